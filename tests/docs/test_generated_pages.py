@@ -1,58 +1,21 @@
-"""The generated pages have everything that there is: commands, settings, systems, events, limits."""
+"""The generated pages have everything that there is: events and limits."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-import typer
 from tests.texts import REPOSITORY
-from tools.docs.command_pages import write_command_pages
 from tools.docs.event_pages import find_makers, write_event_page
 from tools.docs.limit_pages import SECTIONS, read_number, write_limit_page
 from tools.docs.python_pages import load_package
-from tools.docs.reference_pages import write_reference_pages
 
-from tomewise import Document, Tome, errors, events
+from tomewise import Document, Tome, events
 from tomewise.outgoing import answer_models
-from tomewise.reading.formats import FORMATS
-from tomewise.server.operation_list import OPERATIONS
 from tomewise.settings import SETTINGS
 from tomewise.systems.registry import LOOPS, SYSTEMS
-from tomewise.terminal import commands, program  # noqa: F401 - it adds all commands to the application
 
 PACKAGE = REPOSITORY / "src" / "tomewise"
-REFERENCE = write_reference_pages()
-
-
-def test_each_command_has_a_page_with_all_its_options() -> None:
-    pages = write_command_pages()
-    for name, command in typer.main.get_command(commands.app).commands.items():
-        page = pages[f"commands/{name}.md"]
-        assert f"]({name}.md)" in pages["commands/index.md"]
-        for each in (command, *getattr(command, "commands", {}).values()):
-            for option in (option for parameter in each.params for option in parameter.opts if option.startswith("--")):
-                assert f"`{option}" in page or option == "--help", (name, option)
-
-
-def test_settings_formats_and_errors_are_those_of_the_code() -> None:
-    for name, setting in SETTINGS.items():
-        assert f"## `{name}`" in REFERENCE["settings.md"]
-        assert setting.variable in REFERENCE["settings.md"]
-    for each in FORMATS:
-        assert all(f"`{suffix}`" in REFERENCE["formats.md"] for suffix in each.suffixes)
-    for name, error in vars(errors).items():
-        if isinstance(error, type) and issubclass(error, errors.TomewiseError):
-            assert f"# {name}\n" in REFERENCE["errors.md"]
-
-
-def test_operations_and_tools_are_those_of_the_server() -> None:
-    for operation in OPERATIONS:
-        assert f"### `{operation.method} {operation.path.replace(':path}', '}')}`" in REFERENCE["http.md"]
-        if operation.tool is not None:
-            assert f"### {operation.tool.name}\n" in REFERENCE["mcp.md"]
-
-
 AROUND = {events.Rephrased, events.Resumed, events.SessionUsed, events.Waiting, events.Fallbacks}  # in no loop
 EVENTS = dict(part.split("\n", 1) for part in write_event_page(load_package()).split("\n## ")[1:])
 MAKERS = find_makers()

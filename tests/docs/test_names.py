@@ -1,4 +1,4 @@
-"""What pages name exists: paths, links, commands, options, systems, Python names, variables. Words are spelt right."""
+"""What pages name exists: paths, links, commands, options, Python names, variables. Words are spelt right."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from tools.release import PLACEHOLDER
 
 import tomewise
 from tomewise import events, parts, testing, types
-from tomewise.errors import UsageError
 from tomewise.settings import SETTINGS
-from tomewise.systems.registry import LOOPS, SYSTEMS, parse_variants
 from tomewise.terminal import commands, program  # noqa: F401 - it adds all commands to the application
 
 PACKAGE = REPOSITORY / "src" / "tomewise"
@@ -29,9 +27,8 @@ NAMED = [*PAGES, *(REPOSITORY / name for name in ("README.md", "SECURITY.md", "C
 CODE = re.compile(r"`([^`\n]+)`")
 SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
 TESTS = "\n".join(path.read_text(encoding="utf-8") for path in (REPOSITORY / "tests").rglob("*.py"))
-PROJECT, MAKEFILE = ((REPOSITORY / name).read_text(encoding="utf-8") for name in ("pyproject.toml", "Makefile"))
+PROJECT = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
 FOREIGN = ("OLLAMA_CONTEXT_LENGTH",)  # variables of other programs
-INVENTED = ("memorag",)  # names that a reader may give to a part of their own
 EXAMPLES = frozenset(
     "llms.txt llms-full.txt letter.txt novel.txt logbook.py chapter1.txt chapter2.txt before.jsonl pool.html "
     "points.html".split()
@@ -93,36 +90,10 @@ def test_commands_and_options(path: Path) -> None:
 
 
 @by_page
-def test_extras_and_targets(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    for extra in re.findall(r"tomewise\[([a-z-]+)\]", text):
-        assert re.search(rf"^{extra} = \[", PROJECT, re.MULTILINE), f"{path.name}: {extra} is not an extra"
-    for target in re.findall(r"(?:`|^    )make ([a-z-]+)", text, re.MULTILINE):
-        assert re.search(rf"^{target}:", MAKEFILE, re.MULTILINE), f"{path.name}: make {target} does not exist"
-
-
-@by_page
 def test_variables(path: Path) -> None:
     for name in set(re.findall(r"\b(?:TOMEWISE|OPENAI|OLLAMA)_[A-Z_]+\b", path.read_text(encoding="utf-8"))):
         is_setting = name.removeprefix("TOMEWISE_").lower() in SETTINGS
         assert is_setting or name in FOREIGN or f'"{name}"' in SOURCE + TESTS, f"{path.name}: {name} is not read"
-
-
-@by_page
-def test_systems_and_ablations(path: Path) -> None:
-    words = [*list_code(path), *re.findall(r"--system (?:\"([^\"]*)\"|(\S+))", path.read_text(encoding="utf-8"))]
-    texts = [word if isinstance(word, str) else word[0] or word[1] for word in words]
-    first = re.compile(r"([a-z_0-9]+)(?:\+([a-z]+))?(?::(.+)| (\w+=.+))?")
-    for text in texts:
-        found = first.fullmatch(text)
-        if not found or found[1] in INVENTED or (found[1] not in SYSTEMS and found[2] not in LOOPS):
-            continue
-        if "+" not in text and ":" not in text and "=" not in text:
-            continue
-        try:
-            assert parse_variants([text])
-        except UsageError as error:
-            pytest.fail(f"{path.name}: {text}: {error}")
 
 
 @by_page

@@ -1,4 +1,4 @@
-"""Terminals of 80 and 200 columns, no colour, the C locale, and pipes."""
+"""Terminals of 80 and 200 columns, no colour, and the C locale."""
 
 from __future__ import annotations
 
@@ -35,16 +35,6 @@ def test_lines_fit_the_terminal_without_colour(machine: Installed, columns: int)
         assert max(map(len, lines)) <= columns, words
 
 
-@everything
-def test_a_terminal_shows_the_answer_and_no_spinner_stays(machine: Installed):
-    (machine.here / "novel.txt").write_text(LETTER, encoding="utf-8")
-    assert machine.show(80, "add", "novel.txt")[0] == 0
-    code, shown = machine.show(80, "ask", "Who forged the letter?")
-    assert code == 0
-    assert "Ada Marsh" in shown
-    assert shown.rfind("\x1b[?25h") >= shown.rfind("\x1b[?25l")  # the cursor is there again
-
-
 @light
 @pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
 def test_other_locales(machine: Installed, locale: str):
@@ -59,14 +49,3 @@ def test_other_locales(machine: Installed, locale: str):
         ran = machine.run(*words, **ascii_alone)
         assert (ran.returncode, "Traceback" in ran.stderr) == (0, False), (words, ran.stderr)
         assert ran.stdout.isascii()
-
-
-@light
-def test_pipes(machine: Installed):
-    (machine.here / "novel.txt").write_text(LETTER, encoding="utf-8")
-    assert machine.run("add", "-", stdin=LETTER).returncode == 0
-    ran = machine.call("bash", "-c", f"{machine.tome} systems | head -1; echo ${{PIPESTATUS[0]}}")
-    assert ran.stdout.splitlines()[-1] in ("0", "1")
-    assert "Traceback" not in ran.stderr
-    assert "BrokenPipe" not in ran.stderr
-    assert "\x1b" not in machine.run("show").stdout

@@ -89,14 +89,14 @@ def test_a_tome_and_what_lies_beside_it_are_not_read(command, here: Path) -> Non
     assert find(here) == ["a.txt", "notes-cache/b.txt"]
 
 
-def test_two_thousand_ignored_files_are_one_line_and_no_work(command, here: Path) -> None:
-    names = [f"project/node_modules/p{number % 50}/f{number}.js" for number in range(1_000)]
-    names += [f"project/logs/day{number}.txt" for number in range(1_000)]
+def test_many_ignored_files_are_one_line_and_no_work(command, here: Path) -> None:
+    names = [f"project/node_modules/p{number % 50}/f{number}.js" for number in range(100)]
+    names += [f"project/logs/day{number}.txt" for number in range(200)]
     make(here, "project/a.md", "project/sub/b.md", *names)
     (here / "project" / ".gitignore").write_text("node_modules/\n*.txt\n")
     ran = command("add", here / "project")
     assert "added 2 documents: a.md, b.md" in ran.out
-    assert "passed over day0.txt, day1.txt, day10.txt and 998 more: is left out by .gitignore" in ran.out
+    assert "passed over day0.txt, day1.txt, day10.txt and 198 more: is left out by .gitignore" in ran.out
     assert len(ran.out.splitlines()) < 8
     ran = command("add", here / "project", "--all", "--exclude", "node_modules/", "--include", "day1*.txt")
     assert "111 documents" in ran.out

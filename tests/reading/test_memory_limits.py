@@ -17,7 +17,7 @@ from tomewise.reading.bounds import Bounds
 from tomewise.reading.memory_limits import (
     DataLimit,
     JobLimit,
-    NoLimit,
+    MemoryLimit,
     Watch,
     choose_limit,
     choose_watch,
@@ -72,7 +72,7 @@ def test_each_system_has_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "WinDLL", lambda name: Kernel(), raising=False)
     assert isinstance(choose_limit("linux"), DataLimit)
     assert isinstance(choose_limit("win32"), JobLimit)
-    assert isinstance(choose_limit("darwin"), NoLimit)
+    assert type(choose_limit("darwin")) is MemoryLimit
     assert [choose_watch(platform) is None for platform in ("linux", "win32", "darwin")] == [True, True, False]
 
 

@@ -52,25 +52,9 @@ def test_text_is_kept_as_it_is(name, read, tmp_path):
     assert read(path) == [Document(id=path.as_posix(), text="# Head\n\n*text* \n", source=path.as_posix())]
 
 
-def test_ids_are_resolved_paths(read, tmp_path, monkeypatch):
-    (tmp_path / "real.txt").write_text("text")
-    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
-    monkeypatch.chdir(tmp_path)
-    for name in ("real.txt", "./real.txt", "link.txt"):
-        assert [document.id for document in read(name)] == [(tmp_path / "real.txt").resolve().as_posix()]
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "marks"),
-    [
-        ("a.md", "# One\n\nRain.", [(0, Place(chapter=("One",)))]),
-        ("b.txt", "Ann: Hi.\nBob: Hi.\nAnn: So?\nAnn: Yes.", [(0, Place(speaker="Ann")), (9, Place(speaker="Bob"))]),
-        ("c.html", "<h2>Two</h2>Rain.", [(0, Place(chapter=("Two",)))]),
-    ],
-)
-def test_places_come_with_the_documents(name, text, marks, read, tmp_path):
-    (tmp_path / name).write_text(text)
-    assert list(read(tmp_path / name)[0].marks[:2]) == marks
+def test_a_plain_text_may_be_a_transcript(read, tmp_path):
+    (tmp_path / "b.txt").write_text("Ann: Hi.\nBob: Hi.\nAnn: So?\nAnn: Yes.")
+    assert read(tmp_path / "b.txt")[0].marks[:2] == ((0, Place(speaker="Ann")), (9, Place(speaker="Bob")))
 
 
 def test_marks_stay_at_their_texts_when_a_converted_text_is_cleaned(read, tmp_path):
@@ -96,13 +80,6 @@ def test_standard_input(read, monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(ReadingError, match="standard input is closed"):
         read("-")
-
-
-@pytest.mark.parametrize("raw", [b"", b" \n", b"a\0b"])
-def test_bad_standard_input(raw, read_all, monkeypatch):
-    pipe(monkeypatch, raw)
-    with pytest.raises(ReadingError, match=r"^standard input is "):
-        list(read_all("-"))
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 
 import pytest
 from tests.tome.paid_tome import pretend_paid
@@ -42,16 +40,6 @@ def test_one_source_that_fails_does_not_stop_the_others(command, files, read_jso
     assert (len(report["unchanged"]), list(report["failed"])) == (1, ["nowhere.txt"])
 
 
-def test_the_same_file_is_recognised_and_a_changed_one_replaces(command, files):
-    command("add", "a.txt")
-    before = command("export").out
-    assert "unchanged 1 document: a.txt" in command("add", "a.txt", "a.txt").out
-    assert command("export").out == before
-    (files / "a.txt").write_text(LOG.replace("Ada Marsh", "Ida Poe"))
-    assert "replaced 1 document: a.txt" in command("add", "a.txt").out
-    assert "Ada Marsh" not in command("show", "a.txt").out
-
-
 def test_a_folder_is_synced_and_reports_what_it_passed_over(command, files):
     (files / "notes" / "[bad].txt").write_bytes(b"\0\1\2")
     ran = command("add", "notes")
@@ -78,18 +66,17 @@ def test_odd_names_and_ids(command, here):
     assert "https://example.org/docs/light/, part 1" in command("ask", "Who put out the light?").out
 
 
-def test_standard_input_is_added_and_asked(command, files):
+def test_standard_input_is_added_and_asked(command, files, monkeypatch):
     def pipe(text, *words):
-        arguments = [sys.executable, "-m", "tomewise", *words]
-        return subprocess.run(arguments, input=text, capture_output=True, text=True)
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        return command(*words)
 
-    added = pipe(LOG, "add", "-", "--embedder", "hash", "--json")
-    assert json.loads(added.stdout)["added"][0].startswith("stdin-")
-    nothing = pipe("", "add", "-", "--embedder", "hash", "--json")
-    assert (nothing.returncode, "standard input is empty" in nothing.stderr) == (3, True)
+    assert json.loads(pipe(LOG, "add", "-", "--json").out)["added"][0].startswith("stdin-")
+    nothing = pipe("", "add", "-")
+    assert (nothing.code, "standard input is empty" in nothing.err) == (3, True)
     asked = pipe("Who put out the light?\n", "ask", "-", "--json")
-    assert "Ada Marsh" in json.loads(asked.stdout)["text"]
-    assert "the question is empty" in pipe("  ", "ask", "-").stderr
+    assert "Ada Marsh" in json.loads(asked.out)["text"]
+    assert "the question is empty" in pipe("  ", "ask", "-").err
 
 
 def test_the_formats_are_listed_and_each_has_a_reader(command, read_json):
@@ -137,19 +124,15 @@ def test_facts_passages_and_gists_of_an_entity(command, here, read_json):
     text = "Ada Marsh kept the light on Gull Rock. Ada Marsh wrote a letter to Doctor Finch. Doctor Finch burned it."
     (here / "log.txt").write_text(text)
     command("add", "log.txt")
-    for system in ("cogitorag", "associative"):
-        command("build", "--system", system)
+    command("build", "--system", "cogitorag")
     found = read_json("show", "--entity", "ADA marsh")
     assert found["name"] == "ada marsh"
-    assert {fact["graph"] for fact in found["facts"]} == {"gists-triples", "passages-triples"}
+    assert {fact["graph"] for fact in found["facts"]} == {"gists-triples"}
     (passage,) = found["passages"]
-    assert passage["text"] == text
-    assert "Ada Marsh" in passage["gist"]
+    assert (passage["text"], "Ada Marsh" in passage["gist"]) == (text, True)
     assert "log.txt, part 1" in command("show", "--entity", "Ada Marsh").out
     ran = command("show", "--entity", "Ada Mrash")
     assert (ran.code, ran.out, "did you mean 'ada marsh'?" in ran.err) == (2, "", True), ran.err
-    command("remove", "log.txt", "--yes")
-    assert command("show", "--entity", "Ada Marsh").code != 0
 
 
 # ---------------------------------------------------------------- removing

@@ -79,20 +79,24 @@ def test_markup_and_control_characters_of_documents_have_no_effect(command, here
     assert "removed [/b]" in command("remove", "[/b]").out
 
 
+def test_a_search_prints_evidence_for_people_and_json_for_programs(command, log_in_tome, here):
+    (here / "more.txt").write_text("Tom Hale rowed to the island in May.")
+    assert command("add", "more.txt").code == 0
+    ran = command("search", "put out the light")
+    assert (ran.code, ran.err) == (0, "")
+    assert "passages log.txt, part 1" in ran.out.splitlines()[0]
+    assert [part for part in (LOG, "more.txt") if part not in ran.out] == []
+    assert "more.txt" not in command("search", "put out the light", "--limit", "1").out
+    pieces = json.loads(command("search", "put out the light", "-s", "naive", "--json").out)
+    names = {"id", "kind", "layer", "score", "title", "place", "text", "metadata", "sources", "rewrite"}
+    assert [set(piece) for piece in pieces] == [names] * 2
+    assert (pieces[0]["text"], pieces[0]["rewrite"]) == (LOG, None)
+    assert pieces[0]["score"] > pieces[1]["score"]
+    source = {"document": str(log_in_tome.resolve()), "passage": pieces[0]["id"], "position": 0}
+    assert pieces[0]["sources"] == [source]
+
+
 # ---------------------------------------------------------------- building
-
-
-def test_a_system_without_layers_and_one_with_settings(command, log_in_tome, read_json):
-    assert "ask right away" in command("build").out
-    assert read_json("build", "--estimate")["total"]["calls"] == 0
-    assert command("build", "--system", "comorag").code == 0
-    named = ("--system", "comorag stride=1 levels=2 cycles=0")
-    refused = command("ask", QUESTION, *named)
-    assert (refused.code, refused.out) == (4, "")
-    assert [part for part in ("episodes:stride=1,levels=2 (1 to take in)", "'comorag") if part not in refused.err] == []
-    assert read_json("build", *named)["layers"][-1]["layer"] == "episodes:stride=1,levels=2"
-    assert read_json("build", *named, "--estimate")["total"]["calls"] == 0
-    assert read_json("ask", QUESTION, *named)["system"] == named[1]
 
 
 def test_memory_that_lags_is_told_with_the_build_that_helps(command, log_in_tome, here):

@@ -21,7 +21,6 @@ from tomewise.store.rights import work_alone
 from tomewise.store.sql.schema import FORMAT
 from tomewise.tome.tome import Tome
 
-MANY_OPTIONS = [word for number in range(27) for word in ("--option", str(number))]
 FAR = ("--model", "openai:x", "--base-url", "ftp://nowhere")
 
 
@@ -57,26 +56,20 @@ def assert_one_line(ran, code, *parts):
         (("add", "nope.txt"), 3, ["nope.txt does not exist"]),
         (("add", "log.txt", "--embedder", "hash:64"), 4, ["made with embedder hash, not hash:64"]),
         (("ask", "Who?", "--system", "hybird"), 2, ["did you mean 'hybrid'?"]),
-        (("ask", "Who?", "--system", "comorag:all"), 2, ["names 7 systems"]),
         (("ask", "Who?", "--model", "openai:gpt-4o-mini"), 6, ["OPENAI_API_KEY"]),
         (("ask", "Who?", "--model", "gpt-4o-mini"), 2, ["provider:model"]),
-        (("ask", "Who?", "--model", "openai:a", "--model", "openai:b"), 2, ["two models"]),
         (("ask", "Who?", *FAR), 2, ["ftp://nowhere"]),
         (("ask", "  \n"), 2, ["the question is empty"]),
         (("ask", "Who\udcff?"), 2, [r"'Who\udcff?'"]),
         (("ask", "Which?", "--option", "one"), 2, ["option"]),
-        (("ask", "Which?", *MANY_OPTIONS), 2, ["option"]),
         (("ask", "Who?", "--max-calls", "0"), 7, ["limit of 0 calls"]),
         (("ask", "-c", "--session", "letters", "Who?"), 2, ["--session"]),
         (("build", "-s", "hgmem", "--estimate", "--again", "x"), 2, ["does not count what --again changes", "leave"]),
         (("remove", "nobody"), 2, ["no document 'nobody'", "tome show"]),
         (("show", "--entity", "Ada Marsh"), 4, ["no graph is built in this tome"]),
-        (("search", "light", "--limit", "0"), 2, ["--limit"]),
         (("search", "light", "--system", "raptor"), 4, ["tome build"]),
-        (("sessions", "--delete"), 2, ["--delete"]),
         (("log", "--delete"), 2, ["--delete needs the number"]),
         (("log", "1", "--again", "--delete"), 2, ["exclude each other"]),
-        (("log", "0"), 2, ["greater than or equal to 1"]),
         (("ask", "Who?", "-s", "hybrid+probe", "--picture", "no/a.html"), 2, ["name a file in a folder that exists"]),
     ],
     ids=lambda value: " ".join(value)[:50] if isinstance(value, tuple) else None,
@@ -94,7 +87,6 @@ def test_what_cannot_be_done_is_refused_before_anything_is_spent(command, log_in
     [
         (("ask", "Who?"), 4, "found no tome"),
         (("add", "log.txt", "--embedder", "bundeld"), 2, "'bundled'"),
-        (("add", "nope.txt", "--embedder", "hash:32", "--passage-tokens", "60"), 3, "nope.txt"),
         (("demo", "--system", "combrag"), 2, "did you mean 'comorag'"),
         (("import", "log.txt"), 4, "log.txt was not imported: "),
         (("import", "none.jsonl"), 2, "cannot be read"),
@@ -113,31 +105,10 @@ def test_what_fails_at_first_makes_no_tome_and_fixes_no_settings(command, log, h
         (("nosuch",), "nosuch"),
         (("ask",), "question"),
         (("add",), "no PATH is given"),
-        (("log", "many"), "number"),
     ],
 )
 def test_a_call_that_is_wrong_points_to_the_help(command, words, part):
     assert_one_line(command(*words, embedder=None), 2, part, "--help")
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "part"),
-    [
-        ("empty.txt", b"", "empty.txt is empty"),
-        ("blank.txt", b" \n\t ", "white space"),
-        ("program.txt", bytes(range(256)) * 20, "program.txt is binary"),
-        ("broken.txt", "Ein Haus für müde Füchse, schön. ".encode() * 9 + b"\xff\xfe", "save it again as UTF-8"),
-        ("rows.jsonl", b'{"text": "fine"}\n{"title": "no text"}\n', "line 2"),
-        ("rows.jsonl", b"not JSON\n", "line 1"),
-    ],
-)
-def test_a_source_that_cannot_be_read_is_named_and_nothing_is_lost(command, log_in_tome, here, name, content, part):
-    (here / name).write_bytes(content)
-    assert_one_line(command("add", here / name), 3, part)
-    assert str(log_in_tome) in command("show").out
-    with Tome.open("memory.tome") as tome, pytest.raises(Exception, match=part) as raised:
-        tome.add(here / name)
-    assert raised.value.exit_code == 3
 
 
 # ---------------------------------------------------------------- tomes that are none, or not free
@@ -229,7 +200,7 @@ def test_a_bug_of_ours_is_one_line_too_and_debug_shows_the_traceback(command, lo
 def test_ctrl_c_ends_an_add_and_keeps_what_was_finished(command, here, after):
     (here / "texts").mkdir()
     (here / "texts" / "a.txt").write_text(prose(1))
-    (here / "texts" / "b.txt").write_text("abcdefghij " * 4_000_000)
+    (here / "texts" / "b.txt").write_text("abcdefghij " * 1_500_000)
     with Tome.open("memory.tome", embedder="hash") as tome:
         process = start("add", "texts")
         wait_until(tome.documents)

@@ -66,11 +66,3 @@ def test_what_was_chosen_is_said_below_the_answer():
         "chosen: hybrid (one shot comes first), then hybrid+probe (declined)",
         "a build would let it choose comorag, raptor+probe: tome build --system comorag",
     ]
-
-
-def test_an_answer_that_was_forced_and_not_given_is_not_called_forced():
-    answer = Answer(text="", resolved=False, forced=True, supported="none", missing="who it was")
-    declined = "\n".join(print_lines(answer))
-    assert "not answered: who it was" in declined
-    assert "forced to answer" not in declined
-    assert "forced to answer" in "\n".join(print_lines(Answer(text="Ada", forced=True)))

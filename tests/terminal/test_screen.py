@@ -71,15 +71,21 @@ def test_an_answer_grows_and_its_quotations_follow(novel: Path) -> None:
     assert "“put out the light”" in run.text
 
 
-def test_a_chat_streams_too(novel: Path) -> None:
-    with on_screen(stream(pause=0.03), "chat") as run:
-        run.wait_for("Ctrl-D ends")
-        run.type("Who put out the light?\n")
+def test_a_chat_streams_too_edits_lines_and_goes_back_to_earlier_questions(novel: Path) -> None:
+    with Tome.open(novel / "memory.tome") as tome:
+        tome.session("talk").ask("Who put out the light?")
+    with on_screen(stream(pause=0.03), "chat", "--session", "talk") as run:
+        run.wait_for("\n?")
+        run.type("\x1b[A\r")  # the key "up", then Enter
         run.wait_for("The keeper Ada Marsh put")
-        run.wait_for("s own\n?")  # the next prompt, at which the terminal edits lines
+        run.wait_for("s own\n?")  # the prompt of the next question
         run.type("\x04")
         assert run.end() == 0
     assert run.has_cursor
+    assert not any("^[[A" in line for line in run.lines)
+    with Tome.open(novel / "memory.tome") as tome:
+        (record,) = tome.sessions()
+    assert [turn.asked for turn in record.turns] == ["Who put out the light?"] * 2
 
 
 def test_retries_are_reported(novel: Path) -> None:
@@ -122,20 +128,12 @@ def test_ctrl_c_leaves_one_line(novel: Path) -> None:
     assert run.has_cursor
 
 
-def test_no_color_is_respected(novel: Path) -> None:
-    with on_terminal("ask", "Who put out the light?", NO_COLOR="1") as run:
-        assert run.end() == 0
-    codes = {code for codes in re.findall(r"\x1b\[([0-9;]+)m", run.raw) for code in codes.split(";")}
-    assert codes <= {"0", "1", "2", "22"}, "bold and faint are no colours"
-
-
-@pytest.mark.parametrize("environment", [{}, ASCII_ALONE])
-def test_pipes_get_plain_lines(novel: Path, environment: dict[str, str]) -> None:
+def test_pipes_get_plain_lines(novel: Path) -> None:
     with OpenAIServer(in_turn(reply_with(REPLY))) as server:
         ran = subprocess.run(
             [sys.executable, "-m", "tomewise", *ASK, "--trace", "--model", "openai:test", "--base-url", server.url],
             capture_output=True,
-            env={**os.environ, **environment},
+            env={**os.environ, **ASCII_ALONE},
             timeout=60,
             check=True,
         )
@@ -146,9 +144,11 @@ def test_pipes_get_plain_lines(novel: Path, environment: dict[str, str]) -> None
     assert server.requests[0]["stream"] is False
 
 
-def test_a_terminal_that_shows_ascii_alone_gets_ascii(novel: Path) -> None:
-    with on_screen(stream(pause=0.02), *ASK, **ASCII_ALONE) as run:
+def test_a_terminal_that_shows_ascii_alone_gets_ascii_and_one_without_colour_none(novel: Path) -> None:
+    with on_screen(stream(pause=0.02), *ASK, NO_COLOR="1", **ASCII_ALONE) as run:
         assert run.end() == 0
+    codes = {code for codes in re.findall(r"\x1b\[([0-9;]+)m", run.raw) for code in codes.split(";")}
+    assert codes <= {"0", "1", "2", "22"}, "bold and faint are no colours"
     assert run.raw.isascii()
     assert "\\u28" not in run.raw, "the spinner is drawn in ASCII"
     assert_tidy(run)

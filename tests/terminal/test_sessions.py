@@ -7,7 +7,6 @@ import json
 import sys
 
 import pytest
-from tests.terminal.pseudo_terminal import on_terminal
 
 TEXT = (
     "Ada Marsh put out the light at nine. Tom Hale sold the Heron to Ida Poe. Bo Lind taught Tom Hale to sail in 1880."
@@ -79,17 +78,3 @@ def test_a_question_goes_on_with_the_last_session(command, talk):
     assert go_on() == ("letters", 2)
     command("sessions", "letters", "--delete")
     assert go_on() == ("chat-1", 2)
-
-
-def test_a_chat_edits_lines_and_goes_back_to_earlier_questions(command, talk):
-    command("ask", "--session", "talk", "Who sold the Heron?")
-    with on_terminal("chat", "--session", "talk", TERM="dumb") as run:
-        run.wait_for("?")
-        run.type("\x1b[A\r")  # the key "up", then Enter
-        run.wait_for("question 2")
-        run.wait_for("s own\n?")  # the prompt of the next question
-        run.type("\x04")
-        assert run.end() == 0
-    assert not any("^[[A" in line for line in run.lines)
-    turns = json.loads(command("sessions", "talk", "--json").out)["turns"]
-    assert [turn["asked"] for turn in turns] == ["Who sold the Heron?"] * 2

@@ -7,17 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tomewise import Tome
 
 RUN = """
 import json, sys
 from pathlib import Path
 from tomewise.terminal.program import run
-code = run(sys.argv[2:])
+codes = [run(line.split()) for line in sys.argv[2:]]
 Path(sys.argv[1]).write_text(json.dumps(sorted(sys.modules)))
-sys.exit(code)
+sys.exit(max(codes))
 """
 # Modules that help needs, with all that are in them.
 HELP = (
@@ -32,20 +30,9 @@ WORK = (
 PACKAGES = {"numpy", "sqlalchemy", "tokenizers", "onnxruntime", "scipy", "jinja2", "yaml", "pydantic_ai"}
 
 
-@pytest.fixture(scope="module")
-def tome(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tome with a document, a trace and a session."""
-    folder = tmp_path_factory.mktemp("startup")
-    (folder / "tide.md").write_text("The tide turned at noon.\n\nThe keeper saw it.", encoding="utf-8")
-    with Tome.open(folder / "a.tome", embedder="hash") as opened:
-        opened.add(folder / "tide.md")
-        opened.session("first").ask("When did the tide turn?")
-    return folder / "a.tome"
-
-
-def list_modules(file: Path, *words: str) -> set[str]:
-    """The modules that a process has after a command."""
-    subprocess.run([sys.executable, "-c", RUN, str(file), *words], stdout=subprocess.DEVNULL, check=True)
+def list_modules(file: Path, *lines: str) -> set[str]:
+    """The modules that a process has after these commands."""
+    subprocess.run([sys.executable, "-c", RUN, str(file), *lines], stdout=subprocess.DEVNULL, check=True)
     return set(json.loads(file.read_text()))
 
 
@@ -54,17 +41,18 @@ def find_in(modules: set[str], names: tuple[str, ...]) -> set[str]:
     return {name for name in modules if f"{name}.".startswith(tuple(f"tomewise.{each}." for each in names))}
 
 
-@pytest.mark.parametrize("words", [("--help",), ("ask", "--help")], ids=" ".join)
-def test_help_imports_neither_nouns_nor_libraries(words: tuple[str, ...], tmp_path: Path) -> None:
-    modules = list_modules(tmp_path / "modules", *words)
+def test_help_imports_neither_nouns_nor_libraries(tmp_path: Path) -> None:
+    modules = list_modules(tmp_path / "modules", "--help", "ask --help")
     assert {name for name in modules if name.startswith("tomewise.")} == find_in(modules, HELP)
     assert not modules & PACKAGES
 
 
-@pytest.mark.parametrize("words", [("show",), ("log", "1"), ("log", "1", "--json"), ("sessions",)], ids=" ".join)
-def test_who_looks_at_a_tome_imports_nothing_that_asks_or_builds(
-    words: tuple[str, ...], tome: Path, tmp_path: Path
-) -> None:
-    modules = list_modules(tmp_path / "modules", "-m", str(tome), *words)
+def test_who_looks_at_a_tome_imports_nothing_that_asks_or_builds(tmp_path: Path) -> None:
+    (tmp_path / "tide.md").write_text("The tide turned at noon.\n\nThe keeper saw it.", encoding="utf-8")
+    with Tome.open(tmp_path / "a.tome", embedder="hash") as tome:
+        tome.add(tmp_path / "tide.md")
+        tome.session("first").ask("When did the tide turn?")
+    looks = (f"-m {tmp_path}/a.tome {words}" for words in ("show", "log 1", "log 1 --json", "sessions"))
+    modules = list_modules(tmp_path / "modules", *looks)
     assert find_in(modules, WORK) == set()
     assert not modules & (PACKAGES - {"numpy", "sqlalchemy"})

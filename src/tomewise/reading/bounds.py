@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from tomewise.errors import ReadingError, UsageError
+from tomewise.reading.decode import join_words
 
 _BYTES_PER_CHARACTER = 4  # at most, in every encoding that is read
+# What a source does that exceeds a bound.
+_EXCESSES = {
+    "seconds": "took longer than {:g} seconds to read",
+    "memory": "takes more than {:,} MB of memory to read",
+    "characters": "holds more than {:,} characters of text",
+    "documents": "holds more than {:,} documents",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +53,7 @@ class Bounds:
 def open_within(path: Path, bounds: Bounds) -> BinaryIO:
     """Open a file of plain text. Raises `ReadingError` if it has more bytes than the bounds allow."""
     if path.stat().st_size > bounds.bytes:
-        raise make_characters_error(path, bounds)
+        raise make_bound_error(path, bounds, "characters")
     return path.open("rb")
 
 
@@ -53,28 +61,19 @@ def read_within(file: BinaryIO, name: Path | str, bounds: Bounds) -> bytes:
     """All bytes of a file, which may grow while it is read. Raises `ReadingError` if it has too many."""
     raw = file.read(bounds.bytes + 1)
     if len(raw) > bounds.bytes:
-        raise make_characters_error(name, bounds)
+        raise make_bound_error(name, bounds, "characters")
     return raw
 
 
-def make_characters_error(name: Path | str, bounds: Bounds) -> ReadingError:
-    """The error for a source whose text is too long."""
-    return make_bound_error(name, f"holds more than {bounds.characters:,} characters of text", "characters")
-
-
-def make_documents_error(name: Path | str, bounds: Bounds) -> ReadingError:
-    """The error for a source with too many documents."""
-    return make_bound_error(name, f"holds more than {bounds.documents:,} documents", "documents")
-
-
-def make_memory_error(name: Path | str, bounds: Bounds, before: str = "") -> ReadingError:
-    """The error for a source that needs too much memory. `before` says what happened."""
-    return make_bound_error(name, f"{before}takes more than {bounds.memory:,} MB of memory to read", "memory")
-
-
-def make_bound_error(name: Path | str, reason: str, bound: str) -> ReadingError:
-    """The error for a source that exceeds a bound."""
-    return ReadingError(f"{name} {reason}: raise the setting `read_{bound}`, or leave it out")
+def make_bound_error(
+    name: Path | str,
+    bounds: Bounds,
+    bound: Literal["seconds", "memory", "characters", "documents"],
+    before: str = "",
+) -> ReadingError:
+    """The error for a source that exceeds a bound. `before` says what happened."""
+    excess = _EXCESSES[bound].format(getattr(bounds, bound))
+    return ReadingError(f"{name} {before}{excess}: raise the setting `read_{bound}`, or leave it out")
 
 
 def make_locked_error(path: Path) -> ReadingError:
@@ -90,9 +89,9 @@ def make_damage_error(path: Path, reason: Exception | str, remedy: str = "repair
 
 def describe_error(error: Exception) -> str:
     """What an error says, in one short line; its type if it says nothing."""
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    return join_words(str(error))[:200] or type(error).__name__
 
 
 def describe_fault(error: Exception) -> str:
     """An error that nobody foresaw, in one short line: its type and what it says."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    return f"{type(error).__name__}: {join_words(str(error))[:200]}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from tomewise.errors import ReadingError
-from tomewise.reading.decode import decode_text
+from tomewise.reading.decode import decode_text, join_words
 from tomewise.reading.places import join_marked, make_document
 from tomewise.types import Document, Place
 
@@ -75,7 +75,7 @@ def read_captions(path: Path) -> tuple[Document]:
             last_speaker = speaker
             parts.append((written, Place(time=cue.time, speaker=speaker)))
     header = _HEADER.match(raw)
-    title = " ".join(header[1].split()) if header else ""
+    title = header[1] if header else ""
     text, marks = join_marked(parts, "\n")
     return make_document(path, text, title, marks=marks)
 
@@ -157,9 +157,9 @@ def _list_lines(words: str) -> Iterator[tuple[str, str]]:
     # Text, name, text, name, ...: the end of a voice gives None.
     pieces = _VOICE.split(words)
     for voice, piece in zip(["", *pieces[1::2]], pieces[::2], strict=True):
-        name = " ".join(unescape(voice or "").split())
+        name = join_words(unescape(voice or ""))
         for line in piece.splitlines():
-            if text := " ".join(unescape(_MARKUP.sub("", line)).split()):
+            if text := join_words(unescape(_MARKUP.sub("", line))):
                 yield name, text
 
 

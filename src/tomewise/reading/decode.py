@@ -50,31 +50,36 @@ def unify_newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def join_words(text: str) -> str:
+    """The text in one line, with one blank for each run of white space."""
+    return " ".join(text.split())
+
+
 def _decode_by_mark(raw: bytes, name: str) -> str | None:
     for mark, encoding in _BYTE_ORDER_MARKS:
         if raw.startswith(mark):
             try:
                 text = raw.decode(encoding)
             except UnicodeDecodeError as error:
-                raise ReadingError(_describe_damage(name, encoding, error)) from None
+                raise _make_damage_error(name, encoding, error) from None
             if "\0" in text:
-                raise ReadingError(_describe_binary(name))
+                raise _make_binary_error(name)
             return text
     return None
 
 
 def _decode_unmarked(raw: bytes, name: str, declared: str | None) -> str:
     if b"\0" in raw:
-        raise ReadingError(_describe_binary(name))
+        raise _make_binary_error(name)
     if shift := _SHIFTS.search(raw):
         return _decode_iso2022(raw, shift[0], name)
     if len(raw) - len(raw.translate(None, _CONTROLS)) > _BINARY_SHARE * len(raw):
-        raise ReadingError(_describe_binary(name))
+        raise _make_binary_error(name)
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
         if _is_mostly_utf8(raw):
-            raise ReadingError(_describe_damage(name, "utf-8", error)) from None
+            raise _make_damage_error(name, "utf-8", error) from None
     encoding = _guess_encoding(raw) if declared is None else _find_codec(declared)
     try:
         return raw.decode(encoding or "utf-8")
@@ -122,10 +127,11 @@ def _guess_encoding(raw: bytes) -> str | None:
     return best.encoding if best else None
 
 
-def _describe_binary(name: str) -> str:
-    return f"{name} is binary, not text: convert it to text first, or leave it out"
+def _make_binary_error(name: str) -> ReadingError:
+    return ReadingError(f"{name} is binary, not text: convert it to text first, or leave it out")
 
 
-def _describe_damage(name: str, encoding: str, error: UnicodeDecodeError) -> str:
+def _make_damage_error(name: str, encoding: str, error: UnicodeDecodeError) -> ReadingError:
     encoding_name = encoding.removesuffix("-sig").upper()
-    return f"{name} is {encoding_name}, but byte {error.start} is not: repair it, or save it again as UTF-8"
+    what = f"{name} is {encoding_name}, but byte {error.start} is not"
+    return ReadingError(f"{what}: repair it, or save it again as UTF-8")

@@ -12,8 +12,9 @@ from zipfile import BadZipFile, ZipFile
 
 from tomewise.errors import ReadingError
 from tomewise.reading.bounds import make_damage_error, make_locked_error
+from tomewise.reading.decode import join_words
 from tomewise.reading.origin import describe_origin
-from tomewise.reading.places import make_document, mark_headings
+from tomewise.reading.places import make_document
 from tomewise.reading.web_pages import read_page
 from tomewise.types import Document
 
@@ -61,7 +62,7 @@ def _read_book(path: Path, archive: ZipFile) -> tuple[Document]:
     title, date, language = (next(_list_texts(root, name), "") for name in ("title", "date", "language"))
     origin = describe_origin(authors=_list_texts(root, "creator"), date=date, language=language)
     text = "\n\n".join(page for page in pages if page)
-    return make_document(path, text, title, origin, mark_headings(text))
+    return make_document(path, text, title, origin)
 
 
 def _refuse_protected(path: Path, archive: ZipFile) -> None:
@@ -103,7 +104,7 @@ def _list_chapters(package: ElementTree.Element, folder: str, names: frozenset[s
 
 def _list_texts(root: ElementTree.Element, name: str) -> Iterator[str]:
     """The texts of the elements with this name that have one."""
-    texts = (" ".join("".join(element.itertext()).split()) for element in _find_elements(root, name))
+    texts = (join_words("".join(element.itertext())) for element in _find_elements(root, name))
     return filter(None, texts)
 
 

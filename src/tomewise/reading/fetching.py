@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.addresses import find_public, is_never_asked
 from tomewise.errors import ReadingError
-from tomewise.reading.bounds import Bounds, describe_error, make_bound_error, make_characters_error
+from tomewise.reading.bounds import Bounds, describe_error, make_bound_error
 from tomewise.reading.formats import list_suffixes
 from tomewise.reading.robots import is_allowed
 
@@ -172,7 +172,7 @@ class _Fetcher:
                     self._check_time()
                     if len(body) > most_bytes:
                         if not cut:
-                            raise make_characters_error(self._address, self._bounds)
+                            raise make_bound_error(self._address, self._bounds, "characters")
                         break
                 self._check_time()  # a body without a stated length seems to end when the connection is shut
                 kind = reply.headers.get("Content-Type", "").partition(";")[0].strip().lower()
@@ -187,8 +187,10 @@ class _Fetcher:
 
     def _check_time(self) -> None:
         if time.monotonic() >= self._ends:
-            reason = f"took longer than {self._bounds.seconds:g} seconds to fetch"
-            raise make_bound_error(self._address, reason, "seconds")
+            raise ReadingError(
+                f"{self._address} took longer than {self._bounds.seconds:g} seconds to fetch: raise the setting "
+                "`read_seconds`, or leave it out"
+            )
 
     def _trace(self, event: str, details: Mapping[str, Any]) -> None:
         """Keep each connection that is made, for `_stop`. It is made anew for TLS.

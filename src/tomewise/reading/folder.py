@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from pathspec import GitIgnoreSpec
 
@@ -55,7 +56,9 @@ class FolderRules:
 
 def list_files(folder: Path, suffixes: frozenset[str], rules: FolderRules) -> Iterator[Path | Skipped]:
     """The files under a folder that have one of these suffixes, sorted by name, and the entries that are skipped."""
-    return _Walk(folder, suffixes, rules).list_entries()
+    root = Path(os.path.realpath(folder))
+    walk = _Walk(root, suffixes, rules, _read_patterns(rules.include), _read_patterns(rules.exclude))
+    return walk.list_entries(folder)
 
 
 def summarise_reasons(skipped: Sequence[Skipped]) -> str:
@@ -84,53 +87,46 @@ class _Ignored:
         return self.patterns.check_file(self.above + path.removeprefix(self.inside)).include
 
 
+# The entries of a folder, its path below the first one, and the files .gitignore that count in it.
+_Level: TypeAlias = tuple[Iterator[Path | Skipped], str, tuple[_Ignored, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class _Walk:
-    """Lists what is below a folder."""
+    """Lists what is below a folder, which is `root` without links."""
 
-    def __init__(self, folder: Path, suffixes: frozenset[str], rules: FolderRules) -> None:
-        self._folder = folder
-        self._root = Path(os.path.realpath(folder))
-        self._suffixes = suffixes
-        self._rules = rules
-        self._include = _read_patterns(rules.include)
-        self._exclude = _read_patterns(rules.exclude)
+    root: Path
+    suffixes: frozenset[str]
+    rules: FolderRules
+    include: GitIgnoreSpec
+    exclude: GitIgnoreSpec
 
-    def list_entries(self) -> Iterator[Path | Skipped]:
+    def list_entries(self, folder: Path) -> Iterator[Path | Skipped]:
         """The files, and the entries that are skipped."""
-        above = () if self._rules.ignored else _find_ignored_above(self._root)
-        # A list in place of recursion: folders may be nested 2,000 deep. With each folder, its path below the first
-        # one, and the files .gitignore that count in it.
-        waiting: list[tuple[Iterator[Path], str, tuple[_Ignored, ...]]] = []
-        problem = self._enter(self._folder, "", above, waiting)
-        if problem:
-            yield problem
+        above = () if self.rules.ignored else _find_ignored_above(self.root)
+        waiting = [self._open(folder, "", above)]  # in place of recursion: folders may be nested 2,000 deep
         while waiting:
             entries, inside, ignored = waiting[-1]
             entry = next(entries, None)
             if entry is None:
                 waiting.pop()
+            elif isinstance(entry, Skipped):
+                yield entry
             elif reason := self._find_reason(entry, inside, ignored):
                 yield Skipped(entry, reason)
             elif os.path.isdir(entry):
-                if problem := self._enter(entry, f"{inside}{entry.name}/", ignored, waiting):
-                    yield problem
+                waiting.append(self._open(entry, f"{inside}{entry.name}/", ignored))
             else:
                 yield entry
 
-    def _enter(
-        self,
-        folder: Path,
-        inside: str,
-        ignored: tuple[_Ignored, ...],
-        waiting: list[tuple[Iterator[Path], str, tuple[_Ignored, ...]]],
-    ) -> Skipped | None:
+    def _open(self, folder: Path, inside: str, ignored: tuple[_Ignored, ...]) -> _Level:
+        """A folder to list. The one entry of a folder that cannot be listed is that folder, skipped."""
         try:
-            entries = iter(sorted(folder.iterdir()))
+            entries = sorted(folder.iterdir())
         except OSError as error:
-            return Skipped(folder, error.strerror or str(error))
-        own = None if self._rules.ignored else _read_ignored(folder)
-        waiting.append((entries, inside, (*ignored, _Ignored(own, inside)) if own else ignored))
-        return None
+            return iter([Skipped(folder, error.strerror or str(error))]), inside, ignored
+        own = None if self.rules.ignored else _read_ignored(folder)
+        return iter(entries), inside, (*ignored, _Ignored(own, inside)) if own else ignored
 
     def _find_reason(self, entry: Path, inside: str, ignored: tuple[_Ignored, ...]) -> str:
         """Why an entry is skipped; empty if it is a file to read, or a folder to enter."""
@@ -142,15 +138,15 @@ class _Walk:
         path = f"{inside}{entry.name}{'/' if is_folder else ''}"
         if next((found for each in reversed(ignored) if (found := each.check(path)) is not None), False):
             return "is left out by .gitignore: name it, or give --all"
-        if self._rules.exclude and self._exclude.match_file(path):
+        if self.rules.exclude and self.exclude.match_file(path):
             return "is excluded"
         if is_folder:
             return _BELONGS if _belongs_to_tome(entry) else ""
-        if self._rules.include and not self._include.match_file(path):
+        if self.rules.include and not self.include.match_file(path):
             return "is not included"
-        if entry.suffix.lower() not in self._suffixes:
+        if entry.suffix.lower() not in self.suffixes:
             return _BELONGS if _belongs_to_tome(entry) else f"has the unsupported suffix {entry.suffix!r}"
-        if not self._rules.follow and os.path.islink(entry) and not _resolve_link(entry).is_relative_to(self._root):
+        if not self.rules.follow and os.path.islink(entry) and not _resolve_link(entry).is_relative_to(self.root):
             return "is a link to a file outside of the folder: name that file, or give --follow"
         return ""
 

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tomewise.errors import ReadingError
-from tomewise.reading.bounds import Bounds, make_characters_error, make_documents_error, open_within
-from tomewise.reading.decode import unify_newlines
+from tomewise.reading.bounds import Bounds, make_bound_error, open_within
+from tomewise.reading.decode import join_words, unify_newlines
 from tomewise.reading.lengths import ID, cut_document
 from tomewise.reading.metadata import UNSTORABLE, find_unstorable, select_plain
-from tomewise.reading.places import Marks
-from tomewise.reading.transcripts import join_turns, mark_turns
+from tomewise.reading.places import Marks, join_turns, mark_turns
 from tomewise.types import Document, DocumentId
 
 _BOM = b"\xef\xbb\xbf"
@@ -45,7 +44,7 @@ def read_rows(path: Path, source: str, prefix: str = "", bounds: Bounds = _DEFAU
     """
     seen: dict[str, int] = {}
     with open_within(path, bounds) as file:
-        for number, line in enumerate(_read_lines(file, source, bounds), start=1):
+        for number, line in _read_lines(file, source, bounds):
             line = line.removeprefix(_BOM) if number == 1 else line
             if not line.strip():
                 continue
@@ -55,13 +54,13 @@ def read_rows(path: Path, source: str, prefix: str = "", bounds: Bounds = _DEFAU
             if first != number:
                 raise place.refuse(f"the id {document.id!r} was used in line {first}", "make ids unique")
             if len(seen) > bounds.documents:
-                raise make_documents_error(source, bounds)
+                raise make_bound_error(source, bounds, "documents")
             yield document
     if not seen:
         raise ReadingError(f"{source} is empty or holds only white space: give a source with text, or leave it out")
 
 
-def _read_lines(file: BinaryIO, source: str, bounds: Bounds) -> Iterator[bytes]:
+def _read_lines(file: BinaryIO, source: str, bounds: Bounds) -> Iterator[tuple[int, bytes]]:
     left = bounds.bytes
     for number in count(1):
         line = file.readline(_LONGEST_LINE + 1)
@@ -70,10 +69,10 @@ def _read_lines(file: BinaryIO, source: str, bounds: Bounds) -> Iterator[bytes]:
             raise _Line(source, number).refuse(what, "make several rows of it, or save its text as a file")
         left -= len(line)
         if left < 0:  # the file grows while it is read
-            raise make_characters_error(source, bounds)
+            raise make_bound_error(source, bounds, "characters")
         if not line:
             return
-        yield line
+        yield number, line
 
 
 def add_prefix(prefix: str, id: DocumentId) -> DocumentId:
@@ -99,14 +98,15 @@ def _parse_document(raw: bytes, line: _Line, prefix: str) -> Document:
     document = Document(
         id=f"{line.source}#{line.number}" if id is None else add_prefix(prefix, str(id)),
         text=text,
-        title=" ".join(title.split()),
+        title=join_words(title),
         source=line.source,
         metadata=select_plain({name: value for name, value in row.items() if name not in _KNOWN_FIELDS}),
         marks=marks,
     )
     document = cut_document(document)
     for name in ("id", "title", "text"):
-        _refuse_unstorable(name, getattr(document, name), line)
+        if found := UNSTORABLE.search(getattr(document, name)):  # JSON can spell it, but a text file cannot hold it
+            raise line.refuse(f"`{name}` holds the character {found[0]!a} at {found.start()}", "replace it")
     if field := find_unstorable(document.metadata):
         raise line.refuse(f"{field!a} holds a character that a text cannot hold", "replace it")
     return document
@@ -142,11 +142,3 @@ def _parse_meeting(turns: object, line: _Line) -> tuple[str, Marks]:
                 raise line.refuse(f"turn {position} lacks the field `{field}`", "give every turn a string there")
     text, lines = join_turns(turns)
     return text, mark_turns(turns, lines)
-
-
-def _refuse_unstorable(field: str, value: str, line: _Line) -> None:
-    """Refuse NUL and half surrogate pairs: JSON can spell them, but a text file cannot hold them."""
-    found = UNSTORABLE.search(value)
-    if found:
-        what = f"`{field}` holds the character {found[0]!a} at {found.start()}"
-        raise line.refuse(what, "replace it")

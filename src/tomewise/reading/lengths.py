@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from tomewise.types import Document, Metadata, Place, Scalar
 
@@ -45,7 +46,7 @@ def cut_metadata(fields: Metadata) -> dict[str, Scalar | list[Scalar]]:
     left = METADATA
     for name, value in fields.items():
         is_list = isinstance(value, list | tuple)
-        items = [_cut_text(item, VALUE) if isinstance(item, str) else item for item in _list_values(value)]
+        items = [_cut_text(item, VALUE) if isinstance(item, str) else item for item in list_values(value)]
         left -= _measure_json(name)
         fitting: list[Scalar] = []
         for item in items:
@@ -58,8 +59,9 @@ def cut_metadata(fields: Metadata) -> dict[str, Scalar | list[Scalar]]:
     return cut_fields
 
 
-def _list_values(value: Scalar | Sequence[Scalar]) -> Sequence[Scalar]:
-    return value if isinstance(value, list | tuple) else [value]  # type: ignore[list-item]
+def list_values(value: Any) -> Sequence[Any]:
+    """The items of a list; any other value alone in one."""
+    return value if isinstance(value, list | tuple) else [value]
 
 
 def _measure_json(value: Scalar) -> int:

@@ -12,7 +12,7 @@ from email.utils import parseaddr, parsedate_to_datetime
 from pathlib import Path
 
 from tomewise.errors import ReadingError
-from tomewise.reading.decode import decode_text, unify_newlines
+from tomewise.reading.decode import decode_text, join_words, unify_newlines
 from tomewise.reading.origin import describe_origin
 from tomewise.reading.web_pages import convert_html, find_charset
 from tomewise.types import Document, Place
@@ -113,7 +113,7 @@ def _read_field(message: EmailMessage, name: str) -> str:
         words = str(message.get(name, "")) if len(raw) <= _LONGEST_FIELD else raw
     except Exception:  # noqa: BLE001 - the parser of fields fails in many ways on fields that are not well formed
         words = raw
-    return " ".join(words.split())
+    return join_words(words)
 
 
 def _read_name(part: MIMEPart) -> str:
@@ -122,7 +122,7 @@ def _read_name(part: MIMEPart) -> str:
         name = part.get_filename()
     except Exception:  # noqa: BLE001 - as in `_read_field`
         name = None
-    return " ".join((name or part.get_content_type()).split())
+    return join_words(name or part.get_content_type())
 
 
 def _read_date(words: str) -> str:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from ctypes import POINTER, Structure, byref, c_int64, c_size_t, c_uint32, c_uint64, c_void_p, sizeof
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 _STATUS = Path("/proc/self/status")
 _DATA = re.compile(rb"^VmData:\s+(\d+) kB", re.MULTILINE)
@@ -23,30 +23,18 @@ _EXTENDED_LIMITS = 9  # JobObjectExtendedLimitInformation
 _PROCESS_MEMORY = 0x100  # JOB_OBJECT_LIMIT_PROCESS_MEMORY
 
 
-class MemoryLimit(Protocol):
-    """What limits the memory of this process."""
+class MemoryLimit:
+    """What limits the memory of this process; here for systems on which a process cannot limit itself."""
 
     def count(self) -> int:
         """The bytes in use; 0 where the system does not say."""
-        ...
-
-    def set(self, most: int | None) -> None:
-        """Let no more than so many bytes be in use, or any number again. More of them raise MemoryError."""
-        ...
-
-
-class NoLimit:
-    """For systems on which a process cannot limit itself."""
-
-    def count(self) -> int:
-        """Not known."""
         return 0
 
     def set(self, most: int | None) -> None:
-        """Does nothing."""
+        """Let no more than so many bytes be in use, or any number again. More of them raise MemoryError."""
 
 
-class DataLimit:
+class DataLimit(MemoryLimit):
     """RLIMIT_DATA, as Linux enforces it."""
 
     def __init__(self) -> None:
@@ -96,7 +84,7 @@ class _MemoryCounters(Structure):
                 ("peak_committed", c_size_t))  # fmt: skip
 
 
-class JobLimit:
+class JobLimit(MemoryLimit):
     """A job object of Windows with this process in it. `kernel` are the calls of kernel32."""
 
     def __init__(self, kernel: Any) -> None:
@@ -129,7 +117,7 @@ def choose_limit(platform: str = sys.platform) -> MemoryLimit:
         import ctypes
 
         return JobLimit(ctypes.WinDLL("kernel32"))  # type: ignore[attr-defined]
-    return DataLimit() if platform == "linux" else NoLimit()
+    return DataLimit() if platform == "linux" else MemoryLimit()
 
 
 class FileMemory:

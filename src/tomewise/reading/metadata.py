@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from tomewise.reading.lengths import list_values
 from tomewise.types import Metadata, Scalar
 
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")  # NUL and half surrogate pairs, which no text file can hold
@@ -26,18 +27,16 @@ def select_plain(fields: Mapping[Any, Any]) -> dict[str, Scalar | list[Scalar]]:
     """The fields that can be metadata: strings, numbers of 64 bits, booleans, lists of these; dates become strings."""
     plain: dict[str, Scalar | list[Scalar]] = {}
     for name, value in fields.items():
-        values = [_convert_scalar(item) for item in (value if isinstance(value, list | tuple) else [value])]
-        scalars = [item for item in values if item is not None]
-        if isinstance(name, str) and len(scalars) == len(values):
-            plain[name] = scalars if isinstance(value, list | tuple) else scalars[0]
+        values: list[Any] = list(map(_convert_scalar, list_values(value)))
+        if isinstance(name, str) and None not in values:
+            plain[name] = values if isinstance(value, list | tuple) else values[0]
     return plain
 
 
 def find_unstorable(metadata: Metadata) -> str | None:
     """The first field that holds NUL or half of a surrogate pair, which a text file could not hold."""
     for name, value in metadata.items():
-        texts = [name, *(value if isinstance(value, list | tuple) else [value])]
-        if any(isinstance(text, str) and UNSTORABLE.search(text) for text in texts):
+        if any(isinstance(text, str) and UNSTORABLE.search(text) for text in [name, *list_values(value)]):
             return name
     return None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tomewise.errors import ReadingError
-from tomewise.reading.decode import decode_text
+from tomewise.reading.decode import decode_text, join_words
 from tomewise.reading.places import Marks, join_marked, make_document, mark_headings
 from tomewise.types import Document, Place
 
@@ -31,7 +31,7 @@ def read_notebook(path: Path) -> tuple[Document]:
     text, cells = join_marked((text, Place(cell=number)) for number, text in enumerate(texts, start=1) if text)
     headings = mark_headings(text)
     title = metadata.get("title") or next((place.chapter[0] for at, place in headings if text.startswith("# ", at)), "")
-    return make_document(path, text, " ".join(str(title).split()), marks=_join_marks(headings, cells))
+    return make_document(path, text, str(title), marks=_join_marks(headings, cells))
 
 
 def _parse_notebook(path: Path) -> Mapping[str, Any]:
@@ -55,7 +55,7 @@ def _find_language(metadata: Mapping[str, Any]) -> str:
     for field, name in (("language_info", "name"), ("kernelspec", "language")):
         fields = metadata.get(field)
         if isinstance(fields, dict) and isinstance(fields.get(name), str):
-            return " ".join(fields[name].split())
+            return join_words(fields[name])
     return ""
 
 

@@ -10,8 +10,10 @@ from typing import Any
 import mammoth
 import pptx
 
-from tomewise.reading.office_package import read_properties, report_damage
-from tomewise.reading.places import join_marked, make_document, mark_headings
+from tomewise.reading.decode import join_words
+from tomewise.reading.office_package import open_package
+from tomewise.reading.places import join_marked, make_document
+from tomewise.reading.tables import write_grid
 from tomewise.reading.web_pages import convert_html
 from tomewise.types import Document, Place
 
@@ -25,24 +27,16 @@ _BREAKS = re.compile(r"[\v\n]+")  # PowerPoint writes a new line within a paragr
 
 def read_docx(path: Path) -> tuple[Document]:
     """The document in a DOCX file. Raises `ReadingError` if it is encrypted or damaged."""
-    with report_damage(path):
-        title, origin = read_properties(path)
-        with path.open("rb") as file:
-            html = mammoth.convert_to_html(file, style_map=_STYLES, convert_image=_drop_image).value
+    with open_package(path) as (file, title, origin):
+        html = mammoth.convert_to_html(file, style_map=_STYLES, convert_image=lambda _: []).value
     text = convert_html(html, str(path))[1]
-    return make_document(path, text, title, origin, mark_headings(text))
-
-
-def _drop_image(_: object) -> list[object]:
-    return []
+    return make_document(path, text, title, origin)
 
 
 def read_pptx(path: Path) -> tuple[Document]:
     """The slides of a PPTX file with their tables and notes. Raises `ReadingError` if it is encrypted or damaged."""
-    with report_damage(path):
-        title, origin = read_properties(path)
-        with path.open("rb") as file:
-            slides = [_read_slide(slide) for slide in pptx.Presentation(file).slides]
+    with open_package(path) as (file, title, origin):
+        slides = [_read_slide(slide) for slide in pptx.Presentation(file).slides]
     text, marks = join_marked(
         (text, Place(slide=number, chapter=(heading,) if heading else ()))
         for number, (heading, text) in enumerate(slides, start=1)
@@ -54,7 +48,7 @@ def read_pptx(path: Path) -> tuple[Document]:
 def _read_slide(slide: Any) -> tuple[str, str]:
     """The heading of a slide, and its whole text."""
     placeholder = slide.shapes.title
-    heading = " ".join(placeholder.text_frame.text.split()) if placeholder is not None else ""
+    heading = join_words(placeholder.text_frame.text) if placeholder is not None else ""
     title_id = placeholder.shape_id if placeholder is not None else None
     parts = [f"# {heading}"] if heading else []
     parts += _list_texts(shape for shape in slide.shapes if shape.shape_id != title_id)
@@ -68,8 +62,7 @@ def _list_texts(shapes: Iterable[Any]) -> Iterator[str]:
         if hasattr(shape, "shapes"):  # a group
             yield from _list_texts(shape.shapes)
         elif getattr(shape, "has_table", False):
-            rows = (" | ".join(" ".join(cell.text.split()) for cell in row.cells) for row in shape.table.rows)
-            yield "\n".join(f"| {row} |" for row in rows)
+            yield write_grid([cell.text for cell in row.cells] for row in shape.table.rows)
         elif getattr(shape, "has_text_frame", False):
             lines = [_BREAKS.sub(" ", paragraph.text).strip() for paragraph in shape.text_frame.paragraphs]
             if text := "\n".join(line for line in lines if line):

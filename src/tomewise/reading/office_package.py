@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 from xml.etree import ElementTree
 from zipfile import ZipFile
 
 from tomewise.errors import ReadingError
 from tomewise.reading.bounds import make_damage_error, make_locked_error
+from tomewise.reading.decode import join_words
 from tomewise.reading.origin import describe_origin
 from tomewise.types import Metadata
 
@@ -36,12 +38,20 @@ def report_damage(path: Path) -> Iterator[None]:
         raise make_damage_error(path, error, "save it as text or repair it") from error
 
 
-def read_properties(path: Path) -> tuple[str, Metadata]:
-    """The title in the properties of the file, and its origin as metadata.
+@contextmanager
+def open_package(path: Path) -> Iterator[tuple[BinaryIO, str, Metadata]]:
+    """The opened file, the title in its properties, and its origin as metadata; errors inside as `report_damage`.
 
     The title is empty without one, and for one that programs write unasked. Raises `ReadingError` for a file that
     unpacks to more XML than its reader can take in reasonable time.
     """
+    with report_damage(path):
+        title, origin = _read_properties(path)
+        with path.open("rb") as file:
+            yield file, title, origin
+
+
+def _read_properties(path: Path) -> tuple[str, Metadata]:
     with ZipFile(path) as archive:
         refuse_large_parts(path, archive)
         if _CORE not in archive.namelist():
@@ -51,7 +61,7 @@ def read_properties(path: Path) -> tuple[str, Metadata]:
     def read(*names: str) -> str:
         return next((text for name in names if (text := root.findtext(f".//{name}", ""))), "")
 
-    title = " ".join(read(f"{_DUBLIN}title").split())
+    title = join_words(read(f"{_DUBLIN}title"))
     date = read(f"{_TERMS}created", f"{_TERMS}modified")
     origin = describe_origin(authors=[read(f"{_DUBLIN}creator")], date=date, language=read(f"{_DUBLIN}language"))
     return "" if _PRESET.match(title) else title, origin

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -11,10 +10,11 @@ from zipfile import ZipFile
 import odfdo
 
 from tomewise.reading.bounds import make_locked_error
+from tomewise.reading.decode import join_words
 from tomewise.reading.office_package import refuse_large_parts, report_damage
 from tomewise.reading.origin import describe_origin
-from tomewise.reading.places import make_document, mark_headings
-from tomewise.reading.tables import Row, join_sheets
+from tomewise.reading.places import make_document
+from tomewise.reading.tables import Row, join_sheets, write_grid, write_value
 from tomewise.types import Document, Metadata
 
 _MANIFEST = "META-INF/manifest.xml"
@@ -44,7 +44,7 @@ def read_odt(path: Path) -> tuple[Document]:
     with report_damage(path):
         title, origin, body = _open(path)
         text = "\n\n".join(_list_blocks(body))
-    return make_document(path, text, title, origin, mark_headings(text))
+    return make_document(path, text, title, origin)
 
 
 def read_ods(path: Path) -> tuple[Document]:
@@ -70,14 +70,14 @@ def _open(path: Path) -> tuple[str, Metadata, Any]:
         date=made.isoformat() if made else "",
         language=meta.language or "",
     )
-    return " ".join((meta.title or "").split()), origin, document.body
+    return meta.title or "", origin, document.body
 
 
 def _list_blocks(element: Any, indent: str = "") -> Iterator[str]:
     """The headings, paragraphs, lists and tables in an element, as Markdown."""
     for child in element.children:
         if child.tag == "text:h":
-            if words := " ".join(_read_text(child).split()):
+            if words := join_words(_read_text(child)):
                 yield f"{'#' * min(int(child.level or 1), _DEEPEST)} {words}"
             yield from _list_inner_blocks(child)
         elif child.tag == "text:p":
@@ -88,11 +88,8 @@ def _list_blocks(element: Any, indent: str = "") -> Iterator[str]:
             if lines := list(_list_items(child, indent)):
                 yield "\n".join(lines)
         elif child.tag == "table:table":
-            rows = (
-                " | ".join(" ".join(cell.split()) for cell in cells) for _, cells in _list_rows(child) if any(cells)
-            )
-            if lines := [f"| {row} |" for row in rows]:
-                yield "\n".join(lines)
+            if grid := write_grid(cells for _, cells in _list_rows(child)):
+                yield grid
         elif child.tag in _HOLDERS:
             yield from _list_blocks(child, indent)
 
@@ -157,10 +154,4 @@ def _list_cells(row: Any) -> list[str]:
 def _write_cell(cell: Any) -> str:
     """The value of a cell as XLSX has it; the text that it shows where it has none."""
     value = cell.get_value() if cell.get_attribute("office:value-type") in ("float", "date") else None
-    if isinstance(value, datetime) and value.time() == time():
-        return value.date().isoformat()
-    if isinstance(value, date):
-        return str(value)
-    if value is not None and value == int(value):
-        return str(int(value))
-    return str(value) if value is not None else "\n".join(_list_blocks(cell))
+    return "\n".join(_list_blocks(cell)) if value is None else write_value(value)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from tomewise.reading.decode import join_words
 from tomewise.types import Metadata
 
 _DATE = re.compile(
@@ -20,11 +21,11 @@ _NEVER = frozenset({"2013-12-23 23:15", "2013-01-27 09:14"})  # of the templates
 
 def describe_origin(*, authors: Iterable[str] = (), date: str = "", language: str = "") -> Metadata:
     """The metadata `author` (a list if there are several), `date` and `language`, as far as they are stated."""
-    names = list(dict.fromkeys(name for each in authors if (name := _join_words(each)).lower() not in _NOBODY and name))
+    names = list(dict.fromkeys(name for each in authors if (name := join_words(each)).lower() not in _NOBODY and name))
     fields = {
         "author": names[0] if len(names) == 1 else names,
         "date": write_date(date),
-        "language": _join_words(language).replace("_", "-"),
+        "language": join_words(language).replace("_", "-"),
     }
     return {name: value for name, value in fields.items() if value}
 
@@ -34,7 +35,7 @@ def write_date(words: str) -> str:
 
     A time of midnight is left out: most who write it know the day alone.
     """
-    words = _join_words(words)
+    words = join_words(words)
     found = _DATE.fullmatch(words)
     if found is None:
         return words
@@ -46,7 +47,3 @@ def write_date(words: str) -> str:
     date = "-".join(filter(None, (year, month, day)))
     date += f" {hour}:{minute}" if hour and (hour, minute) != ("00", "00") else ""
     return "" if date in _NEVER else date
-
-
-def _join_words(text: str) -> str:
-    return " ".join(text.split())

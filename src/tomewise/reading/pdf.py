@@ -18,6 +18,7 @@ from pypdfium2 import raw
 
 from tomewise.reading.bounds import make_damage_error, make_locked_error
 from tomewise.reading.columns import Region, find_regions
+from tomewise.reading.decode import join_words
 from tomewise.reading.formats import Scanned
 from tomewise.reading.origin import describe_origin
 from tomewise.reading.places import Marks, make_document
@@ -134,7 +135,7 @@ def _read_outline(pdf: pdfium.PdfDocument) -> _Outline:
     for count, item in enumerate(pdf.get_toc(max_depth=_DEEPEST_OUTLINE)):
         if count >= _MOST_HEADINGS:
             break
-        words = " ".join(_CONTROLS.sub(" ", item.get_title()).split())
+        words = join_words(_CONTROLS.sub(" ", item.get_title()))
         destination = item.get_dest()
         page = destination.get_index() if destination else None
         path = [*path[: item.level], words]
@@ -155,5 +156,5 @@ def _read_origin(pdf: pdfium.PdfDocument) -> dict[str, Any]:
 
 def _read_title(pdf: pdfium.PdfDocument) -> str:
     """The title that the file states, without what programs write there unasked."""
-    title = _PRODUCER.sub("", " ".join(pdf.get_metadata_value("Title").split()))
+    title = _PRODUCER.sub("", join_words(pdf.get_metadata_value("Title")))
     return "" if _NO_TITLE.match(title) or len(title) > _LONGEST_TITLE else title

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, takewhile
 from operator import itemgetter
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tomewise.reading.allowance import choose_sections
+from tomewise.reading.decode import join_words
 from tomewise.types import Document, Metadata, Passage, Place
 
 Marks: TypeAlias = tuple[tuple[int, Place], ...]
@@ -37,7 +38,7 @@ def mark_headings(text: str) -> Marks:
             # A fence is closed by one of the same characters that is at least as long.
             fence = "" if fence and found["fence"].startswith(fence) else fence or found["fence"]
             continue
-        words = " ".join(_MARKUP.sub("", _CLOSING.sub("", found["words"] or "")).split())
+        words = join_words(_MARKUP.sub("", _CLOSING.sub("", found["words"] or "")))
         if fence or not words:
             continue
         level = len(found["level"])
@@ -54,6 +55,27 @@ def mark_speakers(text: str) -> Marks:
     if len(turns) < _TRANSCRIPT_SHARE * lines or len(counts) < 2 or max(counts.values()) < _MIN_TURNS:
         return ()
     return tuple((turn.start(), Place(speaker=turn["name"])) for turn in turns)
+
+
+def join_turns(turns: Sequence[Mapping[str, str]]) -> tuple[str, list[tuple[int, int]]]:
+    """The transcript, with a line `speaker: content` for each turn, and the start and end of each line in characters.
+
+    Each turn is a mapping with `speaker` and `content`, as in QMSum. A newline within a turn becomes a space.
+    """
+    lines = [" ".join(f"{turn['speaker']}: {turn['content']}".splitlines()).strip() for turn in turns]
+    offsets: list[tuple[int, int]] = []
+    start = 0
+    for line in lines:
+        offsets.append((start, start + len(line)))
+        start += len(line) + 1
+    return "\n".join(lines), offsets
+
+
+def mark_turns(turns: Sequence[Mapping[str, str]], offsets: Sequence[tuple[int, int]]) -> Marks:
+    """The marks of a transcript: who speaks from where. `offsets` are those of `join_turns`."""
+    return tuple(
+        (start, Place(speaker=join_words(turn["speaker"]))) for turn, (start, _) in zip(turns, offsets, strict=True)
+    )
 
 
 def find_sections(document: Document) -> list[int]:
@@ -98,10 +120,12 @@ def join_marked(parts: Iterable[tuple[str, Place]], gap: str = "\n\n", start: in
 
 
 def make_document(
-    path: Path, text: str, title: str = "", metadata: Metadata | None = None, marks: Marks = ()
+    path: Path, text: str, title: str = "", metadata: Metadata | None = None, marks: Marks | None = None
 ) -> tuple[Document]:
-    """The document that a file is, alone in a tuple, as readers return it."""
-    return (Document(id=str(path), text=text, title=title, source=str(path), metadata=metadata or {}, marks=marks),)
+    """The document that a file is, alone in a tuple, as readers return it. Without `marks` its headings are marked."""
+    name, title = str(path), join_words(title)
+    marks = mark_headings(text) if marks is None else marks
+    return (Document(id=name, text=text, title=title, source=name, metadata=metadata or {}, marks=marks),)
 
 
 class PlaceFinder:

@@ -16,7 +16,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from tomewise.errors import MissingDependency, ReadingError
-from tomewise.reading.bounds import Bounds, make_bound_error, make_memory_error
+from tomewise.reading.bounds import Bounds, make_bound_error
 from tomewise.reading.memory_limits import choose_watch
 from tomewise.reading.messages import Channel, Reply, Request, find_longest_reply
 
@@ -97,15 +97,14 @@ class ReaderProcess:
             longest, memory = find_longest_reply(self.bounds), self.bounds.memory * 2**20
             return Reply.decode(worker.receive(self.bounds.seconds, longest, memory))
         except MemoryError:
-            raise make_memory_error(path, self.bounds) from None
+            raise make_bound_error(path, self.bounds, "memory") from None
         except TimeoutError:
-            reason = f"took longer than {self.bounds.seconds:g} seconds to read"
-            raise make_bound_error(path, reason, "seconds") from None
+            raise make_bound_error(path, self.bounds, "seconds") from None
         except (EOFError, OSError):
             exit_reason = self._end_worker()
             if exit_reason in _OUT_OF_MEMORY:
                 before = f"crashed its reader ({exit_reason}), probably because it "
-                raise make_memory_error(path, self.bounds, before) from None
+                raise make_bound_error(path, self.bounds, "memory", before) from None
             raise ReadingError(f"{path} crashed its reader ({exit_reason}): repair it, or leave it out") from None
 
     def _end_worker(self) -> str:

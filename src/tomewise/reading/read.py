@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tomewise.errors import MissingDependency, ReadingError, TomewiseError
-from tomewise.reading.bounds import Bounds, describe_fault, make_characters_error, open_within, read_within
-from tomewise.reading.decode import decode_text
+from tomewise.reading.bounds import Bounds, describe_fault, make_bound_error, open_within, read_within
+from tomewise.reading.decode import decode_text, join_words
 from tomewise.reading.fetching import fetch
 from tomewise.reading.folder import FolderRules, Skipped, list_files, summarise_reasons
 from tomewise.reading.formats import CODE, CORPUS, MARKDOWN, TEXT, find_format, list_suffixes
@@ -206,7 +206,7 @@ def _read_text(path: Path, name: str, format: str, bounds: Bounds) -> Document:
     title = fields.pop("title", "")
     marks = mark_headings(text) if format == MARKDOWN else mark_speakers(text) if format == TEXT else ()
     # The front matter stays in the text, so that places in the text are places in the file.
-    title = " ".join(str(title).split())
+    title = join_words(str(title))
     marks = tuple(mark for mark in marks if mark[0] >= body)  # a comment in front matter looks like a heading
     document = Document(id=name, text=text, title=title, source=name, metadata=fields, marks=marks)
     return cut_document(replace(document, body=body) if text[body:].strip() else document)
@@ -225,7 +225,7 @@ def _decode_within(file: BinaryIO, name: Path | str, bounds: Bounds) -> str:
     """The text of an open file. Raises `ReadingError` if it is longer than the bounds allow, or not text."""
     text = decode_text(read_within(file, name, bounds), str(name))
     if len(text) > bounds.characters:
-        raise make_characters_error(name, bounds)
+        raise make_bound_error(name, bounds, "characters")
     return text
 
 

@@ -37,7 +37,7 @@ def read_rtf(path: Path) -> tuple[Document]:
         date=date,
         language=windows_locale.get(int(language[1]), "") if language else "",
     )
-    return make_document(path, text, " ".join(_read_property("title", head).split()), origin)
+    return make_document(path, text, _read_property("title", head), origin, ())
 
 
 def _read_property(name: str, head: str) -> str:

@@ -109,7 +109,7 @@ class PassageSplitter:
         window: list[Unit] = []
         shared = 0
         for unit in units:
-            while window and not _joins(window, unit, capacity):
+            while window and (window[-1].behind is Break.HARD or not _fits([*window, unit], capacity)):
                 if shared == len(window):
                     window, shared = window[1:], shared - 1
                     continue
@@ -202,14 +202,6 @@ class PassageSplitter:
 
         known = (self._tokenizer.pre_tokenizer, BertPreTokenizer), (self._tokenizer.normalizer, BertNormalizer)
         return all(isinstance(part, kind) for part, kind in known)
-
-
-def _joins(window: list[Unit], unit: Unit, capacity: int) -> bool:
-    return (
-        window[-1].behind is not Break.HARD
-        and unit.end - window[0].start <= CHARACTERS_PER_TOKEN * capacity
-        and sum(part.tokens for part in window) + unit.tokens <= capacity
-    )
 
 
 def _fits(group: list[Unit], capacity: int) -> bool:

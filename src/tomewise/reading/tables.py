@@ -6,11 +6,13 @@ import csv
 import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, time
+from decimal import Decimal
 from pathlib import Path
 from typing import TypeAlias
 
 from tomewise.reading.bounds import make_damage_error
-from tomewise.reading.decode import decode_text
+from tomewise.reading.decode import decode_text, join_words
 from tomewise.reading.lengths import HEADING
 from tomewise.reading.places import Marks, join_marked, make_document
 from tomewise.types import Document, Place
@@ -49,7 +51,7 @@ def join_sheets(sheets: Iterable[tuple[str, Iterable[Row]]]) -> tuple[str, Marks
     marks: list[tuple[int, Place]] = []
     start = 0
     for title, lines in sheets:
-        name = " ".join(title.split())
+        name = join_words(title)
         heading = f"# {name}\n\n"
         text, rows = join_rows(lines, (name,), start + len(heading))
         if text:
@@ -59,11 +61,23 @@ def join_sheets(sheets: Iterable[tuple[str, Iterable[Row]]]) -> tuple[str, Marks
     return "\n\n".join(parts), tuple(marks)
 
 
+def write_value(value: object) -> str:
+    """The value of a cell as people write it: a whole number without a point, a day without a time."""
+    if isinstance(value, float | Decimal) and value % 1 == 0:
+        return str(int(value))
+    if isinstance(value, datetime) and value.time() == time():
+        return value.date().isoformat()
+    return str(value)
+
+
+def write_grid(rows: Iterable[Sequence[str]]) -> str:
+    """The rows of a table in the midst of a text, a line each."""
+    return "\n".join(f"| {' | '.join(map(join_words, cells))} |" for cells in rows)
+
+
 def _write_rows(rows: Iterable[Row]) -> Iterator[tuple[int, str]]:
     """The number and the text of each row that is not empty."""
-    filled = (
-        (number, [" ".join(cell.split()) for cell in cells]) for number, cells in rows if any(map(str.strip, cells))
-    )
+    filled = ((number, list(map(join_words, cells))) for number, cells in rows if any(map(str.strip, cells)))
     first = next(filled, None)
     if first is None:
         return

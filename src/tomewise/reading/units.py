@@ -152,7 +152,7 @@ class Units:
                 elif tokens > self._limits[unit.grain] and length > 1:
                     too_large += self._cut_finer(text, unit)
                 else:
-                    done.append(Unit(unit.start, unit.end, unit.behind, unit.grain, tokens))
+                    done.append(replace(unit, tokens=tokens))
             units = self._cut_long(text, too_large)
         return sorted(done, key=lambda unit: unit.start)
 
@@ -208,7 +208,7 @@ class Units:
         # ASCII character (and one of the beginning), so the number of characters is used in place of the count.
         length = unit.end - unit.start
         if unit.behind is Break.HARD and length < self._capacity and text[unit.start : unit.end].isascii():
-            return Unit(unit.start, unit.end, unit.behind, unit.grain, length)
+            return replace(unit, tokens=length)
         return unit
 
 
@@ -273,11 +273,11 @@ def _split(text: str, start: int, end: int, behind: Break, ends: re.Pattern[str]
 
 
 def _find_break(text: str, match: re.Match[str], grain: Grain) -> Break:
-    if grain is Grain.PARAGRAPH:
-        return Break.HEADING if _HEADING.match(text, match.end()) else Break.PARAGRAPH
-    if not match.group().startswith("\n"):
+    if grain is Grain.SENTENCE and not match.group().startswith("\n"):
         return Break.SENTENCE
-    return Break.HEADING if _HEADING.match(text, match.end()) else Break.LINE
+    if _HEADING.match(text, match.end()):
+        return Break.HEADING
+    return Break.PARAGRAPH if grain is Grain.PARAGRAPH else Break.LINE
 
 
 def _trim_unit(text: str, start: int, end: int, behind: Break, grain: Grain) -> Unit | None:

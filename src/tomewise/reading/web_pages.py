@@ -6,17 +6,19 @@ import re
 from collections.abc import Callable, Iterator
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from bs4 import BeautifulSoup, Tag
 from bs4.exceptions import ParserRejectedMarkup
 from markdownify import ATX, MarkdownConverter
 
 from tomewise.errors import ReadingError
-from tomewise.reading.decode import decode_text
+from tomewise.reading.decode import decode_text, join_words
 from tomewise.reading.origin import describe_origin
-from tomewise.reading.places import make_document, mark_headings
+from tomewise.reading.places import make_document
 from tomewise.types import Document, Metadata
+
+Prepare: TypeAlias = Callable[[BeautifulSoup], None]
 
 _NO_TEXT = ("script", "style", "noscript", "template", "svg", "title")
 _SPANS = frozenset(map(str, range(2, 31)))  # columns of a cell; a wider one, which only a bomb has, counts as one
@@ -65,16 +67,14 @@ _LEAST_SHARE = 0.25  # of a page without <main> that is left: with less, the nam
 
 def read_html(path: Path) -> tuple[Document]:
     """The page in an HTML file without its frame, see `remove_frame`. Raises `ReadingError` if it cannot be parsed."""
-    raw = path.read_bytes()
-    html = decode_text(raw, str(path), find_charset(raw))
     origin: dict[str, Any] = {}
 
     def prepare(soup: BeautifulSoup) -> None:
         origin.update(_read_origin(soup))
         remove_frame(soup)
 
-    title, text = convert_html(html, str(path), prepare=prepare)
-    return make_document(path, text, title, origin, mark_headings(text))
+    title, text = read_page(path.read_bytes(), str(path), prepare)
+    return make_document(path, text, title, origin)
 
 
 def _read_origin(soup: BeautifulSoup) -> Metadata:
@@ -90,9 +90,9 @@ def _read_origin(soup: BeautifulSoup) -> Metadata:
     return describe_origin(authors=names, date=date, language=language)
 
 
-def read_page(raw: bytes, name: str) -> tuple[str, str]:
-    """The title and the text of a page, from its bytes. `name` is its name in errors. Raises `ReadingError`."""
-    return convert_html(decode_text(raw, name, find_charset(raw)), name)
+def read_page(raw: bytes, name: str, prepare: Prepare | None = None) -> tuple[str, str]:
+    """The title and the text of a page, from its bytes, see `convert_html`. `name` is its name in errors."""
+    return convert_html(decode_text(raw, name, find_charset(raw)), name, prepare)
 
 
 def find_charset(raw: bytes) -> str | None:
@@ -101,7 +101,7 @@ def find_charset(raw: bytes) -> str | None:
     return found[1].decode("ascii", "ignore") if found else None
 
 
-def convert_html(html: str, name: str, *, prepare: Callable[[BeautifulSoup], None] = lambda _: None) -> tuple[str, str]:
+def convert_html(html: str, name: str, prepare: Prepare | None = None) -> tuple[str, str]:
     """The `<title>` of a page (empty if it has none) and its text with headings, paragraphs, lists and tables.
 
     Scripts, styles, images and the addresses of links are dropped. `prepare` may change the parsed page before. Raises
@@ -114,13 +114,14 @@ def convert_html(html: str, name: str, *, prepare: Callable[[BeautifulSoup], Non
     )
     try:
         soup = BeautifulSoup(_PADDING.sub(" ", _escape_unclosed(_PROLOG.sub("", html))), "html.parser")
-        title = " ".join(soup.title.get_text().split()) if soup.title else ""
+        title = join_words(soup.title.get_text()) if soup.title else ""
         for tag in soup.find_all(_NO_TEXT):
             tag.decompose()
         for cell in soup.find_all(("td", "th"), colspan=True):
             if cell["colspan"] not in _SPANS:
                 del cell["colspan"]
-        prepare(soup)
+        if prepare:
+            prepare(soup)
         text = str(converter.convert_soup(soup))
     except (ParserRejectedMarkup, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else "not parsable"

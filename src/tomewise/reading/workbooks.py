@@ -5,15 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import datetime, time
 from pathlib import Path
 from typing import Any
 
 import openpyxl
 
-from tomewise.reading.office_package import read_properties, report_damage
+from tomewise.reading.office_package import open_package
 from tomewise.reading.places import make_document
-from tomewise.reading.tables import Row, join_sheets
+from tomewise.reading.tables import Row, join_sheets, write_value
 from tomewise.types import Document
 
 _MOST_ROWS = 1 << 20
@@ -25,10 +24,9 @@ def read_xlsx(path: Path) -> tuple[Document]:
 
     Raises `ReadingError` if it is encrypted or damaged.
     """
-    with report_damage(path), warnings.catch_warnings():
+    with open_package(path) as (file, title, origin), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of styles that openpyxl does not know
-        title, origin = read_properties(path)
-        with path.open("rb") as file, closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
+        with closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
             text, marks = join_sheets((sheet.title, _list_rows(sheet)) for sheet in book.worksheets)
     return make_document(path, text, title, origin, marks)
 
@@ -39,14 +37,4 @@ def _list_rows(sheet: Any) -> Iterator[Row]:
         if number > _MOST_ROWS:
             raise ValueError(f"a sheet has rows behind row {_MOST_ROWS:,}, the last one that a sheet can have")
         if cells:
-            yield number, [_write_value(value) for value in cells]
-
-
-def _write_value(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, datetime) and value.time() == time():
-        return value.date().isoformat()
-    return str(value)
+            yield number, ["" if value is None else write_value(value) for value in cells]

@@ -9,22 +9,23 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 from tomewise.errors import MissingDependency, ReadingError, TomewiseError
 from tomewise.plugins import find_fault, find_plugin
-from tomewise.reading.bounds import describe_fault, make_characters_error, make_documents_error, make_memory_error
+from tomewise.reading.bounds import describe_fault, make_bound_error
 from tomewise.reading.decode import unify_newlines
 from tomewise.reading.formats import SCAN, Reader, Scanned, load_reader
 from tomewise.reading.lengths import cut_document
 from tomewise.reading.memory_limits import FileMemory, choose_limit
 from tomewise.reading.messages import LONGEST_REQUEST, Channel, Reply, Request, find_longest_reply
-from tomewise.types import Document, Place, Scalar
+from tomewise.types import Document, Place
 
 _STACK_BYTES = 128 * 2**20  # for nested elements: a page may nest 300 of them, and each needs several calls
 _MAX_DEPTH = 20_000  # nested calls
@@ -79,7 +80,9 @@ def _serve_one(connection: Channel, request: Request, memory: FileMemory) -> Non
         found = _read_scan(request, memory) or Reply(failure="refused", message=str(error))
     reply = found.encode()
     if len(reply) > find_longest_reply(request.bounds):  # by its marks and metadata
-        reply = Reply(failure="ended", message=str(make_characters_error(request.path, request.bounds))).encode()
+        reply = Reply(
+            failure="ended", message=str(make_bound_error(request.path, request.bounds, "characters"))
+        ).encode()
     connection.send(reply)
 
 
@@ -106,7 +109,7 @@ def _make_reply(request: Request, reader: Reader | MissingDependency, memory: Fi
     except _Exceeded as error:
         return Reply(failure="ended", message=str(error))
     except MemoryError:
-        return Reply(failure="ended", message=str(make_memory_error(request.path, request.bounds)))
+        return Reply(failure="ended", message=str(make_bound_error(request.path, request.bounds, "memory")))
     except Exception as error:  # noqa: BLE001 - whatever error a file causes, the next files are read
         what = describe_fault(error)
         what = f"{fault.part} failed: {what}" if (fault := find_fault(error)) else what
@@ -120,9 +123,9 @@ def _read(reader: Reader, request: Request) -> tuple[Document, ...]:
     for document in reader(Path(request.path)):
         left -= len(document.text) + len(document.title)
         if left < 0:
-            raise _Exceeded(make_characters_error(request.path, request.bounds))
+            raise _Exceeded(make_bound_error(request.path, request.bounds, "characters"))
         if len(documents) == request.bounds.documents:
-            raise _Exceeded(make_documents_error(request.path, request.bounds))
+            raise _Exceeded(make_bound_error(request.path, request.bounds, "documents"))
         documents.append(_clean_document(cut_document(document)))
     return tuple(documents)
 
@@ -138,9 +141,9 @@ def _clean_document(document: Document) -> Document:
     return replace(document, text=text, title=title, metadata=metadata, marks=marks, body=body)
 
 
-def _clean_value(value: Scalar | Sequence[Scalar]) -> Scalar | Sequence[Scalar]:
+def _clean_value(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_clean_text(item) if isinstance(item, str) else item for item in value]
+        return list(map(_clean_value, value))
     return _clean_text(value) if isinstance(value, str) else value
 
 

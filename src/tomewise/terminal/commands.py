@@ -1,10 +1,10 @@
-"""The command `tome`."""
+"""The command `tome`, and of its commands those that build, ask, search and show."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,19 +31,21 @@ from tomewise.terminal.options import (
     Where,
     Workers,
 )
-from tomewise.terminal.screen import console, print_json, print_model
+from tomewise.terminal.screen import console, escape, print_json
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
 from tomewise.terminal.work import Work, show_work
 
 if TYPE_CHECKING:
+    from tomewise.outgoing.report_models import BuildCosts
     from tomewise.pictures import Picture
     from tomewise.store.address import DatabaseAddress, Place
     from tomewise.store.contract import Texts
-    from tomewise.tome.tome import Tome
+    from tomewise.systems.registry import Variant
+    from tomewise.tome.tome import OnProgress, Tome
     from tomewise.types import Answer, Event, Passage, Scope
 
-
-import sys
+_LONGEST = 1_000_000  # bytes of a question
+_TOGETHER = 4  # passages in a call: the size that bench/RESULTS.md compares with one
 
 app = typer.Typer(
     name="tome",
@@ -109,13 +111,12 @@ def build(
     with show_work(f"{'estimating' if estimate else 'building'} {system}") as work:
         from tomewise.systems.registry import parse_variant
         from tomewise.terminal import render
-        from tomewise.terminal.estimates import estimate_costs
         from tomewise.tome import reports
 
         variant = parse_variant(system)
-        with open_tome(tome, create=False, models=models, on=on, workers=workers) as book:
+        with open_tome(tome, models=models, on=on, workers=workers) as book:
             if estimate:
-                costs = estimate_costs(book, variant, work.report, layer or ())
+                costs = _estimate_costs(book, variant, work.report, layer or ())
             else:
                 collect_as_usual()
                 report = book.build(
@@ -127,11 +128,33 @@ def build(
                 )
                 shown = reports.describe_build(report, book.store) if as_json else None
     if estimate:
-        print_model(costs) if as_json else render.print_costs(costs, console())
+        print_json(costs) if as_json else render.print_costs(costs, console())
     elif shown:
-        print_model(shown)
+        print_json(shown)
     else:
         render.print_build(report, variant, repeat_options(tome, models), console())
+
+
+def _estimate_costs(book: Tome, variant: Variant, report: OnProgress, layers: Sequence[str]) -> BuildCosts:
+    """What a build would use: what `tome build --estimate --json` prints.
+
+    `instead` is the same system with several passages in a call, or with one where it has several already. It is there
+    if the system has the setting `together` and the calls are not free.
+    """
+    from tomewise.outgoing.report_models import ComparedCosts, OtherCosts
+    from tomewise.systems.recipe_settings import list_settings
+    from tomewise.systems.registry import choose_variant, find_recipe
+    from tomewise.tome.reports import describe_costs
+
+    model = book.kit.model.name
+    costs = describe_costs(book.estimate(variant, layers=layers, on_progress=report), variant, model)
+    if "together" in list_settings(find_recipe(variant.system)) and costs.total.calls and costs.total.cost != 0:
+        size = _TOGETHER if variant.settings.get("together", 1) == 1 else 1
+        resized = choose_variant(variant, {"together": size})
+        with suppress(UsageError):  # with other settings it may read one text at a time only, as relations are
+            compared = describe_costs(book.estimate(resized, layers=layers, on_progress=report), resized, model)
+            return ComparedCosts.of(costs, instead=OtherCosts(system=resized.name, total=compared.total))
+    return costs
 
 
 @app.command(epilog='Example: tome ask "Who forged the letter?" --option "the doctor" --option "the clerk"')
@@ -171,7 +194,7 @@ def ask(
         from tomewise.tome import reports, scopes
 
         variant = parse_variant(system or find_system())
-        with open_tome(tome, create=False, models=models) as book:
+        with open_tome(tome, models=models) as book:
             scope = scopes.find_scope(book.store, documents=document or (), where=where or ())
             session = find_last_session(book) if go_on else session
             if picture:
@@ -198,8 +221,40 @@ def ask(
     if as_json:
         return
     if answer.quotations:
-        console(stderr=True).print(f"[dim]{escape_text(render.note_extractive())}[/dim]")
+        console(stderr=True).print(f"[dim]{escape(render.note_extractive())}[/dim]")
     render.offer_build(answer.lagging, repeat_options(tome, models), console(stderr=True))
+
+
+@app.command(epilog='Example: tome search "the forged letter" --limit 5')
+@take_model_options
+def search(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    tome: TomeFile = None,
+    system: System = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most this many pieces of evidence.")] = 10,
+    document: Documents = None,
+    where: Where = None,
+    strict: Strict = False,
+    models: ModelOptions = UNSTATED,
+    as_json: Json = False,
+) -> None:
+    """Show the evidence that a system finds, without an answer. No model is asked to answer."""
+    system = system or find_system()
+    with show_work(f"searching with {system}"):
+        from tomewise.systems.registry import parse_variant
+        from tomewise.terminal import render
+        from tomewise.tome.reports import describe_evidence
+        from tomewise.tome.scopes import find_scope
+
+        variant = parse_variant(system)
+        with open_tome(tome, models=models) as book:
+            scope = find_scope(book.store, documents=document or (), where=where or ())
+            found = book.search(query, system=variant, limit=limit, strict=strict, within=scope)
+            lagging = book.find_lag(query, system=variant, within=scope)
+            pieces = describe_evidence(found, book.store)
+    print_json(pieces) if as_json else render.print_evidence(pieces, console(), scope)
+    render.print_lag(lagging, console(stderr=True))
+    render.offer_build(lagging, repeat_options(tome, models), console(stderr=True))
 
 
 @app.command()
@@ -231,37 +286,14 @@ def show(
     if document is None and (database := find_whole_database(tome)):
         show_tomes(database, as_json)
         return
-    with open_tome(tome, create=False) as book:
+    with open_tome(tome) as book:
         if document is not None:
             whole = book.document(document)
             # Not through typer, which leaves out of a pipe what looks like a colour.
-            print_model(Document.of(whole)) if as_json else print(whole.text)
+            print_json(Document.of(whole)) if as_json else print(whole.text)
             return
         contents = describe_contents(book.store, book.model_name)
-    print_model(contents) if as_json else render.print_contents(contents, console())
-
-
-@app.command(epilog="Example: tome trust .")
-def trust(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that holds the file.")] = Path(),
-    list_all: Annotated[bool, typer.Option("--list", help="List the folders that are trusted.")] = False,
-    forget: Annotated[bool, typer.Option("--forget", help="Trust the folder no longer.")] = False,
-) -> None:
-    """Let the tomewise.toml of a folder choose tome, model, embedder and prompts, until that file changes."""
-    if list_all and forget:
-        raise UsageError("--list and --forget exclude each other: give one of them")
-    folder = folder.resolve()
-    if list_all:
-        for name in configuration.load_trusted_folders().read_all():
-            typer.echo(name)
-    elif forget:
-        configuration.load_trusted_folders().forget(folder)
-        console().print(f"[bold]forgotten[/bold] {escape_text(str(folder))}")
-    else:
-        settings = configuration.trust(folder)
-        console().print(f"[bold]trusted[/bold] {escape_text(str(folder))}")
-        for name, value in settings.items():
-            console().print(f"  {name} = {escape_text(repr(value))}")
+    print_json(contents) if as_json else render.print_contents(contents, console())
 
 
 app.add_typer(evaluation)
@@ -302,28 +334,25 @@ def show_tomes(database: DatabaseAddress, as_json: bool) -> None:
         print_json({"tomes": [{"tome": name, "bytes": size} for name, size in tomes.items()]})
         return
     for name, size in tomes.items():
-        console().print(f"[bold]{escape_text(name)}[/bold]  {size / 1e6:,.1f} MB")
+        console().print(f"[bold]{escape(name)}[/bold]  {size / 1e6:,.1f} MB")
     if not tomes:
-        console().print(f"[dim]no tome yet: tome add -m {escape_text(str(database))}#NAME PATH makes one[/dim]")
+        console().print(f"[dim]no tome yet: tome add -m {escape(str(database))}#NAME PATH makes one[/dim]")
 
 
 @contextmanager
 def open_tome(
     tome: str | None,
     *,
-    create: bool = True,
+    create: bool = False,
     models: ModelOptions = UNSTATED,
     on: str | None = None,
     workers: int | None = None,
     **options: str | int | None,
 ) -> Iterator[Tome]:
     """Open the tome that options, environment and configuration files name. `on` and `workers` are for `Tome.open`."""
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    chosen = replace(models.choose(configuration.load()), **given)
+    chosen = models.choose(tome=tome or State.tome or None, **options)
     from tomewise.tome.tome import Tome
 
-    if named := tome or State.tome:
-        chosen = replace(chosen, tome=named)
     with Tome.from_settings(chosen, create=create, on=on, workers=workers) as book:
         yield book
 
@@ -333,9 +362,9 @@ def show_entity(name: str, tome: str | None, as_json: bool) -> None:
     from tomewise.terminal.render import print_entity
     from tomewise.tome.entities import describe_entity
 
-    with open_tome(tome, create=False) as book:
+    with open_tome(tome) as book:
         found = book.entity(name)
-    print_model(describe_entity(found)) if as_json else print_entity(found, console())
+    print_json(describe_entity(found)) if as_json else print_entity(found, console())
 
 
 def print_answer(
@@ -346,7 +375,7 @@ def print_answer(
     from tomewise.terminal import render
 
     if as_json:
-        print_model((TracedAnswer if with_trace else Asked).of(answer, within=scope, nearest=nearest))
+        print_json((TracedAnswer if with_trace else Asked).of(answer, within=scope, nearest=nearest))
     else:
         render.print_answer(answer, nearest, console(), scope)
 
@@ -387,7 +416,7 @@ def save_picture(picture: Picture, file: Path) -> None:
         file.write_text(write_page(picture), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{str(file)!r} cannot be written ({error.strerror}): name another file") from None
-    console(stderr=True).print(f"[dim]picture: {escape_text(str(file))}[/dim]")
+    console(stderr=True).print(f"[dim]picture: {escape(str(file))}[/dim]")
 
 
 def choose_listener(work: Work, store: Texts | None = None) -> Callable[[Event], None] | None:
@@ -402,16 +431,6 @@ def choose_listener(work: Work, store: Texts | None = None) -> Callable[[Event],
             render.print_event(event, work.console(), store)
 
     return hear if store or work.is_shown else None
-
-
-def escape_text(text: str) -> str:
-    """Text without effect on the terminal; Rich is imported late, since it takes a while."""
-    from tomewise.terminal.plain import escape
-
-    return escape(text)
-
-
-_LONGEST = 1_000_000  # bytes
 
 
 def read_question(question: str) -> str:

@@ -6,7 +6,8 @@ A completion never fails and asks no model: where the tome cannot be read, there
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,28 +32,33 @@ def complete_systems(incomplete: str) -> list[str]:
 
 def complete_documents(context: typer.Context, incomplete: str) -> list[str]:
     """Ids of the documents of the tome, and the last parts of those that are paths."""
-    ids = _read_tome(context, lambda store: [record.id for record in store.documents()])
-    names = [part for name in ids for part in ([name] if "://" in name else [name.rsplit("/", 1)[-1], name])]
-    return _keep_fitting(incomplete, names)
+
+    def list_parts(store: Store) -> Iterator[str]:
+        for record in store.documents():
+            yield record.id
+            if "://" not in record.id:
+                yield record.id.rsplit("/", 1)[-1]
+
+    return _read_tome(context, incomplete, list_parts)
 
 
 def complete_ids(context: typer.Context, incomplete: str) -> list[str]:
     """Ids of the documents of the tome, whole: parts of ids remove nothing."""
-    return _keep_fitting(incomplete, _read_tome(context, lambda store: [record.id for record in store.documents()]))
+    return _read_tome(context, incomplete, lambda store: (record.id for record in store.documents()))
 
 
 def complete_layers(context: typer.Context, incomplete: str) -> list[str]:
     """Layers that were built in the tome."""
     from tomewise.store.records import BUILDS
 
-    return _keep_fitting(incomplete, _read_tome(context, lambda store: store.notes(BUILDS)))
+    return _read_tome(context, incomplete, lambda store: store.notes(BUILDS))
 
 
 def complete_sessions(context: typer.Context, incomplete: str) -> list[str]:
     """Sessions of the tome."""
     from tomewise.store.records import SESSIONS
 
-    return _keep_fitting(incomplete, _read_tome(context, lambda store: store.note_names(SESSIONS)))
+    return _read_tome(context, incomplete, lambda store: store.note_names(SESSIONS))
 
 
 def complete_settings(incomplete: str) -> list[str]:
@@ -74,18 +80,13 @@ def _keep_fitting(incomplete: str, names: Iterable[str]) -> list[str]:
     return sorted(name for name in fitting if name.isprintable() and not _OBEYED.search(name))[:_MOST]
 
 
-def _read_tome(context: typer.Context, read: Callable[[Store], Iterable[str]]) -> list[str]:
+def _read_tome(context: typer.Context, incomplete: str, read: Callable[[Store], Iterable[str]]) -> list[str]:
+    """The names that are read in the tome, as far as they fit."""
     from tomewise.tome.open_store import open_store
 
     options = [each.params.get("tome") for each in (context, context.parent) if each]
-    try:
+    with suppress(TomewiseError):
         named = next((option for option in options if option), None) or settings.load().tome
-        store = open_store(Path(named), create=False)
-    except TomewiseError:
-        return []
-    try:
-        return list(read(store))
-    except TomewiseError:
-        return []
-    finally:
-        store.close()
+        with closing(open_store(Path(named), create=False)) as store:
+            return _keep_fitting(incomplete, read(store))
+    return []

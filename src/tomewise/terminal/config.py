@@ -1,10 +1,10 @@
-"""The command `tome config`."""
+"""The commands `tome config` and `tome trust`."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,13 +12,15 @@ import typer
 
 from tomewise import setting_files
 from tomewise.credentials import hide_credentials
+from tomewise.errors import UsageError
 from tomewise.plugins import list_names
 from tomewise.setting_files import SettingOrigin, find_origins
-from tomewise.settings import SETTINGS, Settings, load
-from tomewise.terminal.commands import app, escape_text
+from tomewise.settings import SETTINGS, Settings, load, load_trusted_folders
+from tomewise.settings import trust as trust_folder
+from tomewise.terminal.commands import app
 from tomewise.terminal.completion import complete_settings, complete_values
 from tomewise.terminal.options import Json, TomeFile
-from tomewise.terminal.screen import console, make_table, print_json
+from tomewise.terminal.screen import console, escape, make_table, print_json
 from tomewise.terminal.state import State
 from tomewise.terminal.work import show_work
 
@@ -38,11 +40,7 @@ Name = Annotated[
 Here = Annotated[
     bool, typer.Option("--here", help="Change the tomewise.toml of the current folder instead of your own.")
 ]
-config = typer.Typer(
-    name="config",
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+config = typer.Typer(name="config", invoke_without_command=True)
 app.add_typer(config)
 
 
@@ -60,7 +58,7 @@ def list_settings(context: typer.Context, tome: TomeFile = None, as_json: Json =
         return
     _print_rows(shown)
     for reason in refused:
-        console().print(f"[yellow]not used:[/yellow] {escape_text(hide_credentials(reason))}")
+        console().print(f"[yellow]not used:[/yellow] {escape(hide_credentials(reason))}")
 
 
 @config.command(name="set", epilog="Example: tome config set models.answer openai:gpt-4o")
@@ -93,19 +91,42 @@ def unset_setting(name: Name, here: Here = False, as_json: Json = False) -> None
     _report(name, None, here, trusted, as_json)
 
 
-def _prepare_row(row: SettingOrigin) -> dict[str, Any]:
+@app.command(epilog="Example: tome trust .")
+def trust(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that holds the file.")] = Path(),
+    list_all: Annotated[bool, typer.Option("--list", help="List the folders that are trusted.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Trust the folder no longer.")] = False,
+) -> None:
+    """Let the tomewise.toml of a folder choose tome, model, embedder and prompts, until that file changes."""
+    if list_all and forget:
+        raise UsageError("--list and --forget exclude each other: give one of them")
+    folder = folder.resolve()
+    if list_all:
+        for name in load_trusted_folders().read_all():
+            typer.echo(name)
+    elif forget:
+        load_trusted_folders().forget(folder)
+        console().print(f"[bold]forgotten[/bold] {escape(str(folder))}")
+    else:
+        values = trust_folder(folder)
+        console().print(f"[bold]trusted[/bold] {escape(str(folder))}")
+        for name, value in values.items():
+            console().print(f"  {name} = {escape(repr(value))}")
+
+
+def _prepare_row(row: SettingOrigin) -> SettingOrigin:
     value = hide_credentials(row.value) if isinstance(row.value, str) else row.value
-    return {**asdict(row), "value": value}
+    return replace(row, value=value)
 
 
-def _print_rows(rows: Sequence[dict[str, Any]]) -> None:
+def _print_rows(rows: Sequence[SettingOrigin]) -> None:
     table = make_table("setting", "value", "from")
     for row in rows:
-        origin = escape_text(row["origin"]) if row["origin"] != "default" else "[dim]default[/dim]"
-        value = escape_text(_write_value(row["value"]))
-        if row["value"] is None:
-            value = f"[dim]{SETTINGS[row['name']].unset}[/dim]"
-        table.add_row(f"[bold]{row['name']}[/bold]", value, origin)
+        origin = escape(row.origin) if row.origin != "default" else "[dim]default[/dim]"
+        value = escape(_write_value(row.value))
+        if row.value is None:
+            value = f"[dim]{SETTINGS[row.name].unset}[/dim]"
+        table.add_row(f"[bold]{row.name}[/bold]", value, origin)
     console().print(table)
 
 
@@ -119,10 +140,9 @@ def _write_value(value: object) -> str:
 
 def _try_model(model: str) -> Trial | None:
     """What came of a test call; None for a model that is not asked over a network."""
-    from tomewise.language.choose_model import EXTRACTIVE
     from tomewise.language.trial import try_model
 
-    if model.partition(":")[0] in (EXTRACTIVE, *list_names("models")):
+    if _is_without_provider(model):
         return None
     with show_work(f"asking {model}"):
         return asyncio.run(try_model(model, base_url=load().base_url))
@@ -131,7 +151,7 @@ def _try_model(model: str) -> Trial | None:
 def _print_trial(trial: Trial) -> None:
     out = console()
     if trial.problem:
-        out.print(f"[yellow]the test call failed:[/yellow] {escape_text(hide_credentials(trial.problem))}")
+        out.print(f"[yellow]the test call failed:[/yellow] {escape(hide_credentials(trial.problem))}")
         return
     streams = "yes" if trial.streams else "no, an answer comes whole"
     able = f"structured replies: {trial.structured} · streaming: {streams} · {trial.window:,} tokens"
@@ -145,17 +165,17 @@ def _report(name: str, value: Any, here: bool, trusted: bool, as_json: bool, tri
     path = setting_files.find_file(here=here)
     value = hide_credentials(value) if isinstance(value, str) else value
     if as_json:
-        more = {"test": {**asdict(trial), "problem": hide_credentials(trial.problem)}} if trial else {}
+        more = {"test": replace(trial, problem=hide_credentials(trial.problem))} if trial else {}
         print_json({"setting": name, "value": value, "file": str(path), "trusted": trusted, **more})
         return
     verb, change = ("unset", name) if value is None else ("set", f"{name} = {_write_value(value)}")
-    console().print(f"[bold]{verb}[/bold] {escape_text(change)} [dim]in {escape_text(str(path))}[/dim]")
+    console().print(f"[bold]{verb}[/bold] {escape(change)} [dim]in {escape(str(path))}[/dim]")
     if trusted:
-        console().print(f"[dim]trusted {escape_text(str(path.parent))}, as by `tome trust`[/dim]")
+        console().print(f"[dim]trusted {escape(str(path.parent))}, as by `tome trust`[/dim]")
     for row in find_origins()[0]:
         if row.name == name and row.origin not in (str(path), "default"):
-            shown = _write_value(_prepare_row(row)["value"])
-            console().print(f"[yellow]{escape_text(f'{row.origin} comes first and says {shown}')}[/yellow]")
+            shown = _write_value(_prepare_row(row).value)
+            console().print(f"[yellow]{escape(f'{row.origin} comes first and says {shown}')}[/yellow]")
     if trial:
         _print_trial(trial)
 
@@ -179,10 +199,15 @@ def check_meaning(name: str, value: Any) -> None:
 
 
 def _check_provider(model: str) -> None:
-    from tomewise.language.choose_model import EXTRACTIVE
     from tomewise.language.connect_model import find_provider_class
 
-    provider = model.partition(":")[0]
-    if provider not in (EXTRACTIVE, *list_names("models")):
+    if not _is_without_provider(model):
         with suppress(ImportError):  # a package that is missing now may be installed later
-            find_provider_class(provider)
+            find_provider_class(model.partition(":")[0])
+
+
+def _is_without_provider(model: str) -> bool:
+    """Whether a model is ours, or that of a plugin."""
+    from tomewise.language.choose_model import EXTRACTIVE
+
+    return model.partition(":")[0] in (EXTRACTIVE, *list_names("models"))

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tomewise import settings as configuration
 from tomewise.errors import UsageError
 from tomewise.sample import STORY, SampleQuestion, read_questions
-from tomewise.terminal.commands import app, choose_listener, escape_text, repeat_options
+from tomewise.terminal.commands import app, choose_listener, repeat_options
 from tomewise.terminal.completion import complete_systems
 from tomewise.terminal.documents import print_add_report
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
-from tomewise.terminal.screen import console
+from tomewise.terminal.screen import console, escape
 from tomewise.terminal.state import State
 from tomewise.terminal.work import show_work
 
@@ -71,7 +70,7 @@ def _open_demo_tome(kept: str | None, models: ModelOptions) -> Iterator[Tome]:
     from tomewise.tome.tome import Tome
 
     models = replace(models, model=models.model or ["extractive"])
-    settings = replace(models.choose(configuration.load()), embedder=None, system="hybrid")
+    settings = replace(models.choose(), embedder=None, system="hybrid")
     with TemporaryDirectory() as folder:
         path = kept or str(Path(folder) / "demo.tome")
         with Tome.from_settings(replace(settings, tome=path)) as book:
@@ -119,7 +118,7 @@ def _ask(book: Tome, asked: SampleQuestion, system: str | None, trace: bool) -> 
 
 
 def _print_command(*words: str) -> None:
-    console().print(f"\n[bold]$ tome {escape_text(' '.join(quote(word) for word in words))}[/bold]")
+    console().print(f"\n[bold]$ tome {escape(' '.join(quote(word) for word in words))}[/bold]")
 
 
 def _print_close(spent: Spent, kept: str | None, options: str, *, is_extractive: bool) -> None:
@@ -140,7 +139,7 @@ def _print_close(spent: Spent, kept: str | None, options: str, *, is_extractive:
     commands = [(f"{program} {words}", purpose) for words, purpose in _list_next(kept, options, is_extractive)]
     width = max(len(command) for command, _ in commands)
     for command, purpose in commands:
-        out.print(escape_text(f"  {command:<{width}}  {purpose}"))
+        out.print(escape(f"  {command:<{width}}  {purpose}"))
 
 
 def _list_next(kept: str | None, options: str, is_extractive: bool) -> list[tuple[str, str]]:

@@ -16,8 +16,7 @@ from tomewise.place import name_document
 from tomewise.terminal.commands import app, find_tome, open_tome, repeat_options
 from tomewise.terminal.completion import complete_ids
 from tomewise.terminal.options import Json, On, TomeFile, Workers, Yes, make_option
-from tomewise.terminal.plain import count_noun, escape
-from tomewise.terminal.screen import console, make_table, print_json, print_model
+from tomewise.terminal.screen import console, count_noun, escape, make_table, print_json
 from tomewise.terminal.state import promise_to_resume
 from tomewise.terminal.work import show_work
 
@@ -87,13 +86,13 @@ def add(
     with (
         show_work(f"adding {count_noun(len(paths), 'source')}") as work,
         _leave_no_empty_tome(tome),
-        open_tome(tome, on=on, workers=workers, **made_with) as book,
+        open_tome(tome, create=True, on=on, workers=workers, **made_with) as book,
     ):
         report = book.add(*paths, **options, on_progress=work.report)
     if as_json:
         from tomewise.outgoing import report_models
 
-        print_model(report_models.AddReport.of(report))
+        print_json(report_models.AddReport.of(report))
     else:
         if len(report.failed) < len(paths):
             from tomewise.terminal.render import offer_build, print_lag
@@ -222,7 +221,7 @@ def remove(
     from tomewise.tome.document_names import find_exactly
     from tomewise.tome.reports import foresee_removal
 
-    with open_tome(tome, create=False) as book:
+    with open_tome(tome) as book:
         named = [find_exactly(name, book.store) for name in documents]
         records = list({record.id: record for each in named for record in each.records}.values())
         if not yes:
@@ -235,7 +234,7 @@ def remove(
         for record in records:
             report = book.remove(record)
             if as_json:
-                print_model(RemoveReport.of(report))
+                print_json(RemoveReport.of(report))
                 continue
             derived = f" and {_count_derived(report.derived)}" if report.derived else ""
             passages = count_noun(report.passages, "passage")
@@ -270,7 +269,7 @@ def _count_derived(number: int) -> str:
 @app.command()
 def clean(tome: TomeFile = None, as_json: Json = False) -> None:
     """Delete the cached arrays beside a tome. The next question makes those that it needs again; nothing is lost."""
-    with open_tome(tome, create=False) as book:
+    with open_tome(tome) as book:
         size = book.clean()
     if as_json:
         print_json({"freed": size})

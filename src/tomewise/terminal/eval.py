@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tomewise import settings as configuration
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
-from tomewise.terminal.options import On, Workers
-from tomewise.terminal.screen import console, print_json
+from tomewise.terminal.options import Json, On, Workers
+from tomewise.terminal.screen import console, escape, make_table, print_json
 from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
@@ -21,30 +20,20 @@ if TYPE_CHECKING:
     from tomewise.evaluate.results import Results
     from tomewise.evaluate.table import Table
 
-app = typer.Typer(
-    name="eval",
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = typer.Typer(name="eval", invoke_without_command=True)
 
-
-Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The folder of experiments.")]
+Out = Annotated[Path, typer.Option(metavar="FOLDER", help="The folder of experiments.")]
 Kept = Annotated[Path, typer.Argument(metavar="OUT", help="The folder of experiments, or of one experiment.")]
 Name = Annotated[
     str | None,
-    typer.Option("--experiment", metavar="NAME", help="The beginning of its name. [dim]Default: the latest[/dim]"),
+    typer.Option(metavar="NAME", help="The beginning of its name. [dim]Default: the latest[/dim]"),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
-MetricName = Annotated[
-    list[str] | None, typer.Option("--metric", metavar="NAME", help="A metric; give it again for each.")
-]
+MetricName = Annotated[list[str] | None, typer.Option(metavar="NAME", help="A metric; give it again for each.")]
 By = Annotated[
     list[str] | None,
-    typer.Option("--by", metavar="SLICE", help="Also a table by type, hops, length ...; give it again for each."),
+    typer.Option(metavar="SLICE", help="Also a table by type, hops, length ...; give it again for each."),
 ]
-Baseline = Annotated[
-    str | None, typer.Option("--baseline", metavar="NAME", help="The system to test the others against.")
-]
+Baseline = Annotated[str | None, typer.Option(metavar="NAME", help="The system to test the others against.")]
 _OUT = Path("tome-eval")
 # What an experiment takes from the settings as it is.
 _SETTINGS = (
@@ -78,24 +67,20 @@ def run(
         list[str],
         typer.Argument(metavar="SYSTEM", help="hybrid, 'SYSTEM:ABLATION', 'SYSTEM key=value', SYSTEM:all, or all."),
     ],
-    data: Annotated[str, typer.Option("--data", metavar="FOLDER", help="The dataset, or sample for the bundled one.")],
+    data: Annotated[str, typer.Option(metavar="FOLDER", help="The dataset, or sample for the bundled one.")],
     layout: Annotated[
-        str, typer.Option("--layout", metavar="NAME", help="The layout of its files; see `tome eval list --layouts`.")
+        str, typer.Option(metavar="NAME", help="The layout of its files; see `tome eval list --layouts`.")
     ] = "auto",
     metric: MetricName = None,
-    judge: Annotated[
-        list[str] | None, typer.Option("--judge", metavar="NAME", help="A judge; give it again for each.")
-    ] = None,
+    judge: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A judge; give it again for each.")] = None,
     questions: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N questions.")] = None,
     out: Out = _OUT,
     models: ModelOptions = UNSTATED,
     judge_model: Annotated[
         str | None,
-        typer.Option(
-            "--judge-model", metavar="NAME", help="The model that judges. [dim]Default: the model that answers[/dim]"
-        ),
+        typer.Option(metavar="NAME", help="The model that judges. [dim]Default: the model that answers[/dim]"),
     ] = None,
-    embedder: Annotated[str | None, typer.Option("--embedder", metavar="NAME", help="The embedder.")] = None,
+    embedder: Annotated[str | None, typer.Option(metavar="NAME", help="The embedder.")] = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="How many questions, and model calls, run side by side.")
     ] = None,
@@ -116,9 +101,7 @@ def run(
     """Ask systems the questions of a dataset and score them. A stopped run continues where it was."""
     import asyncio
 
-    given: dict[str, Any] = {"embedder": embedder, "limit": limit}
-    chosen = models.choose(configuration.load())
-    chosen = replace(chosen, **{name: value for name, value in given.items() if value is not None})
+    chosen = models.choose(embedder=embedder, limit=limit)
     _check_folder("--out", out)  # now, and not after hours of work that cannot be stored
     with show_work("running the experiment") as work:
         from tomewise.evaluate.experiment import Experiment
@@ -191,7 +174,7 @@ def report(
     by: By = None,
     baseline: Baseline = None,
     plots: Annotated[
-        Path | None, typer.Option("--plots", metavar="FOLDER", help="Also write plots there, as PNG and SVG.")
+        Path | None, typer.Option(metavar="FOLDER", help="Also write plots there, as PNG and SVG.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -213,7 +196,7 @@ def report(
 def compare(
     first: Annotated[str, typer.Argument(metavar="A", help="A system.")],
     second: Annotated[str, typer.Argument(metavar="B", help="Another system.")],
-    question: Annotated[str, typer.Option("--question", metavar="ID", help="The id of a question.")],
+    question: Annotated[str, typer.Option(metavar="ID", help="The id of a question.")],
     out: Out = _OUT,
     experiment: Name = None,
     as_json: Json = False,
@@ -286,13 +269,8 @@ def _show(table: Table, as_json: bool, form: str) -> None:
 
 
 def _experiments_table(records: list[dict[str, Any]]) -> RenderableType:
-    from rich.markup import escape
-    from rich.table import Table as RichTable
-
-    table = RichTable(box=None, pad_edge=False)
-    table.add_column("experiment", no_wrap=True)  # a person copies it
-    for heading in ("systems", "rows", "failed", "last run"):
-        table.add_column(heading)
+    table = make_table("experiment", "systems", "rows", "failed", "last run")
+    table.columns[0].no_wrap = True  # a person copies it
     for record in records:
         counts = f"{record['rows']:,}", f"{record['failed']:,}"
         table.add_row(escape(record["name"]), escape(", ".join(record["systems"])), *counts, record["run"][:10])

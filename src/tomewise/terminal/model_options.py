@@ -33,10 +33,14 @@ class ModelOptions:
     max_cost: Annotated[float | None, make_option("max_cost")] = None
     max_failures: Annotated[int | None, make_option("max_failures")] = None
 
-    def choose(self, settings: Settings) -> Settings:
-        """The settings, with what the options say in their place. Raises UsageError for two models of one role."""
-        given = {name: value for name, value in asdict(self).items() if name != "model" and value is not None}
-        return replace(configuration.with_models(settings, self.model or ()), **given)
+    def choose(self, **given: Any) -> Settings:
+        """The settings, with what these options and those that are `given` say in their place; None says nothing.
+
+        Raises UsageError for two models of one role.
+        """
+        stated = {name: value for name, value in (asdict(self) | given).items() if value is not None}
+        settings = configuration.with_models(configuration.load(), stated.pop("model", ()))
+        return replace(settings, **stated)
 
     def list_options(self, *names: str) -> list[tuple[str, str]]:
         """The options that were given, as words of a command line; only those of these fields, if any are named."""

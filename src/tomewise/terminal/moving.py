@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,9 +11,9 @@ import typer
 from tomewise import settings as configuration
 from tomewise.errors import UsageError
 from tomewise.terminal.cleaning import clean_json
-from tomewise.terminal.commands import app, escape_text, find_tome, open_tome, repeat_options
+from tomewise.terminal.commands import app, find_tome, open_tome, repeat_options
 from tomewise.terminal.options import TomeFile, Yes
-from tomewise.terminal.screen import console
+from tomewise.terminal.screen import console, escape
 from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def export(
         for line in export_all(find_tome(tome)):
             typer.echo(clean_json(line))
         return
-    with open_tome(tome, create=False) as book:
+    with open_tome(tome) as book:
         for line in book.export():
             typer.echo(clean_json(line))
 
@@ -58,8 +59,8 @@ def import_(
                     import_all(path, file, opened, exact_rows=exact_rows)
             except OSError as error:
                 raise UsageError(f"{file!r} cannot be read ({error.strerror}): check the path") from None
-    console().print(f"[bold]imported[/bold] {escape_text(str(path))}")
-    console().print(f"[dim]next: tome show{escape_text(repeat_options(tome))}[/dim]")
+    console().print(f"[bold]imported[/bold] {escape(str(path))}")
+    console().print(f"[dim]next: tome show{escape(repeat_options(tome))}[/dim]")
 
 
 @app.command(epilog="Example: tome copy memory.tome postgresql://host/database#novels")
@@ -77,7 +78,7 @@ def copy(
     places = find_place(source), find_place(target)
     with show_work(f"copying {places[0].name}"):
         copy_tome(*places, exact_rows=configuration.load().exact_rows)
-    console().print(f"[bold]copied[/bold] {escape_text(str(places[0]))} to {escape_text(str(places[1]))}")
+    console().print(f"[bold]copied[/bold] {escape(str(places[0]))} to {escape(str(places[1]))}")
 
 
 @app.command(epilog="Example: tome drop -m postgresql://host/database#novels")
@@ -86,15 +87,12 @@ def drop(tome: TomeFile = None, yes: Yes = False) -> None:
     from tomewise.tome.open_store import delete_tome, open_store
 
     place = find_tome(tome)
-    store = open_store(place, create=False)
-    try:
+    with closing(open_store(place, create=False)) as store:
         words = f"{place} with {len(store.documents()):,} documents, and all that was made of them"
-    finally:
-        store.close()
     if not yes:
         _confirm(f"Delete {words}?", f"this would delete {words}: give --yes if all of this is meant")
     delete_tome(place)
-    console().print(f"[bold]deleted[/bold] {escape_text(str(place))}")
+    console().print(f"[bold]deleted[/bold] {escape(str(place))}")
 
 
 @app.command(name="reembed", epilog="Example: tome reembed --embedder openai:text-embedding-3-small")
@@ -112,8 +110,7 @@ def change_embedder(
     settings = configuration.load()
     chosen = choose_embedder(embedder, base_url=settings.embedder_base_url)
     path = find_tome(tome)
-    store = open_store(path, create=False, exact_rows=settings.exact_rows)
-    try:
+    with closing(open_store(path, create=False, exact_rows=settings.exact_rows)) as store:
         if read_setting(store, "embedder") == chosen.name:
             raise UsageError(f"{path} was made with {chosen.name} already: name another embedder")
         with show_work("counting texts"):
@@ -124,9 +121,7 @@ def change_embedder(
             _confirm("Embed them?", refusal)
         with show_work(f"embedding with {chosen.name}") as work:
             replace_embedder(store, chosen, work.report)
-    finally:
-        store.close()
-    console().print(f"[bold]{escape_text(path.name)}[/bold] has the embedder {escape_text(chosen.name)} now")
+    console().print(f"[bold]{escape(path.name)}[/bold] has the embedder {escape(chosen.name)} now")
 
 
 def _confirm(question: str, refusal: str) -> None:
@@ -140,9 +135,7 @@ def _print_foreseen(foreseen: Reembedding) -> None:
     err = console(stderr=True)
     counts = ", ".join(f"{count:,} of {space}" for space, count in foreseen.texts.items())
     total = sum(foreseen.texts.values())
-    err.print(
-        escape_text(f"{foreseen.embedder} embeds {total:,} texts ({counts or 'none'}), {foreseen.tokens:,} tokens.")
-    )
+    err.print(escape(f"{foreseen.embedder} embeds {total:,} texts ({counts or 'none'}), {foreseen.tokens:,} tokens."))
     if foreseen.cut:
         err.print(f"Of {foreseen.cut:,} passages it sees the beginning alone.")
     if foreseen.sizes:
@@ -154,4 +147,4 @@ def _print_foreseen(foreseen: Reembedding) -> None:
         words = (
             f"The clusters of {names} stay as the vectors of before formed them; `tome build {again}` forms new ones"
         )
-        err.print(escape_text(f"{words}, and asks the model."))
+        err.print(escape(f"{words}, and asks the model."))

@@ -24,7 +24,6 @@ TomeFile = Annotated[str | None, make_option("tome", "-m", metavar="FILE")]
 Documents = Annotated[
     list[str] | None,
     typer.Option(
-        "--document",
         metavar="ID",
         help="Look only into these documents (id, title, file, folder, pattern); give it again for more.",
         autocompletion=complete_documents,
@@ -32,20 +31,15 @@ Documents = Annotated[
 ]
 Where = Annotated[
     list[str] | None,
-    typer.Option(
-        "--where", metavar="TEST", help="Look only into documents of which this holds, such as 'year>=1911'; all must."
-    ),
+    typer.Option(metavar="TEST", help="Look only into documents of which this holds, such as 'year>=1911'; all must."),
 ]
 PictureFile = Annotated[
     Path | None,
-    typer.Option(
-        "--picture", metavar="FILE.html", help="Draw the working memory of the answer: one page, without network."
-    ),
+    typer.Option(metavar="FILE.html", help="Draw the working memory of the answer: one page, without network."),
 ]
 SessionName = Annotated[
     str | None,
     typer.Option(
-        "--session",
         metavar="NAME",
         help="Ask in this session: start from what its earlier questions found.",
         autocompletion=complete_sessions,
@@ -57,7 +51,6 @@ Strict = Annotated[
 On = Annotated[
     str | None,
     typer.Option(
-        "--on",
         metavar="ray",
         help="Let workers on Ray compute: those of the cluster at RAY_ADDRESS, or of one that is started here.",
     ),

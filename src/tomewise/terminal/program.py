@@ -23,25 +23,21 @@ from tomewise.credentials import hide_credentials
 from tomewise.errors import BudgetExceeded, TomewiseError, UsageError
 from tomewise.plugins import find_fault
 from tomewise.terminal import (  # noqa: F401 - they add their commands to the app
+    available,
     config,
     demo,
     documents,
-    list_systems,
-    models,
+    history,
     moving,
-    search,
     serve,
-    sessions,
 )
 from tomewise.terminal.cleaning import clean_streams
 from tomewise.terminal.commands import app
 from tomewise.terminal.garbage import collect_rarely
-from tomewise.terminal.log import log
 from tomewise.terminal.screen import print_message
 from tomewise.terminal.state import KEPT_MESSAGE, State
 from tomewise.terminal.work import clear_screen
 
-app.command(epilog="Example: tome log 3 --again")(log)
 # The groups of the help, in its order; a new user begins with `add` and `ask`.
 _PANELS = {
     "Ask": ("add", "ask", "chat", "search", "demo"),
@@ -88,7 +84,7 @@ def main() -> NoReturn:
     except BrokenPipeError:
         code = code or 1
     except OSError as error:
-        code = _report_error(error, f"standard output cannot be written: {error.strerror}", code or 1, False)
+        code = _report_error(error, f"standard output cannot be written: {error.strerror}", code or 1)
     with suppress(OSError):
         sys.stderr.flush()
     os._exit(code)  # threads of a library may still be computing: do not wait for them
@@ -121,33 +117,18 @@ def _build_commands() -> Any:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    debug = "--debug" in arguments
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = _warn
             words = [word for word in arguments if word != "--debug"]
             code = _build_commands()(words, prog_name="tome", standalone_mode=False)
-    except BudgetExceeded as error:
-        return _report_error(error, f"{error}. {KEPT_MESSAGE}", error.exit_code, debug)
-    except TomewiseError as error:
-        return _report_error(error, str(error), error.exit_code, debug)
-    except _WrongCall as error:  # typer raised it
-        name = error.ctx.command_path if error.ctx else "tome"
-        return _report_error(error, f"{error.format_message()} (see `{name} --help`)", UsageError.exit_code, debug)
     except SystemExit:  # typer exits so where a pipe is closed
         return 1
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - a bug of ours, printed without the keys that it may hold
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
-            place = error.filename or "standard output, or a file,"
-            message = f"{place} cannot be written ({error.strerror}): make space there, or write elsewhere"
-            return _report_error(error, message, 1, debug)
-        if fault := find_fault(error):
-            return _report_error(error, str(fault), fault.exit_code, debug)
-        message = f"an error of Tomewise itself, {type(error).__name__}: {error}; --debug says where"
-        return _report_error(error, message, 1, debug)
+    except Exception as error:  # noqa: BLE001 - also a bug of ours, printed without the keys that it may hold
+        return _report_error(error, *_describe_error(error), debug="--debug" in arguments)
     if code == INTERRUPTED:
         print_message(State.interrupted)
     return code or 0
@@ -157,7 +138,24 @@ def _warn(message: Warning | str, *_: object, **__: object) -> None:
     print_message(f"tome: {hide_credentials(str(message))}")
 
 
-def _report_error(error: Exception, message: str, code: int, debug: bool) -> int:
+def _describe_error(error: Any) -> tuple[str, int]:
+    """What to say of an error, and the exit code."""
+    if isinstance(error, BudgetExceeded):
+        return f"{error}. {KEPT_MESSAGE}", error.exit_code
+    if isinstance(error, TomewiseError):
+        return str(error), error.exit_code
+    if isinstance(error, _WrongCall):  # typer raised it
+        name = error.ctx.command_path if error.ctx else "tome"
+        return f"{error.format_message()} (see `{name} --help`)", UsageError.exit_code
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+        place = error.filename or "standard output, or a file,"
+        return f"{place} cannot be written ({error.strerror}): make space there, or write elsewhere", 1
+    if fault := find_fault(error):
+        return str(fault), fault.exit_code
+    return f"an error of Tomewise itself, {type(error).__name__}: {error}; --debug says where", 1
+
+
+def _report_error(error: Exception, message: str, code: int, *, debug: bool = False) -> int:
     if debug:
         print(hide_credentials("".join(traceback.format_exception(error))), file=sys.stderr)
     print_message(f"tome: {hide_credentials(' '.join(line.strip() for line in message.splitlines()))}")

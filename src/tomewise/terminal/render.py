@@ -12,8 +12,7 @@ from tomewise.memory.schemata.network import describe_network
 from tomewise.outgoing import answer_models
 from tomewise.place import describe_place, describe_source, name_document, read_plain_data
 from tomewise.store.lookups import read_places
-from tomewise.terminal.plain import count_noun, escape
-from tomewise.terminal.screen import make_table
+from tomewise.terminal.screen import count_noun, escape, make_table
 from tomewise.tome.scope_words import describe_scope
 
 if TYPE_CHECKING:

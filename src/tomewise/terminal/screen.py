@@ -7,7 +7,8 @@ import os
 import sys
 import textwrap
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,8 +17,6 @@ from tomewise.terminal.cleaning import clean, clean_json, find_raw
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-
-    from tomewise.outgoing.form import Outgoing
 
 _WIDE = 2000  # characters
 _USUAL = 80  # columns of a terminal that does not say how many it has
@@ -36,6 +35,18 @@ def console(*, stderr: bool = False) -> Console:
     return CleanConsole(
         file=stream, stderr=stderr, soft_wrap=not is_terminal, highlight=False, emoji=False, width=width
     )
+
+
+def escape(text: str) -> str:
+    """Text of a document for the terminal: its markup has no effect. Clean already here, so that its width is known."""
+    from rich import markup  # late, since every command waits for this file
+
+    return markup.escape(clean(text))
+
+
+def count_noun(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def make_table(*headings: str) -> Table:
@@ -58,11 +69,13 @@ def print_message(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-def print_model(model: Outgoing) -> None:
-    """Print what goes out as one line of JSON."""
-    print_json(model.write())
-
-
 def print_json(data: object) -> None:
-    """Print one line of JSON. What a terminal would obey is escaped in it, also for a pipe: it means the same."""
-    typer.echo(clean_json(json.dumps(data, ensure_ascii=False)))
+    """Print one line of JSON: plain data, dataclasses, and models of what goes out.
+
+    What a terminal would obey is escaped in it, also for a pipe: it means the same.
+    """
+    typer.echo(clean_json(json.dumps(data, ensure_ascii=False, default=_write_plain)))
+
+
+def _write_plain(thing: Any) -> Any:
+    return thing.write() if hasattr(thing, "write") else asdict(thing)

@@ -7,10 +7,9 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from secrets import token_urlsafe
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -70,9 +69,7 @@ def serve(
 
     The bounds --max-calls, --max-tokens, --max-cost and --max-failures hold for each question and for each build.
     """
-    stated: dict[str, Any] = {"limit": limit, "offer": " ".join(offer or ()) or None}
-    stated = {name: value for name, value in stated.items() if value is not None}
-    chosen = replace(models.choose(configuration.load()), **stated)
+    chosen = models.choose(limit=limit, offer=" ".join(offer or ()) or None)
     files: Sequence[Place] = tomes or ([] if root else [find_tome(None)])
     _check_files(files)
     with _name_extra():

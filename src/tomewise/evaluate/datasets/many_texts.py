@@ -14,8 +14,7 @@ from tomewise.evaluate.datasets.corpus import Corpus
 from tomewise.evaluate.datasets.data_rows import Record, find_file, find_files, read_records, read_text
 from tomewise.evaluate.datasets.row_layout import Layout, find_wording, read_correct_letter, read_options
 from tomewise.evaluate.items import Dataset, Span
-from tomewise.reading.places import mark_headings
-from tomewise.reading.transcripts import join_turns, mark_turns
+from tomewise.reading.places import join_turns, mark_headings, mark_turns
 from tomewise.sample import QUESTIONS, STORY
 
 _TitledText = tuple[str, str]  # the title and the text of a passage

@@ -1,28 +1,37 @@
-"""The commands `tome chat` and `tome sessions`: questions that follow one another."""
+"""The commands `tome chat`, `tome sessions` and `tome log`: questions that follow one another, and those of before."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UnknownName, UsageError, suggest
-from tomewise.terminal.commands import app, choose_listener, find_free_name, open_tome, print_answer
+from tomewise.terminal.commands import (
+    app,
+    check_picture_file,
+    choose_listener,
+    find_free_name,
+    open_tome,
+    print_answer,
+    save_picture,
+)
 from tomewise.terminal.completion import complete_sessions
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import (
     Documents,
     Json,
+    PictureFile,
     SessionSystem,
     Strict,
     TomeFile,
     Where,
 )
-from tomewise.terminal.plain import escape
-from tomewise.terminal.screen import console, print_json, print_message, print_model
+from tomewise.terminal.screen import console, escape, print_json, print_message
 from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
@@ -30,6 +39,7 @@ if TYPE_CHECKING:
     from tomewise.tome.session import Session
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.tome import Tome
+    from tomewise.tome.traces import Trace
     from tomewise.types import Scope
 
 
@@ -57,7 +67,7 @@ def chat(
     from tomewise.tome.scopes import find_scope
 
     variant = parse_variant(system) if system else None
-    with open_tome(tome, create=False, models=models) as book:
+    with open_tome(tome, models=models) as book:
         scope = find_scope(book.store, documents=document or (), where=where or ())
         chosen = book.session(session or find_free_name(book))
         _greet(chosen, book)
@@ -92,40 +102,27 @@ def sessions(
     as_json: Json = False,
 ) -> None:
     """List the sessions; show or delete one of them."""
+    from tomewise.terminal import render
 
     if delete and name is None:
         raise UsageError("--delete needs the name of a session: `tome sessions` lists them")
-    with open_tome(tome, create=False) as book:
+    with open_tome(tome) as book:
         if name is None:
-            _list_all(book, as_json)
+            found = book.sessions()
+            if as_json:
+                print_json([{"name": record.name, "system": record.system, "count": record.count} for record in found])
+            else:
+                console().print(render.list_sessions(found))
         elif delete:
             book.delete_session(name)
             line = f"[bold]deleted[/bold] session {escape(name)}"
             print_json({"deleted": name}) if as_json else console().print(line)
         else:
-            _show(name, book, as_json)
+            from tomewise.tome.session import list_notes
 
-
-def _list_all(book: Tome, as_json: bool) -> None:
-    from tomewise.terminal import render
-
-    found = book.sessions()
-    if as_json:
-        print_json([{"name": record.name, "system": record.system, "count": record.count} for record in found])
-    else:
-        console().print(render.list_sessions(found))
-
-
-def _show(name: str, book: Tome, as_json: bool) -> None:
-    from tomewise.terminal import render
-    from tomewise.tome.session import list_notes
-
-    record = _find_session(name, book)
-    notes = list_notes(record, book.kit)
-    if as_json:
-        print_model(record.describe(notes))
-    else:
-        render.print_session(record, notes, console())
+            record = _find_session(name, book)
+            notes = list_notes(record, book.kit)
+            print_json(record.describe(notes)) if as_json else render.print_session(record, notes, console())
 
 
 def _read_lines(chosen: Session) -> Iterator[str]:
@@ -190,3 +187,64 @@ def _find_session(name: str, book: Tome) -> SessionRecord:
         known = suggest(name, book.store.note_names(SESSIONS))
         raise UnknownName(f"{book.store.address} holds no session {name!a}: {known}`tome sessions` lists them")
     return record
+
+
+@app.command(epilog="Example: tome log 3 --again")
+@take_model_options
+def log(
+    number: Annotated[int | None, typer.Argument(min=1, help="Show how this question was answered.")] = None,
+    tome: TomeFile = None,
+    limit: Annotated[int, typer.Option(min=1, help="List this many questions.")] = 20,
+    word: Annotated[
+        str, typer.Option("-q", "--query", metavar="WORD", help="List only those with this in question or answer.")
+    ] = "",
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the trace of this question.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Ask this question again, with the same system and settings.")
+    ] = False,
+    picture: PictureFile = None,
+    models: ModelOptions = UNSTATED,
+    as_json: Json = False,
+) -> None:
+    """List the questions that were asked, newest first; show, delete or ask one of them again."""
+    from tomewise.terminal import render
+
+    if delete and again:
+        raise UsageError("--delete and --again exclude each other: give one of them")
+    if picture and (number is None or delete or again):
+        raise UsageError("--picture draws one stored trace: give its number, without --delete and --again")
+    if number is None and (delete or again):
+        raise UsageError(f"--{'delete' if delete else 'again'} needs the number of a question: `tome log` lists them")
+    with open_tome(tome, models=models) as book:
+        if number is None:
+            traces = book.traces(limit, matching=word)
+            if as_json:
+                print_json([trace.describe() for trace in traces])
+            elif not traces:
+                nothing = f"with {word!a}" if word else 'yet: tome ask "your question"'
+                console().print(f"[dim]no question is kept {escape(nothing)}[/dim]")
+            else:
+                console().print(render.list_traces(traces))
+        elif delete:
+            book.delete_trace(number)
+            print_json({"deleted": number}) if as_json else console().print(f"[bold]deleted[/bold] trace {number}")
+        elif picture:
+            check_picture_file(picture)
+            save_picture(book.draw_trace(number), picture)
+        elif again:
+            _ask_again(book, book.trace(number), as_json)
+        else:
+            trace = book.trace(number)
+            print_json(trace.describe()) if as_json else render.print_trace(trace, console(), book.store)
+
+
+def _ask_again(book: Tome, trace: Trace, as_json: bool) -> None:
+    from tomewise.systems.registry import parse_variant
+    from tomewise.tome.reports import find_nearest
+
+    variant = parse_variant(trace.answer.system)
+    with show_work(f"asking {variant.name}") as work:
+        origin = trace.answer.session
+        question = replace(trace.question, text=origin.question) if origin else trace.question
+        answer = book.ask(question, system=variant, fresh=True, on_event=choose_listener(work))
+    print_answer(answer, find_nearest(answer, book.store), trace.question.within, as_json)
