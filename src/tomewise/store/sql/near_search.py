@@ -66,7 +66,7 @@ def find_halfvec(connection: Connection) -> Halfvec | str:
 
 
 def parse_version(version: str) -> tuple[int, ...]:
-    """The numbers of a version of the extension, 0 for what is none."""
+    """The numbers of a version of the extension; 0 for a part that is not a number."""
     numbers = version.split(".")
     return tuple(int(number) if number.isdecimal() else 0 for number in numbers)
 
