@@ -15,17 +15,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx2 as httpx
+import openai
 import uvicorn
 from tests.building import play_role, role
 from tests.language.openai_server import Behaviour, OpenAIServer, reply_with
-from tests.server.served import Served, ask_streamed, serve
+from tests.server.served import TOKEN, Served, serve
 from tests.texts import NOVEL
 
 from tomewise.sample import STORY
@@ -53,6 +54,18 @@ for line in urlopen(Request("http://127.0.0.1:{port}{path}", body, headers)):
 assert last == b"event: answer\\n"
 """
 Result = TypeVar("Result")
+
+
+async def ask_streamed(served: Served, questions: Sequence[str]) -> list[str]:
+    """The answers to all questions at once, streamed by the official client, with the retries that it makes itself."""
+    async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key=TOKEN) as client:
+
+        async def ask(question: str) -> str:
+            messages: Any = [{"role": "user", "content": question}]
+            stream = await client.chat.completions.create(model="novel/naive", messages=messages, stream=True)
+            return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+
+        return await asyncio.gather(*map(ask, questions))
 
 
 def reply(request: dict) -> Behaviour:
