@@ -10,7 +10,6 @@ import pytest
 from tomewise.errors import ReadingError
 from tomewise.reading import read as reading
 from tomewise.reading.folder import FolderRules, list_files
-from tomewise.tome import sources
 from tomewise.tome.tome import Tome
 
 ERRORS = (
@@ -49,14 +48,14 @@ def test_an_unforeseen_error_is_reported_and_the_others_are_read(error, folder, 
 
 def test_what_was_read_before_an_error_is_kept(folder, monkeypatch):
     """Also before an error that comes from no file, as of a disk."""
-    take = sources.Claims.take
+    read = reading.SourceReader.read
 
-    def fail(claims: sources.Claims, source: reading.Source) -> frozenset[str]:
-        if source.name.endswith("c.txt"):
+    def fail(reader: reading.SourceReader, path: Path, **options: str) -> reading.Source:
+        if path.name == "c.txt":
             raise OSError("the disk is gone")
-        return take(claims, source)
+        return read(reader, path, **options)
 
-    monkeypatch.setattr(sources.Claims, "take", fail)
+    monkeypatch.setattr(reading.SourceReader, "read", fail)
     with Tome.open(embedder="hash") as tome:
         with pytest.raises(OSError, match="the disk is gone"):
             tome.add(folder)
@@ -66,14 +65,15 @@ def test_what_was_read_before_an_error_is_kept(folder, monkeypatch):
 def test_rows_that_change_while_they_are_read_do_not_end_the_folder(folder, monkeypatch):
     rows = folder / "bb.jsonl"
     rows.write_text("".join(json.dumps({"id": number, "text": "The rain fell."}) + "\n" for number in range(3)))
-    check = sources.Claims.check
+    read = reading.SourceReader.read
 
-    def spoil(claims: sources.Claims, source: reading.Source) -> None:
-        check(claims, source)
-        if source.name == str(rows):
+    def spoil(reader: reading.SourceReader, path: Path, **options: str) -> reading.Source:
+        source = read(reader, path, **options)
+        if path == rows:
             rows.write_text('{"id": 0, "text": "The rain fell."}\nrain\n')
+        return source
 
-    monkeypatch.setattr(sources.Claims, "check", spoil)
+    monkeypatch.setattr(reading.SourceReader, "read", spoil)
     with Tome.open(embedder="hash") as tome:
         report = tome.add(folder)
         assert sorted(Path(name).name for name in report.added) == ["0", "a.txt", "b.md", "c.txt"]

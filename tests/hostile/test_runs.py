@@ -261,7 +261,7 @@ def make_texts(pattern: re.Pattern[Any]) -> Iterator[tuple[str, str, str]]:
     """Heads, units and tails of texts: a head, a long run of the unit, a tail that ends what would match."""
     sequences = list(walk(_parser.parse(pattern.pattern, pattern.flags)))
     elements = [element for _, sequence in sequences for element in sequence]
-    signs = choose((sign for element in elements for sign in list_signs(*element)), 24)
+    signs = choose((sign for element in elements for sign in list_signs(*element)), 20)
     ends = (each for code, value in elements if code is codes.IN and value[0][0] is codes.NEGATE for each in value[1:])
     tails = ["", BREAK, *choose((list_signs(*end)[:1] for end in ends), 2)]
     heads, words = [], []
@@ -270,13 +270,13 @@ def make_texts(pattern: re.Pattern[Any]) -> Iterator[tuple[str, str, str]]:
             if code in REPEATS and value[1] > 8:
                 heads += [before + write(sequence[:at]), before + write(sequence[: at + 1], 1)]
             words += [write(sequence[at : at + length], repeat) for length in range(2, 7) for repeat in (0, 1)]
-    heads = choose(heads, 40)
-    repeated = [*signs, *heads, *(f"{head} " for head in heads), *choose(words, 40)]
-    units = choose([*repeated, *(first + second for first, second in draw(signs, 40))])
+    heads = choose(heads, 30)
+    repeated = [*signs, *heads, *(f"{head} " for head in heads), *choose(words, 30)]
+    units = choose([*repeated, *(first + second for first, second in draw(signs, 30))])
     for unit in units:
         for head in ["", *choose(heads, 3)]:
             yield from ((head, unit, tail) for tail in tails)
-    for first, second in draw(units, 50):
+    for first, second in draw(units, 40):
         yield from ((first * (SHORT // 2 // len(first)), second, tail) for tail in tails)
 
 

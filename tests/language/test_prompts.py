@@ -67,36 +67,6 @@ def test_there_is_a_prompt_with_front_matter_for_every_role_and_no_other():
     assert all(re.match(rf"---\nname: {name}\nfor: .+\npaper: .+\n---\n", text) for name, text in files.items())
 
 
-# ---------------------------------------------------------------- what a prompt says in which case
-
-
-@pytest.mark.parametrize(
-    ("role", "fields", "shown", "hidden"),
-    [
-        (roles.LOOK_UP, {"evidence": [], "read": ["E7"], "limit": 1}, ["Read already: E7.", "Up to 1 page."], []),
-        (roles.ANSWER, {}, ["No evidence was found"], []),
-        (roles.ANSWER, {"may_decline": True}, ["exactly `*`", '"choice": null,'], ["do not decline", "option that"]),
-        (
-            roles.ANSWER,
-            {"options": ["Mara", "Tom"], "instructions": "one word"},
-            ["do not decline", "even when no option fits", "A. Mara\nB. Tom", "<instructions>\none word", '"LETTER",'],
-            ["`*`", "<note>"],
-        ),
-        # To decline and to choose the best of bad options is never asked together.
-        (
-            roles.ANSWER,
-            {"options": ["Mara"], "may_decline": True},
-            ['"choice": "LETTER" or null'],
-            ["even when no option fits"],
-        ),
-    ],
-)
-def test_a_prompt_fits_its_case(role, fields, shown, hidden):
-    prompt = render(role, **fields)
-    assert [text for text in shown if text not in prompt] == []
-    assert [text for text in hidden if text in prompt] == []
-
-
 @pytest.mark.parametrize("output", [roles.ThinkOut, roles.StepOut, roles.LookUpOut, roles.AnswerOut])
 def test_a_model_writes_what_it_thinks_before_it_decides(output):
     first, *others = make_lean_schema(output)["properties"]

@@ -74,7 +74,8 @@ def test_an_answer_grows_and_its_quotations_follow(novel: Path) -> None:
 def test_a_chat_streams_too_edits_lines_and_goes_back_to_earlier_questions(novel: Path) -> None:
     with Tome.open(novel / "memory.tome") as tome:
         tome.session("talk").ask("Who put out the light?")
-    with on_screen(stream(pause=0.03), "chat", "--session", "talk") as run:
+    rewritten = reply_with('{"question": "Who put out the light?"}')
+    with on_screen((rewritten, stream(pause=0.03)), "chat", "--session", "talk") as run:
         run.wait_for("\n?")
         run.type("\x1b[A\r")  # the key "up", then Enter
         run.wait_for("The keeper Ada Marsh put")

@@ -45,7 +45,7 @@ def test_a_moved_file_keeps_its_memory_and_repeats_no_call(notes, here):
         tome.add(notes)
         tome.build("raptor")
         tome.ask("Who burned the letter?", system="raptor")
-        nodes, calls = tome.store.node_keys("tree"), len(model.calls)
+        nodes, calls = set(tome.store.node_keys("tree")), len(model.calls)
         assert nodes
         assert calls
         os.rename(notes / "old", notes / "new")
@@ -54,7 +54,7 @@ def test_a_moved_file_keeps_its_memory_and_repeats_no_call(notes, here):
         assert (len(report.moved), report.removed, report.unchanged, report.passages) == (3, (), (), 0)
         names = [record.id.rsplit("/notes/")[-1] for record in tome.documents()]
         assert names == ["new/n1.txt", "new/n2.txt", "new/renamed.txt"]
-        assert tome.store.node_keys("tree") == nodes
+        assert set(tome.store.node_keys("tree")) == nodes
         assert all(not layer.added for layer in tome.build("raptor").layers)
         assert len(model.calls) == calls
         answer = tome.ask("Who burned the letter?", system="raptor")

@@ -31,24 +31,3 @@ def test_one_name_for_two_files_is_a_fault_but_not_for_a_file_in_its_own_folder(
     names = "__init__.py tome/__init__.py tome/tome.py a/pictures.py b/pictures.py b/a.py a/__init__.py".split()
     faults = list(check_rooms.find_repeated_names(parse(dict.fromkeys(names, "")), SOURCE))
     assert [fault.partition(":")[0] for fault in faults] == ["a", "pictures"]
-
-
-def test_a_small_file_joins_its_only_importer() -> None:
-    trees = parse(
-        {
-            "small.py": "x = 1",
-            "shared.py": "x = 1",
-            "long.py": "x = 1\n" * check_rooms.SMALL,
-            "user.py": "from tomewise import small, shared, long",
-            "other.py": "import tomewise.shared",
-        }
-    )
-    faults = list(check_rooms.find_lost_files(trees, check_rooms.read_imports(trees, SOURCE), SOURCE))
-    assert [fault.partition(":")[0] for fault in faults if "no exception" not in fault] == ["small.py"]
-
-
-def test_an_import_by_name_that_points_up_is_a_fault() -> None:
-    by_name = "from importlib import import_module\nimport_module('tomewise.{}')"
-    trees = parse({"high/a.py": by_name.format("low.b"), "low/b.py": by_name.format("high.a")})
-    faults = list(check_rooms.find_upward_names(trees, SOURCE, ["high : side", "low"]))
-    assert faults == ["tomewise.low.b: it imports tomewise.high.a by name, which is above it"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -43,30 +42,6 @@ with_three = pytest.mark.parametrize("narrow", [3], indirect=True)
 
 def find_locks(database: str) -> list[tuple[int, ...]]:
     return run_sql(database, "SELECT pid FROM pg_locks WHERE locktype = 'advisory'")
-
-
-@with_three
-def test_three_tomes_in_three_threads_do_not_meet(narrow: str, database: str) -> None:
-    def use(name: str) -> list[str]:
-        shown: list[str] = []
-        with Tome.open(f"{narrow}#{name}", embedder="hash") as tome:
-            for number in range(8):
-                tome.add(
-                    Document(id=f"{name}-{number}", text=f"Text {number} of {name}: the light of {name} went out.")
-                )
-                shown += [each.text for each in tome.ask(f"Which light went out in text {number}?").evidence]
-        return shown
-
-    names = ("cc", "dd", "ee")
-    with ThreadPoolExecutor() as threads:
-        for name, shown in zip(names, threads.map(use, names), strict=True):
-            assert shown
-            assert all(f"of {name}:" in text for text in shown)
-    assert not find_locks(database)
-    for name in names:
-        with Tome.open(f"{database}#{name}", embedder="hash") as tome:
-            assert sorted(each.id for each in tome.documents()) == sorted(f"{name}-{number}" for number in range(8))
-            assert len(tome.store.trace_numbers(None)) == 8
 
 
 def test_one_connection_for_all_is_enough(narrow: str) -> None:
