@@ -85,7 +85,7 @@ def _use(folder: Path, dice: random.Random, damage: Callable[[Path, random.Rando
     words = damage(folder, dice)
     uses = list(_USES)
     dice.shuffle(uses)
-    for use in uses[:5]:
+    for use in uses[:3]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)

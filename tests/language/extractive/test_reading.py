@@ -11,7 +11,7 @@ from tomewise.language.extractive import judging
 from tomewise.language.extractive.extracting import extract_relations, extract_triples
 from tomewise.language.extractive.gist import write_gist
 from tomewise.language.extractive.names import find_mentions
-from tomewise.language.extractive.summarising import count_tokens, narrate, shorten, summarise
+from tomewise.language.extractive.summarising import count_tokens, summarise
 from tomewise.language.sentences import split_sentences
 
 
@@ -98,20 +98,6 @@ def test_a_summary_is_sentences_of_its_texts_within_its_room():
     assert count_tokens(summary) <= 40
     assert "A dog barked at nothing." not in chosen
     assert summarise(roles.SummaryIn(texts=["One line.", "One line.", "Two."])).summary == "One line.\nTwo."
-
-
-def test_a_narration_tells_of_every_text_in_order():
-    parts = narrate(roles.SummaryIn(texts=TEXTS, max_tokens=45)).summary.split("\n")
-    assert len(parts) == 3
-    assert all(part.split(".")[0] in text for part, text in zip(parts, TEXTS, strict=True))
-
-
-def test_a_page_is_shortened_to_its_bound_in_words():
-    page = " ".join(f"On day {number} the keeper wrote down the height of the tide." for number in range(60))
-    given_ = roles.ShortenIn(text=page)
-    gist = shorten(given_).gist
-    assert 30 < len(gist.split()) <= given_.words < len(page.split()) / 4
-    assert all(f"{sentence}." in page for sentence in gist.rstrip(".").split(". "))
 
 
 # ---------------------------------------------------------------- judging

@@ -11,7 +11,6 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.language import roles
 from tomewise.language.extractive import relaying, steering
 from tomewise.language.extractive.hypergraph_plays import evolve, merge_points, plan
-from tomewise.language.extractive.rephrasing import rephrase
 
 EMBEDDER = HashEmbedder()
 QUESTION = "Who stopped the repeater of Everard Lisle?"
@@ -109,24 +108,6 @@ def test_pages_are_chosen_by_their_gists_and_none_is_read_twice(fields, labels):
 def test_names_and_dates_are_details_and_other_words_are_themes():
     found = steering.find_keywords(roles.KeywordsIn(question="Who sold the boat to Ada Marsh in 1911?"))
     assert found == roles.KeywordsOut(details=["Ada Marsh", "1911"], themes=["sold", "boat"])
-
-
-@pytest.mark.parametrize(
-    ("question", "alone"),
-    [
-        ("And who taught him to sail?", "Who taught Tom Hale to sail?"),
-        ("What was his trade?", "What was Tom Hale's trade?"),
-        ("What did Tom Hale ask her?", "What did Tom Hale ask Ida Poe?"),
-        ("Why?", "Why: Who sold the Heron to Ida Poe?"),
-        ("Where is Bruges?", "Where is Bruges?"),
-    ],
-)
-def test_names_of_the_last_turns_take_the_place_of_pronouns(question, alone):
-    turns = [
-        roles.TurnShown(question="Who kept the light on Gull Rock?", answer="Ada Marsh"),
-        roles.TurnShown(question="Who sold the Heron to Ida Poe?", answer="It was Tom Hale."),
-    ]
-    assert rephrase(roles.RephraseIn(question=question, turns=turns)).question == alone
 
 
 # ---------------------------------------------------------------- a text read in order: plan, facts, joins, note
