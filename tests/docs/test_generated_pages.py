@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 from tests.texts import REPOSITORY
@@ -17,8 +18,6 @@ from tomewise.systems.registry import LOOPS, SYSTEMS
 
 PACKAGE = REPOSITORY / "src" / "tomewise"
 AROUND = {events.Rephrased, events.Resumed, events.SessionUsed, events.Waiting, events.Fallbacks}  # in no loop
-EVENTS = dict(part.split("\n", 1) for part in write_event_page(load_package()).split("\n## ")[1:])
-MAKERS = find_makers()
 STORY = """Ada Marsh kept the light of Skerry for nine years. Tom Reed forged the letter that called the boats home.
 
 On 3 May Ada Marsh put out the light at nine. Tom Reed sailed to Skerry with the letter.
@@ -26,11 +25,16 @@ On 3 May Ada Marsh put out the light at nine. Tom Reed sailed to Skerry with the
 Ada Marsh found the letter in the harbour office in June. The harbour office of Skerry burned in July."""
 
 
+@cache
+def read_sections() -> dict[str, str]:
+    return dict(part.split("\n", 1) for part in write_event_page(load_package()).split("\n## ")[1:])
+
+
 def test_each_event_has_a_section_and_is_made_somewhere() -> None:
     for name, classes in events.CLASSES.items():
-        assert name in EVENTS
+        assert name in read_sections()
         for made in classes:
-            assert (made in MAKERS) != (made in AROUND), made
+            assert (made in find_makers()) != (made in AROUND), made
 
 
 def test_systems_yield_what_the_page_says(tmp_path: Path) -> None:
@@ -44,8 +48,8 @@ def test_systems_yield_what_the_page_says(tmp_path: Path) -> None:
                 made = type(event)
                 assert issubclass(made, events.TypedEvent)
                 key = name.removeprefix("hybrid") if "+" in name else name
-                assert name == "auto" or made in AROUND or key in MAKERS[made], (name, event.name)
-                section = EVENTS[event.name]
+                assert name == "auto" or made in AROUND or key in find_makers()[made], (name, event.name)
+                section = read_sections()[event.name]
                 plain = answer_models.Event.of(event).write()
                 missing = [field for field in plain["detail"] if f"| `{field}` |" not in section]
                 assert not missing or made is events.Fallbacks, (event.name, missing)

@@ -10,7 +10,6 @@ from math import log2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rouge_score.rouge_scorer import RougeScorer
 
 from tomewise.errors import MissingDependency, UnknownName
 from tomewise.evaluate.items import Dataset, Item, Outcome, Prediction, RankedPassage, Span
@@ -110,6 +109,8 @@ def test_scores_by_hand(name: str, outcome: Outcome, expected: float) -> None:
 
 
 def test_rouge_is_the_maximum_over_references_of_the_package() -> None:
+    from rouge_score.rouge_scorer import RougeScorer
+
     reference = RougeScorer(["rouge1"], use_stemmer=True)
     expected = max(reference.score(text, ANSWER)["rouge1"].fmeasure for text in REFERENCES)
     assert score("rouge-1", answer(ANSWER, *REFERENCES)) == pytest.approx(expected)

@@ -34,7 +34,7 @@ from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
 from tomewise.types import Document
 
-BOUNDS = Bounds(seconds=3, memory=200, characters=1_000_000, documents=5_000)
+BOUNDS = Bounds(seconds=2, memory=200, characters=1_000_000, documents=5_000)
 LAUGHING = f"<!DOCTYPE a [{LAUGHS}]>"
 RAIN = "BT /F1 12 Tf 72 720 Td (Rain.) Tj ET"
 
@@ -385,7 +385,7 @@ class Peak:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._ended.wait(0.02):
+        while not self._ended.wait(0.1):
             for reader in list_readers():
                 with suppress(OSError):  # it has just ended
                     status = Path("/proc", str(reader), "status").read_bytes()

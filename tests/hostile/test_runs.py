@@ -54,7 +54,7 @@ from tomewise.types import Passage
 SHORT = 1_000  # characters
 MOST = 6  # times the work for four times the characters
 FLOOR = 0.0003  # seconds of processor time below which nothing is compared
-LONGEST = 16  # times `SHORT`, for runs of `WORDS` signs and more
+LONGEST = 4  # times `SHORT`, for runs of `WORDS` signs and more
 WORDS = 6
 SLOW = 0.5  # seconds after which a search is stopped
 AT_ONCE = 0.05  # seconds that a bounded entry may take

@@ -71,6 +71,7 @@ def write_event_page(package: griffe.Module) -> str:
     return "\n".join(lines)
 
 
+@cache
 def find_makers() -> Mapping[type[TypedEvent], list[str]]:
     """Of each class of events, the systems whose loops make it; a loop that goes around any recall is `+LOOP`."""
     recipes = _list_recipes()

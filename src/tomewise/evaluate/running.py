@@ -223,7 +223,12 @@ class _Run:
             if not row.error:
                 for metric in self._experiment.metrics:
                     metric.try_on(row.outcome)
-            under_way.create_task(self._finish(task, row))
+            finishing = self._finish(task, row)
+            try:
+                under_way.create_task(finishing)
+            except RuntimeError:  # the run ends with an error that came first
+                finishing.close()
+                raise
 
         def receive(message: Message) -> None:
             if isinstance(message, Row):
