@@ -13,11 +13,10 @@ demo: $(READY)  ## the main job on the bundled sample story
 	$(BIN)/tome demo --system comorag --trace --tome demo.tome
 
 test: $(READY)  ## all tests but those of the snippets, which `make check` runs; offline, without keys
-	$(BIN)/python -m pytest -n auto --dist worksteal --ignore tests/docs/test_snippets.py -m "not cluster"
-	$(BIN)/python -m pytest tests/cluster -m cluster
+	$(BIN)/python tools/run_tests.py
 
 test-fast: $(READY)  ## contracts, algorithms, and one file of each door; at most a minute and a half on two quiet cores
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not cluster" $(FAST)
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -m "not cluster" $(FAST)
 
 test-wheel: $(READY)  ## the wheel in clean environments, as new users get it; needs the package registry
 	$(BIN)/python tools/test_wheel.py

@@ -8,6 +8,7 @@ names. Each is tried, as its module uses it, on runs of its own signs and words.
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import inspect
 import json
@@ -301,6 +302,7 @@ def measure(work: Callable[[], object]) -> float:
         raise Stopped
 
     before = signal.signal(signal.SIGVTALRM, stop)
+    gc.disable()  # it may take as long as the work, and swallows `Stopped`
     signal.setitimer(signal.ITIMER_VIRTUAL, SLOW)
     begun = time.thread_time()
     try:
@@ -310,6 +312,7 @@ def measure(work: Callable[[], object]) -> float:
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
+        gc.enable()
     return time.thread_time() - begun
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tools import check_words
@@ -62,24 +60,3 @@ def test_words_are_found_on_their_lines() -> None:
         (10, "told"),
         (12, "is none"),
     ]
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for folder in check_words.FOLDERS:
-        (tmp_path / folder).mkdir()
-    monkeypatch.setattr(check_words, "ROOT", tmp_path)
-    monkeypatch.setattr(check_words, "EXCEPTIONS", {})
-    return tmp_path
-
-
-def test_faults_are_printed_with_their_places(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "src" / "a.py").write_text("def fit(): ...\n")
-    assert check_words.main() == 0
-    assert capsys.readouterr().out == "words: no faults (0 named exceptions)\n"
-    (project / "src" / "a.py").write_text("\ndef fitting(): ...\n")
-    (project / "README.md").write_text("As told.\n")
-    assert check_words.main() == 1
-    source, page = capsys.readouterr().out.splitlines()
-    assert source == "src/a.py:2: 'fitting': begin the name of a function with a verb in its base form"
-    assert page == "README.md:1: 'told': see the words in CONTRIBUTING.md"
