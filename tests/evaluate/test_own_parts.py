@@ -141,7 +141,7 @@ def test_mistakes_are_named_before_anything_is_asked(make, given, error, message
 async def test_an_own_metric_or_judge_that_fails_is_named_at_the_first_question(evaluate, parts, message):
     with pytest.raises(UsageError, match=message):
         await evaluate("naive", **parts)
-    gc.collect()  # what is never awaited would be told now
+    gc.collect()  # which warns of what was never awaited
 
 
 def test_keys_hold_the_code_of_a_recipe(experiment):
