@@ -49,12 +49,7 @@ def list_indexed_texts(rows: Iterable[Sequence[Any]]) -> list[tuple[int, str]]:
 
 
 def _read_passage_data(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a passage from its column `data`, which is empty in tomes from before passages had places.
-
-    Raises Misfit.
-    """
-    if not data:
-        return {}
+    """The fields of a passage from its column `data`. Raises Misfit."""
     try:
         return {"place": read_plain_data(data.get("place", {})), "marks": read_marks(data.get("marks", ()))}
     except (ValueError, TypeError, KeyError, AttributeError):
