@@ -16,7 +16,7 @@ test: $(READY)  ## all tests but those of the snippets, which `make check` runs;
 	$(BIN)/python tools/run_tests.py
 
 test-fast: $(READY)  ## contracts, algorithms, and one file of each door; at most a minute and a half on two quiet cores
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -m "not cluster" $(FAST)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not cluster" $(FAST)
 
 test-wheel: $(READY)  ## the wheel in clean environments, as new users get it; needs the package registry
 	$(BIN)/python tools/test_wheel.py

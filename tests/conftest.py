@@ -21,6 +21,11 @@ hypothesis.settings.register_profile("unhurried", deadline=None, max_examples=40
 hypothesis.settings.load_profile("unhurried")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores, since many a test waits for a process or a server."""
+    return min((os.cpu_count() or 1) + 1, 8)
+
+
 @dataclass(frozen=True)
 class Ran:
     """What a command left behind."""

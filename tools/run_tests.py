@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 RAY = ("tests/cluster", "-m", "cluster")
-OTHERS = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal", "--ignore", "tests/docs/test_snippets.py")
+OTHERS = ("-n", "auto", "--dist", "worksteal", "--ignore", "tests/docs/test_snippets.py")
 
 
 def main() -> int:
