@@ -1,8 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
-FAST := $(addprefix tests/,test_contracts.py test_ablations.py embedding language loops memory reading recall systems working \
-	store/test_contract.py tome/test_asking.py terminal/test_commands.py server/test_asking.py mcp_server/test_mcp_tools.py)
+FAST := $(addprefix tests/,test_contracts.py test_ablations.py embedding language loops memory reading recall systems \
+	text working store/test_contract.py tome/test_asking.py terminal/test_commands.py server/test_asking.py mcp_server/test_mcp_tools.py)
 
 # Where compiled modules are not kept, each program that a test starts compiles the package again.
 export PYTHONDONTWRITEBYTECODE :=

@@ -28,10 +28,10 @@ from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.evaluate.datasets import read_dataset
 from tomewise.events import Divided
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.sentences import split_sentences
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble, parse_variants
+from tomewise.text.sentences import split_sentences
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Embedder, Question
 

@@ -33,9 +33,7 @@ import tomewise
 from tomewise.credentials import hide_credentials
 from tomewise.errors import BadReply, UsageError
 from tomewise.language.extractive.gist import write_gist
-from tomewise.language.extractive.names import find_mentions
 from tomewise.language.extractive.question_words import read_question
-from tomewise.language.extractive.quotable import find_sentences
 from tomewise.language.extractive.relaying import plan_reading
 from tomewise.language.labels import read_labels
 from tomewise.language.memory_faults import find_fault
@@ -49,6 +47,8 @@ from tomewise.reading.places import mark_headings, mark_speakers
 from tomewise.reading.robots import is_allowed
 from tomewise.recall.comparing import split_comparison
 from tomewise.recall.diffusion import has_one_clause
+from tomewise.text.names import find_mentions
+from tomewise.text.quotable import find_sentences
 from tomewise.tome.scopes import parse_condition
 from tomewise.types import Passage
 
@@ -62,8 +62,8 @@ AT_ONCE = 0.05  # seconds that a bounded entry may take
 
 # Patterns that only ever see so many characters, by the place that gives them no more.
 BOUNDS = {
-    "tomewise.language.extractive.names._OPENING": 8,  # `_opens_sentence`
-    "tomewise.language.sentences._LAST_WORD": 24,  # `_ends_sentence`
+    "tomewise.text.names._OPENING": 8,  # `_opens_sentence`
+    "tomewise.text.sentences._LAST_WORD": 24,  # `_ends_sentence`
     "tomewise.memory.inventions._OPENING": 12,  # `_split_words`
 }
 VERBS = frozenset({"search", "match", "fullmatch", "split", "sub", "subn", "findall", "finditer"})

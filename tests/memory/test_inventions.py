@@ -7,15 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tomewise.memory.inventions import find_unsupported
-from tomewise.memory.numerals import find_numbers
 
 PASSAGE = (
     "Dr. Hart's sister, mary, met John O'Brien in the U.S. on 2 Mar. 1871. They paid 3 million dollars for "
     "1,500 acres; the United Nations came. It lasted 1914-18, in Italy's north. Twenty-one men died. "
     "José went by NATO train."
 )
-
-
 GERMAN = "Der Hund und die Katze liefen auf der Straße, und das war nicht gut."
 
 
@@ -58,22 +55,6 @@ GERMAN = "Der Hund und die Katze liefen auf der Straße, und das war nicht gut."
 )
 def test_what_the_passage_does_not_name_in_any_form_is_found(memory: str, source: str, inventions: list[str]) -> None:
     assert find_unsupported(memory, source) == inventions
-
-
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        ("two hundred and five thousand", [205_000]),
-        ("nineteen twelve", [1912]),
-        ("a dozen eggs", [12]),
-        ("3.5 million", [3_500_000]),
-        ("1\u202f500", [1500]),
-        ("٣٤ and ３５", [34, 35]),
-        ("one or two", []),
-    ],
-)
-def test_numbers_are_read_in_digits_and_words(text: str, values: list[float]) -> None:
-    assert [number.values[0] for number in find_numbers(text)] == values
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200))

@@ -13,8 +13,8 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from tomewise.language.stop_words import STOP
 from tomewise.memory.graph.entity_names import normalise_name
+from tomewise.text.stop_words import STOP
 
 Floats = NDArray[np.float64]
 Known = tuple[Sequence[str], Sequence[str]]  # names of a passage, words of the question by which it is known

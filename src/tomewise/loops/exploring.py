@@ -10,12 +10,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from tomewise.language.sentences import split_sentences
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import fit_to_budget
 from tomewise.loops.planning import Concern, Region
 from tomewise.loops.repeats import drop_near_repeats, fold
 from tomewise.recall.entity_graph import Findings, FoundEntity, Investigation
+from tomewise.text.sentences import split_sentences
 from tomewise.types import Evidence, NodeId, Retriever, Scope
 from tomewise.working.hypergraph import Hypergraph
 

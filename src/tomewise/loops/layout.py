@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from tomewise.language.sentences import split_sentences
 from tomewise.loops.evidence import FENCE, Count, describe_source, join_texts, load_passages, measure_texts
 from tomewise.loops.repeats import drop_near_repeats
 from tomewise.store.records import PASSAGES
+from tomewise.text.sentences import split_sentences
 from tomewise.types import Evidence, NodeId, Passage
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from tomewise.language.choose_model import EXTRACTIVE
-from tomewise.language.extractive.quotable import find_sentences
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Quotable, QuoteIn
 from tomewise.loops.citing import Citer
 from tomewise.loops.evidence import load_passages
 from tomewise.recall.ranking import as_evidence
+from tomewise.text.quotable import find_sentences
 from tomewise.types import Citation, Evidence, LanguageModel, Passage, Quotation
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tomewise.language.stop_words import STOP
-from tomewise.memory.numerals import find_numbers
+from tomewise.text.numerals import find_numbers
+from tomewise.text.stop_words import STOP
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _OPENING = re.compile(r"(?:(?:\A|[.!?:;…。！？]|\n)[\s\"'“”‘’«»„()\[\]*#>•–—-]*|,\s*[\"“«„])\Z")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tomewise.language.sentences import split_sentences
+from tomewise.text.sentences import split_sentences
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts

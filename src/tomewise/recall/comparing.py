@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 
 from tomewise.calls import CallCount, read_calls
-from tomewise.language.extractive.names import find_mentions
 from tomewise.recall.ranking import drop_repeats, mark_brought, score_by_place, take_turns
+from tomewise.text.names import find_mentions
 from tomewise.types import Evidence, Retriever, Rewrite, Scope
 
 _JOINT = re.compile(r",? (or|and|than|versus|vs\.?|before|after) ", re.IGNORECASE)  # blanks are folded before

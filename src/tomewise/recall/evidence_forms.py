@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tomewise.calls import CallCount, read_calls
-from tomewise.language.sentences import split_sentences
 from tomewise.recall.entity_graph import make_fact
 from tomewise.recall.linking import Hits, Linking
 from tomewise.recall.rewriting import list_content_words
 from tomewise.store.lookups import find_derived, find_keys, name_sources
 from tomewise.store.nearest import DECIMALS
+from tomewise.text.sentences import split_sentences
 from tomewise.types import Embedder, Evidence, Retriever, Scope
 
 if TYPE_CHECKING:

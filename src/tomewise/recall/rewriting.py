@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tomewise.language.extractive.names import find_mentions
-from tomewise.language.extractive.words import stem
-from tomewise.language.stop_words import STOP
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.mentions import select_named, strip_title
 from tomewise.store.lookups import find_derived
 from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES
+from tomewise.text.names import find_mentions
+from tomewise.text.stop_words import STOP
+from tomewise.text.words import stem
 from tomewise.types import Embedder, Passage, PassageId, Rewrite
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Leads(Protocol):
 class TitleLeads:
     """Passages that are known by their title: the question has at least half of its words.
 
-    Their names are those in the text, found by their form (`language.extractive.names`), which the question does not
+    Their names are those in the text, found by their form (`text.names`), which the question does not
     name, not even by half of their words: "Ellis, Kansas" leads nowhere in a question about Kansas.
     """
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.calls import CallCount, read_calls
-from tomewise.language.extractive.words import stem
 from tomewise.recall.diffusion import Diffusion, ReachedPassages, complete_evidence
 from tomewise.recall.rewriting import Leads, Rewriter, list_content_words, put_first, sort_ranking
 from tomewise.store.lookups import read_vectors
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
+from tomewise.text.words import stem
 from tomewise.types import Evidence, Scope
 
 if TYPE_CHECKING:

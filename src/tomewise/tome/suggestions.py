@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import chain, combinations, zip_longest
 from typing import Literal
 
-from tomewise.language.extractive.names import find_mentions
 from tomewise.language.fences import oneline
 from tomewise.store.contract import Store
+from tomewise.text.names import find_mentions
 from tomewise.types import Passage
 
 _DOCUMENTS = 8  # that are looked at, spread over the tome

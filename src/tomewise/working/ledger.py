@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from tomewise.errors import UsageError
-from tomewise.language.stop_words import STOP
+from tomewise.text.stop_words import STOP
 from tomewise.types import NodeId, PassageId
 from tomewise.working.lasting_memory import describe_first, is_issued, make_damage_error
 

@@ -1,40 +1,13 @@
-"""What the extractive model makes of a text: names, triples, relations, gists, summaries; and how it judges one."""
-
-from itertools import pairwise
+"""What the extractive model makes of a text: triples, relations, gists, summaries; and how it judges one."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tomewise.language import roles
 from tomewise.language.extractive import judging
 from tomewise.language.extractive.extracting import extract_relations, extract_triples
 from tomewise.language.extractive.gist import write_gist
-from tomewise.language.extractive.names import find_mentions
 from tomewise.language.extractive.summarising import count_tokens, summarise
-from tomewise.language.sentences import split_sentences
-
-
-def test_names_titles_dates_and_numbers_are_found_by_their_form():
-    text = (
-        "Suddenly Jean Valjean met Inspector Javert's dog at the University of Paris on 5 May 1832. "
-        "However, he read “Les Temps Modernes” and paid 600 francs."
-    )
-    assert [(mention.text, mention.kind) for mention in find_mentions(text)] == [
-        ("Jean Valjean", "name"),
-        ("Inspector Javert", "name"),
-        ("University of Paris", "name"),
-        ("5 May 1832", "date"),
-        ("Les Temps Modernes", "title"),
-        ("600", "number"),
-    ]
-
-
-@given(st.text(max_size=300))
-def test_mentions_are_ordered_disjoint_and_in_the_text(text):
-    named = find_mentions(text)
-    assert all(a.end <= b.start for a, b in pairwise(named))
-    assert all(m.text == " ".join(text[m.start : m.end].split()) for m in named)
+from tomewise.text.sentences import split_sentences
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from tomewise.language.extractive.choices import Chosen, choose
 from tomewise.language.extractive.confidence import describe_lack, judge_support
 from tomewise.language.extractive.long_answers import outline, wants_outline
-from tomewise.language.extractive.names import list_names
 from tomewise.language.extractive.question_words import ParsedQuestion, read_question
 from tomewise.language.extractive.relevance import Ranked, choose_varied, compare, rank, read_lines
 from tomewise.language.extractive.salience import coverage, find_best
 from tomewise.language.extractive.short_answers import NAMED, find_candidates
-from tomewise.language.extractive.words import flatten, make_bag
 from tomewise.language.fences import get_letter
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut, Quote
+from tomewise.text.names import list_names
+from tomewise.text.words import flatten, make_bag
 from tomewise.types import Embedder, Support
 
 _NEGATION = re.compile(

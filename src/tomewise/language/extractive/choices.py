@@ -11,7 +11,7 @@ from tomewise.language.extractive.option_support import MOST_OPTIONS, measure_wo
 from tomewise.language.extractive.question_words import ParsedQuestion, asks_for_opposite
 from tomewise.language.extractive.relevance import Ranked
 from tomewise.language.extractive.salience import find_best, rarity
-from tomewise.language.extractive.words import flatten, list_terms
+from tomewise.text.words import flatten, list_terms
 from tomewise.types import Embedder
 
 _COMPARED = 12  # sentences that are compared with every option by meaning

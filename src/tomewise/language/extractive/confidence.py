@@ -5,7 +5,7 @@ from __future__ import annotations
 from tomewise.language.extractive.long_answers import wants_outline
 from tomewise.language.extractive.question_words import ParsedQuestion, find_words, is_about_all
 from tomewise.language.extractive.relevance import Ranked
-from tomewise.language.extractive.words import list_terms
+from tomewise.text.words import list_terms
 from tomewise.types import Support
 
 # The least confidence that an answer needs if the question may be declined. `bench/declining.py` fits each threshold:

@@ -7,16 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tomewise.language.extractive.lexicon import HONORIFICS, SAYING
-from tomewise.language.extractive.names import (
-    Mention,
-    drop_overlaps,
-    find_gender,
-    find_mentions,
-    find_sort,
-    find_word_before,
-)
-from tomewise.language.extractive.words import WORD, flatten, list_terms
 from tomewise.language.roles import (
     EntitiesOut,
     ExtractIn,
@@ -27,8 +17,18 @@ from tomewise.language.roles import (
     TriplesOut,
     TypedEntity,
 )
-from tomewise.language.sentences import Sentence, split_sentences
-from tomewise.language.stop_words import STOP
+from tomewise.text.lexicon import HONORIFICS, SAYING
+from tomewise.text.names import (
+    Mention,
+    drop_overlaps,
+    find_gender,
+    find_mentions,
+    find_sort,
+    find_word_before,
+)
+from tomewise.text.sentences import Sentence, split_sentences
+from tomewise.text.stop_words import STOP
+from tomewise.text.words import WORD, flatten, list_terms
 
 _READ = 24_000  # characters of one passage that are read for names
 _MOST = 60  # entities of one passage

@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from tomewise.language.extractive.names import Mention, find_gender, find_mentions, find_sort, find_word_before
 from tomewise.language.roles import GistOut, PassageIn
-from tomewise.language.sentences import Sentence, split_sentences
+from tomewise.text.names import Mention, find_gender, find_mentions, find_sort, find_word_before
+from tomewise.text.sentences import Sentence, split_sentences
 
 _MAX_CHARACTERS = 24_000  # the rest of a longer passage stays as it is
 _PRONOUN = re.compile(r"(?<![\w’'-])(?:he|she|his|her|him|hers|it|its)(?![\w’'-])", re.IGNORECASE)

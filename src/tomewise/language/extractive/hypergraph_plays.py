@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tomewise.language.extractive.names import list_names
 from tomewise.language.extractive.question_words import read_question
 from tomewise.language.extractive.relevance import RELEVANT, Line, choose_varied, compare, is_known, rank, read_lines
 from tomewise.language.extractive.salience import find_best, likeness
 from tomewise.language.extractive.steering import probe
-from tomewise.language.extractive.words import flatten, list_terms, make_bag
 from tomewise.language.roles import (
     ConcernOut,
     EvolveIn,
@@ -25,7 +23,9 @@ from tomewise.language.roles import (
     Shown,
     UpdateOut,
 )
-from tomewise.language.sentences import split_sentences
+from tomewise.text.names import list_names
+from tomewise.text.sentences import split_sentences
+from tomewise.text.words import flatten, list_terms, make_bag
 from tomewise.types import Embedder
 
 _READ_POINTS, _READ = 60, 4_000  # points, and characters of a text, that are read

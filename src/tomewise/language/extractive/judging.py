@@ -6,7 +6,6 @@ import re
 from collections import Counter
 
 from tomewise.language.extractive.salience import likeness
-from tomewise.language.extractive.words import WORD, flatten, list_terms, make_bag
 from tomewise.language.roles import (
     LEVEL_BAND,
     JudgeIn,
@@ -17,7 +16,8 @@ from tomewise.language.roles import (
     StatementsOut,
     VerdictOut,
 )
-from tomewise.language.sentences import split_sentences
+from tomewise.text.sentences import split_sentences
+from tomewise.text.words import WORD, flatten, list_terms, make_bag
 
 SAME = 0.6  # token F1 from which two answers count as the same
 CONTAINED = 0.75  # share of the reference's tokens in the prediction from which the prediction counts as correct

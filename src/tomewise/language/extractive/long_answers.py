@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tomewise.language.extractive.question_words import ParsedQuestion
 from tomewise.language.extractive.relevance import Line, Ranked, drop_speaker, sort_as_told
 from tomewise.language.extractive.salience import centrality, rarity, vary
-from tomewise.language.extractive.words import flatten, list_terms
+from tomewise.text.words import flatten, list_terms
 
 _TALK = frozenset({"reason", "clause", "name", "yes-no"})
 _WORDS, _WORDS_WHOLE, _SENTENCES = 80, 150, 8

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tomewise.language.extractive.candidates import Candidate
 from tomewise.language.extractive.question_words import ParsedQuestion
-from tomewise.language.extractive.quotable import Candidate
 from tomewise.language.extractive.relevance import Line
 from tomewise.language.extractive.salience import coverage, rarity, weigh
-from tomewise.language.extractive.words import list_terms
+from tomewise.text.words import list_terms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

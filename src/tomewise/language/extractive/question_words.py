@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from tomewise.language.extractive.names import find_mentions
-from tomewise.language.extractive.words import ASKING_STEMS, WORD, list_question_terms, list_terms, make_bag, stem
+from tomewise.text.names import find_mentions
+from tomewise.text.words import ASKING_STEMS, WORD, list_question_terms, list_terms, make_bag, stem
 
 Want = Literal["person", "place", "date", "number", "name", "yes-no", "clause", "reason", "summary"]
 

@@ -13,17 +13,17 @@ from math import log
 
 import numpy as np
 
+from tomewise.language.extractive.candidates import READ, Candidate, list_candidates, name_file
 from tomewise.language.extractive.confidence import join_words
-from tomewise.language.extractive.lexicon import HONORIFICS
-from tomewise.language.extractive.names import find_mentions, list_names
 from tomewise.language.extractive.option_support import MOST_OPTIONS, choose_option
 from tomewise.language.extractive.question_words import ParsedQuestion, Want, asks_for_opposite, read_question
-from tomewise.language.extractive.quotable import READ, Candidate, list_candidates, name_file
 from tomewise.language.extractive.salience import coverage, find_best
-from tomewise.language.extractive.words import WORD, flatten, list_terms
 from tomewise.language.fences import get_letter
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut, Quotable, Quote, QuoteIn, Shown
-from tomewise.language.stop_words import STOP
+from tomewise.text.lexicon import HONORIFICS
+from tomewise.text.names import find_mentions, list_names
+from tomewise.text.stop_words import STOP
+from tomewise.text.words import WORD, flatten, list_terms
 from tomewise.types import Embedder
 
 PASSAGES = 10  # that are read

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tomewise.language.extractive.names import list_names
 from tomewise.language.extractive.question_words import list_focus_words, read_question
 from tomewise.language.extractive.relevance import Line, Ranked, choose_varied, compare, join_lines, rank, read_lines
 from tomewise.language.extractive.salience import coverage, rarity, weigh
 from tomewise.language.extractive.steering import split_nested
-from tomewise.language.extractive.words import flatten, list_question_terms, list_terms, make_bag
 from tomewise.language.roles import (
     CarryIn,
     CarryOut,
@@ -26,6 +24,8 @@ from tomewise.language.roles import (
     RefineOut,
     Shown,
 )
+from tomewise.text.names import list_names
+from tomewise.text.words import flatten, list_question_terms, list_terms, make_bag
 from tomewise.types import Embedder
 
 _READ = 4_000  # characters of a question or an entry

@@ -8,9 +8,9 @@ from math import log
 
 from tomewise.language.extractive.salience import coverage, find_best, rarity, vary, weigh
 from tomewise.language.extractive.summarising import count_tokens
-from tomewise.language.extractive.words import flatten, list_terms, make_bag
 from tomewise.language.roles import Shown
-from tomewise.language.sentences import Sentence, split_sentences
+from tomewise.text.sentences import Sentence, split_sentences
+from tomewise.text.words import flatten, list_terms, make_bag
 from tomewise.types import Embedder
 
 RELEVANT = 0.15  # the least score of a sentence that helps with a question

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tomewise.language.extractive.gist import inflect
-from tomewise.language.extractive.names import Mention, find_gender, find_mentions, find_sort
 from tomewise.language.extractive.question_words import read_question
-from tomewise.language.extractive.words import ASKING_STEMS, flatten, list_terms
 from tomewise.language.roles import RephraseIn, RephraseOut, TurnShown
+from tomewise.text.names import Mention, find_gender, find_mentions, find_sort
+from tomewise.text.words import ASKING_STEMS, flatten, list_terms
 
 _READ = 4_000  # characters
 _OPENING = re.compile(r"\A\W*(?:and|but|so|then)\b[\s,]*(?:then\b[\s,]*)?", re.IGNORECASE)

@@ -7,7 +7,6 @@ from tomewise.language.extractive.relevance import RELEVANT, Ranked, choose_vari
 from tomewise.language.extractive.salience import coverage
 from tomewise.language.extractive.steering import probe
 from tomewise.language.extractive.summarising import summarise
-from tomewise.language.extractive.words import flatten, make_bag
 from tomewise.language.roles import (
     ExploreIn,
     ExploreOut,
@@ -25,6 +24,7 @@ from tomewise.language.roles import (
     Shown,
     SummaryIn,
 )
+from tomewise.text.words import flatten, make_bag
 from tomewise.types import Embedder
 
 _READ = 4_000  # characters of a question or a report

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tomewise.language.extractive.lexicon import COUNTRIES, SAYING, STATES
-from tomewise.language.extractive.names import Mention, find_gender, find_mentions, find_sort, find_word_before
 from tomewise.language.extractive.question_words import ParsedQuestion, Want
 from tomewise.language.extractive.relevance import Ranked
-from tomewise.language.extractive.words import WORD, list_terms, make_bag
+from tomewise.text.lexicon import COUNTRIES, SAYING, STATES
+from tomewise.text.names import Mention, find_gender, find_mentions, find_sort, find_word_before
+from tomewise.text.words import WORD, list_terms, make_bag
 
 _SENTENCES = 12  # sentences that are searched for answers
 _KINDS: dict[Want, tuple[str, ...]] = {

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tomewise.language.extractive.confidence import judge_support
-from tomewise.language.extractive.names import find_mentions, list_names
 from tomewise.language.extractive.question_words import ParsedQuestion, list_focus_words, read_question
 from tomewise.language.extractive.relevance import (
     RELEVANT,
@@ -22,7 +21,6 @@ from tomewise.language.extractive.relevance import (
     sort_as_told,
 )
 from tomewise.language.extractive.salience import coverage, find_best, rarity, weigh
-from tomewise.language.extractive.words import ASKING_STEMS, WORD, flatten, list_terms, make_bag
 from tomewise.language.roles import (
     CueOut,
     DecomposeIn,
@@ -48,8 +46,10 @@ from tomewise.language.roles import (
     ThinkIn,
     ThinkOut,
 )
-from tomewise.language.sentences import split_sentences
-from tomewise.language.stop_words import STOP
+from tomewise.text.names import find_mentions, list_names
+from tomewise.text.sentences import split_sentences
+from tomewise.text.stop_words import STOP
+from tomewise.text.words import ASKING_STEMS, WORD, flatten, list_terms, make_bag
 from tomewise.types import Embedder
 
 _MOST_FACTS = 4  # as many as the filter of HippoRAG 2 leaves

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tomewise.language.extractive.salience import centrality, rarity, vary
-from tomewise.language.extractive.words import flatten, list_terms
 from tomewise.language.roles import ShortenIn, ShortenOut, SummaryIn, SummaryOut
-from tomewise.language.sentences import Sentence, split_texts
+from tomewise.text.sentences import Sentence, split_texts
+from tomewise.text.words import flatten, list_terms
 
 CHARACTERS_PER_TOKEN = 4  # the usual estimate for English
 _TOKENS_PER_WORD = 1.25

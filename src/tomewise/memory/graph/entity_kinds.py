@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from tomewise.language.extractive.names import find_mentions, find_sort
+from tomewise.text.names import find_mentions, find_sort
 
 if TYPE_CHECKING:
     from tomewise.memory.graph.graph_names import GraphNames

@@ -1,11 +1,11 @@
-"""Words as the extractive model compares them: lower case, stemmed, without stop words."""
+"""Words as texts are compared by them: lower case, stemmed, without stop words."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 
-from tomewise.language.stop_words import STOP
+from tomewise.text.stop_words import STOP
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)*")
 

@@ -1,10 +1,15 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.language.sentences import split_sentences, split_texts
+from tomewise.text.quotable import find_sentences
+from tomewise.text.sentences import split_sentences, split_texts
 
 WRAPPED = "She packed three things for the\njourney: a lamp and a rope."
+LINES = ["# Rent", "Rent\n====", "1. Dogs are welcome.", "- Hens", "| a | b |", "| --- | --- |", "From: Ann",
+         "It rains. It", "", "[Map]"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -70,3 +75,32 @@ def test_several_texts_share_the_room():
     sentences = split_texts(["a. " * 1000, "Z. " * 1000], limit=600)
     assert {s.source for s in sentences} == {0, 1}
     assert max(s.end for s in sentences) <= 300
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("# Rent\nIt is 64 pounds. It falls due in May.", ["It is 64 pounds.", "It falls due in May."]),
+        ("Rent\n====\n\nIt is 64 pounds.", ["It is 64 pounds."]),
+        ("THE SLEDGE JOURNEY\n\nWe left the hut.", ["We left the hut."]),
+        ("1. Dogs are kept\n   on a lead.\n2. Hens.", ["1. Dogs are kept\n   on a lead.", "2. Hens."]),
+        ("The house where they slept was\n42. It had a garden.", [..., "It had a garden."]),
+        ("It was given that evening by\nI. Newton of Cambridge.", [...]),
+        ("She packed three things for the\njourney: a lamp, a rope and a stove.", [...]),
+        ("Anna lives in Berlin\n\nBen lives in Rome\n\n# Hens", ["Anna lives in Berlin", "Ben lives in Rome"]),
+        ("- Certificates are renewed\n- Alarms come back", ["Certificates are renewed", "Alarms come back"]),
+        ("| amber | an update |\n| --- | --- |\n| red | no line |", ["| amber | an update |", "| red | no line |"]),
+        ("Owner: payments\nDate: 2025-03-04\n\nIt failed.", ["Owner: payments", "Date: 2025-03-04", "It failed."]),
+    ],
+)
+def test_headings_and_marks_are_no_part_of_a_sentence(text, sentences):
+    """`...` stands for all that is not in the other sentences."""
+    rest = text.removesuffix("".join(f" {sentence}" for sentence in sentences[1:]))
+    assert [text[start:end] for start, end in find_sentences(text)] == [rest if s is ... else s for s in sentences]
+
+
+@given(st.lists(st.one_of(st.sampled_from(LINES), st.text(max_size=30)), max_size=8).map("\n".join))
+def test_sentences_are_pieces_of_the_text_in_their_order(text):
+    spans = list(find_sentences(text))
+    assert all(text[start:end] == text[start:end].strip() != "" for start, end in spans)
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))

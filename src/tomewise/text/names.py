@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from tomewise.language.extractive.lexicon import (
+from tomewise.text.lexicon import (
     BEING,
     COUNTRIES,
     HONORIFICS,
@@ -26,8 +26,8 @@ from tomewise.language.extractive.lexicon import (
     STATES,
     WEEKDAY,
 )
-from tomewise.language.extractive.words import WORD, flatten
-from tomewise.language.stop_words import STOP
+from tomewise.text.stop_words import STOP
+from tomewise.text.words import WORD, flatten
 
 Kind = Literal["name", "title", "date", "number"]
 

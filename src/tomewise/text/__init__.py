@@ -1,0 +1,1 @@
+"""Reading text by its form, without any model: sentences, words and stems, names, dates and numbers."""
