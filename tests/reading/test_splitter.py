@@ -127,6 +127,12 @@ def test_a_quotation_that_is_never_closed_does_no_harm(minilm):
     assert all(passage.text.endswith(".") for passage in split(minilm, f'"{SENTENCE * 300}', 128))
 
 
+def test_paragraphs_and_headings_are_preferred(minilm):
+    paragraph = "One two three four five. Six seven eight nine ten."
+    passages = split(minilm, f"{paragraph}\n\n{paragraph}\n\n# Head\n\n{paragraph}", 34)
+    assert [p.text for p in passages] == [f"{paragraph}\n\n{paragraph}", f"# Head\n\n{paragraph}"]
+
+
 @pytest.mark.parametrize(
     ("sentence", "end"),
     [
