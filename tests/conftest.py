@@ -17,7 +17,7 @@ from tomewise.tome.tome import Tome
 
 # A busy machine takes long for an example, and says nothing about it.
 SLOW = [hypothesis.HealthCheck.too_slow]
-hypothesis.settings.register_profile("unhurried", deadline=None, max_examples=40, suppress_health_check=SLOW)
+hypothesis.settings.register_profile("unhurried", deadline=None, max_examples=30, suppress_health_check=SLOW)
 hypothesis.settings.load_profile("unhurried")
 
 

@@ -217,7 +217,7 @@ def test_no_file_takes_more_than_its_text_allows(
     folder = tmp_path_factory.mktemp(suffix)
     numbers = iter(range(10**9))
 
-    @settings(max_examples=4, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=3, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(blocks=BLOCKS)
     def check(blocks: list[Block]) -> None:
         path = folder / f"{'long name ' * 20}{next(numbers)}.{suffix}"
