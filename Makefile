@@ -1,8 +1,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
-FAST := $(addprefix tests/,test_contracts.py test_ablations.py embedding language loops memory reading recall systems \
+FAST := $(addprefix tests/,test_contracts.py test_ablations.py language loops memory recall systems \
 	text working store/test_contract.py tome/test_asking.py terminal/test_commands.py server/test_asking.py mcp_server/test_mcp_tools.py)
+SLOW := --ignore tests/language/test_streaming.py
 
 # Where compiled modules are not kept, each program that a test starts compiles the package again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -16,7 +17,7 @@ test: $(READY)  ## all tests but those of the snippets, which `make check` runs;
 	$(BIN)/python tools/run_tests.py
 
 test-fast: $(READY)  ## contracts, algorithms, and one file of each door; at most a minute and a half on two quiet cores
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not cluster" $(FAST)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not cluster" $(SLOW) $(FAST)
 
 test-wheel: $(READY)  ## the wheel in clean environments, as new users get it; needs the package registry
 	$(BIN)/python tools/test_wheel.py
