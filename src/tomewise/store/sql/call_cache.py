@@ -9,22 +9,23 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeAlias
 
-from sqlalchemy import Connection, bindparam, delete, func, select
+from sqlalchemy import bindparam, delete, func, select
 
 from tomewise.concurrency import wait_through
 from tomewise.errors import Locked, StoreError
 from tomewise.store.sql.row_values import Misfit
 from tomewise.store.sql.schema import calls
-from tomewise.store.sql.stored_notes import reads
+from tomewise.store.sql.stored_records import reads
 
 if TYPE_CHECKING:
-    from tomewise.store.sql.dialects import Dialect
+    from tomewise.store.sql.dialects import Transaction
+
+    Begin: TypeAlias = Callable[[], AbstractContextManager[Transaction]]
 
 _ENOUGH = 8  # replies needed for a mean
 _MOST_UNWRITTEN = 1_000  # replies that wait in memory for room on the disk
 _REPLY = select(calls.c.reply).where(calls.c.key == bindparam("wanted"))
 _REPLY_SINCE = _REPLY.where(calls.c.since == bindparam("mark"))
-Begin = Callable[[], AbstractContextManager[Connection]]
 _Rows: TypeAlias = dict[str, dict[str, str]]  # by key
 
 
@@ -36,8 +37,7 @@ class StoredCalls:
     found there, and the next commit writes them. Without `write` the store may only be read, and keeps nothing new.
     """
 
-    def __init__(self, dialect: Dialect, read: Begin, write: Begin | None) -> None:
-        self.dialect = dialect
+    def __init__(self, read: Begin, write: Begin | None) -> None:
         self.read = read
         self._write = write
         self._guard = threading.Lock()  # of these three
@@ -55,9 +55,9 @@ class StoredCalls:
         return self._find(key, since)
 
     @reads
-    def _find(self, connection: Connection, key: str, since: str) -> str | None:
+    def _find(self, transaction: Transaction, key: str, since: str) -> str | None:
         try:
-            found = list(self.dialect.fetch(connection, _REPLY_SINCE if since else _REPLY, wanted=key, mark=since))
+            found = list(transaction.fetch(_REPLY_SINCE if since else _REPLY, wanted=key, mark=since))
         except Misfit:
             return None  # damaged: the call is made again, and its reply replaces this one
         return found[0][0] if found else None
@@ -88,14 +88,14 @@ class StoredCalls:
             await asyncio.to_thread(self._delete, key, self._write)
 
     def _delete(self, key: str, write: Begin) -> None:
-        with write() as connection:
-            connection.execute(delete(calls).where(calls.c.key == key))
+        with write() as transaction:
+            transaction.execute(delete(calls).where(calls.c.key == key))
 
     @reads
-    def mean_reply_bytes(self, connection: Connection, role: str, model: str) -> float | None:
+    def mean_reply_bytes(self, transaction: Transaction, role: str, model: str) -> float | None:
         """The mean length of the model's replies in a role, or None while there are too few replies."""
-        query = select(func.count(), func.avg(self.dialect.count_bytes(calls.c.reply)))
-        count, mean = connection.execute(query.where(calls.c.role == role, calls.c.model == model)).one()
+        query = select(func.count(), func.avg(transaction.count_bytes(calls.c.reply)))
+        count, mean = transaction.execute(query.where(calls.c.role == role, calls.c.model == model)).one()
         return float(mean) if count >= _ENOUGH else None
 
     def close(self) -> None:
@@ -119,11 +119,11 @@ class StoredCalls:
             raise
 
     def _write_rows(self, write: Begin, rows: _Rows, *, with_earlier: bool) -> None:
-        with write() as connection:
+        with write() as transaction:
             self._take_batch(rows)  # only now, to include replies that arrived while this waited for its turn
             with self._guard:
                 written = self._unwritten | rows if with_earlier else rows
-            self.dialect.upsert(connection, calls, list(written.values()))
+            transaction.upsert(calls, list(written.values()))
         with self._guard:
             for key in written:
                 self._unwritten.pop(key, None)

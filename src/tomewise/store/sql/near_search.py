@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
-from sqlalchemy import Connection
 
 from tomewise.store.int8_rows import multiply_exactly
-from tomewise.store.key_indices import find_known_indices
-from tomewise.store.nearest import Nearest, Vectors, select_nearest
-from tomewise.store.sql.mirror import Keys
-from tomewise.store.sql.postgres_arrays import find_driver
+from tomewise.store.nearest import Keys, Nearest, Vectors, find_known_indices, select_nearest
+from tomewise.store.sql.postgres_rows import PostgresTransaction
 from tomewise.store.sql.row_values import stack_vectors
 
 MOST_DIMENSIONS = 4_000  # of an index of this type
@@ -50,25 +47,20 @@ class Halfvec:
     index_class: str
 
 
-def find_halfvec(connection: Connection) -> Halfvec | str:
+def find_halfvec(transaction: PostgresTransaction) -> Halfvec | str:
     """The names of `halfvec` in this database, or why it cannot be used, with the remedy."""
-    found = connection.exec_driver_sql(_EXTENSION).one_or_none()
+    found = transaction.run(_EXTENSION).one_or_none()
     if found is None:
         return "the database has no pgvector: its owner adds it with `CREATE EXTENSION vector`"
     version, schema, may_use = found
-    if parse_version(version) < LEAST_VERSION:
+    numbers = tuple(int(number) if number.isdecimal() else 0 for number in version.split("."))
+    if numbers < LEAST_VERSION:
         return f"pgvector is {version} here, which is too old: its owner runs `ALTER EXTENSION vector UPDATE`"
     quoted = '"' + schema.replace('"', '""') + '"'
     if not may_use:
         return f"you may not use pgvector here: its owner runs `GRANT USAGE ON SCHEMA {quoted} TO` you"
     safe = quoted.replace("%", "%%")
     return Halfvec(f"{safe}.halfvec", f"OPERATOR({safe}.<#>)", f"{safe}.halfvec_ip_ops")
-
-
-def parse_version(version: str) -> tuple[int, ...]:
-    """The numbers of a version of the extension; 0 for a part that is not a number."""
-    numbers = version.split(".")
-    return tuple(int(number) if number.isdecimal() else 0 for number in numbers)
 
 
 def round_to_half(rows: Vectors) -> NDArray[np.float16] | None:
@@ -87,7 +79,7 @@ def write_literal(half: NDArray[np.float16]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NearTable:
-    """The table with the vectors of one space in float16. All its statements read the moment of the connection."""
+    """The table with the vectors of one space in float16."""
 
     name: str
     space: str
@@ -95,7 +87,7 @@ class NearTable:
     width: int
     halfvec: Halfvec
 
-    def search(self, connection: Connection, queries: Vectors, limit: int, among: Keys | None) -> Nearest | None:
+    def search(self, driver: psycopg.Connection, queries: Vectors, limit: int, among: Keys | None) -> Nearest | None:
         """See `contract.Spaces.nearest`; None where float16 cannot hold the queries, or the table was just made anew.
 
         `lowest` is that of the rows least near to the mean of the queries, which is the true one for one query.
@@ -104,7 +96,6 @@ class NearTable:
         halves = round_to_half(np.vstack((wanted, -wanted.mean(axis=0, keepdims=True))))
         if halves is None or limit < 1 or halves.shape[1] != self.width:
             return None
-        driver = find_driver(connection)
         # In a pipeline statements wait for no other's reply. The settings end with the savepoint.
         with driver.pipeline() as pipeline:
             _run(driver, "SAVEPOINT near")

@@ -1,6 +1,7 @@
 """The values of rows, all decoded here: each column has a type, and a value that does not fit it is damage.
 
-SQLite keeps values of any type in any column, and a tome may come from anyone or from a failing disk.
+SQLite keeps values of any type in any column, and a tome may come from anyone or from a failing disk. Lists of keys and
+of names are here too: each is one parameter of a statement, however long it is.
 """
 
 from __future__ import annotations
@@ -8,12 +9,28 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from types import NoneType
+from math import isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import BigInteger, Connection, Float, LargeBinary, Text, TypeDecorator
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    Connection,
+    Dialect,
+    Float,
+    LargeBinary,
+    Select,
+    Text,
+    TypeDecorator,
+    bindparam,
+    select,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TypeEngine
 
 from tomewise.errors import StoreError
 
@@ -22,6 +39,14 @@ LONGEST = 1 << 28  # bytes of a value in a file; a document takes 200 million at
 STREAMED = {"stream_results": True, "max_row_buffer": 100}  # a driver may else hold all rows of a table in memory
 _VECTOR_BYTES = 4
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
+# What a column holds: its type to SQLAlchemy and to PostgreSQL, and the types of its values.
+_KINDS: dict[str, tuple[Any, str, tuple[type, ...]]] = {
+    "a text": (Text, "text", (str,)),
+    "a number": (Float, "float8", (int, float)),
+    "a whole number": (BigInteger, "int8", (int,)),
+    "a vector": (LargeBinary, "bytea", (bytes,)),
+    "a JSON object": (Text, "text", (str,)),
+}
 
 
 class Misfit(Exception):
@@ -34,68 +59,35 @@ class Misfit(Exception):
 
 
 class RowValue(TypeDecorator[Any]):
-    """A type of columns.
+    """A type of columns, which hold values of this `kind`, or nothing if `is_optional`. `table` is set with the tables.
 
-    `table` is set with the tables, `accepts` are the types of values, `postgres` is the type in PostgreSQL.
+    `postgres` is the type in PostgreSQL.
     """
 
     impl: Any = Text
     cache_ok = True  # which each type must say itself
     table = ""
-    accepts: tuple[type, ...] = ()
-    kind = ""
-    postgres = "text"
+
+    def __init__(self, kind: str, *, is_optional: bool = False) -> None:
+        super().__init__()
+        self.kind, self.is_optional = kind, is_optional
+        impl, self.postgres, self._accepts = _KINDS[kind]
+        self.impl = impl()
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
-        if type(value) not in self.accepts:
+        is_accepted = type(value) in self._accepts or (self.is_optional and value is None)
+        if not is_accepted or (type(value) is float and not isfinite(value)):
             raise Misfit(self.table, f"{describe_value(value)} where {self.kind} belongs")
         return value
-
-
-class RowText(RowValue):
-    cache_ok = True
-    accepts = (str,)
-    kind = "a text"
-
-
-class RowNumber(RowValue):
-    """A finite number."""
-
-    impl = Float
-    cache_ok = True
-    accepts = (int, float)
-    kind = "a number"
-    postgres = "float8"
-
-    def process_result_value(self, value: Any, dialect: Any) -> Any:
-        if super().process_result_value(value, dialect) - value != 0:
-            raise Misfit(self.table, f"{value} where {self.kind} belongs")
-        return value
-
-
-class RowWhole(RowValue):
-    """A whole number."""
-
-    impl = BigInteger
-    cache_ok = True
-    accepts: tuple[type, ...] = (int,)
-    kind = "a whole number"
-    postgres = "int8"
-
-
-class RowWholeOrNone(RowWhole):
-    """A whole number, or nothing."""
-
-    cache_ok = True
-    accepts = (int, NoneType)
 
 
 class RowVector(RowValue):
     """The bytes of a vector (d,) of float32; `decode_vector` makes the vector of them."""
 
-    impl = LargeBinary
     cache_ok = True
-    postgres = "bytea"
+
+    def __init__(self) -> None:
+        super().__init__("a vector")
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
         if not np.isfinite(decode_vector(value, self.table)).all():
@@ -113,11 +105,13 @@ class RowObject(RowValue):
     cache_ok = True
 
     def __init__(self, kinds: tuple[tuple[str, type, type], ...] = ()) -> None:
-        super().__init__()
+        super().__init__("a JSON object")
         self.kinds = kinds
         self._kinds = {name: kinds for name, *kinds in kinds}
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
+        if value == "{}":  # of most passages
+            return {}
         fields = decode_object(value, self.table)
         for name, value in fields.items():
             if name in self._kinds and not _is_of_kind(value, *self._kinds[name]):
@@ -156,8 +150,6 @@ def encode_json(data: Mapping[str, Any]) -> str:
 
 def decode_object(value: Any, table: str) -> dict[str, Any]:
     """The JSON object that a text holds. Raises Misfit."""
-    if value == "{}":  # of most passages
-        return {}
     try:
         fields = json.loads(value) if type(value) is str else None
         if type(value) is str and "\\u" in value:
@@ -206,3 +198,65 @@ def decode_plain(table: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError, OverflowError) as error:
         raise Misfit(table, str(error)) from None
+
+
+# ---------------------------------------------------------------- lists
+
+
+class _List(TypeDecorator[Any]):
+    """A list of whole numbers or of texts: an array of PostgreSQL, JSON for SQLite."""
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, *, of_texts: bool) -> None:
+        super().__init__()
+        self.of_texts = of_texts
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        if dialect.name == "sqlite":
+            return dialect.type_descriptor(Text())
+        return dialect.type_descriptor(ARRAY(Text() if self.of_texts else BigInteger()))
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        if value is None:
+            return None
+        items = [each if self.of_texts else int(each) for each in value]
+        return json.dumps(items) if dialect.name == "sqlite" else items
+
+
+class _unfold(FunctionElement[Any]):  # noqa: N801 (a function of SQL)
+    """The items of a list as rows."""
+
+    inherit_cache = True
+
+
+@compiles(_unfold)
+def _write_unfold(element: Any, compiler: Any, **options: Any) -> str:
+    function = "json_each" if compiler.dialect.name == "sqlite" else "unnest"
+    return f"{function}({compiler.process(element.clauses, **options)})"
+
+
+def list_keys(keys: Iterable[Any]) -> Select[Any]:
+    """These keys for an IN clause."""
+    return _select(bindparam(None, list(keys), _List(of_texts=False), unique=True))
+
+
+def list_names(names: Iterable[str]) -> Select[Any]:
+    """These texts for an IN clause."""
+    return _select(bindparam(None, list(names), _List(of_texts=True), unique=True))
+
+
+def bind_keys(name: str) -> Select[Any]:
+    """Keys for an IN clause of a query that is kept, and gets them under this name."""
+    return _select(bindparam(name, type_=_List(of_texts=False)))
+
+
+def bind_names(name: str) -> Select[Any]:
+    """Texts for an IN clause of a query that is kept, and gets them under this name."""
+    return _select(bindparam(name, type_=_List(of_texts=True)))
+
+
+def _select(items: BindParameter[Any]) -> Select[Any]:
+    # The alias is the name of the column too: so PostgreSQL calls the one column of a function.
+    return select(_unfold(items).table_valued("value", name="value").c.value)

@@ -1,59 +1,110 @@
-"""What the layers of a tome have processed, and the traces of questions."""
+"""What reads a tome through a transaction; its notes, what its layers have processed, and the traces of questions."""
 
 from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from functools import wraps
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from sqlalchemy import Connection, delete, func, literal_column, select
+from sqlalchemy import delete, func, literal_column, select
 
-from tomewise.store.records import Intake
-from tomewise.store.sql.lists import list_keys
-from tomewise.store.sql.row_values import Misfit
-from tomewise.store.sql.schema import documents, intake, nodes, removals, traces
-from tomewise.store.sql.stored_notes import Reading, StoredNotes, reads
+from tomewise.errors import ConnectionLost
+from tomewise.store.records import BUILDS, SESSIONS, SETTINGS, Intake
+from tomewise.store.sql.row_values import Misfit, list_keys
+from tomewise.store.sql.schema import builds, documents, intake, meta, nodes, removals, sessions, traces
 from tomewise.types import NodeId
 
+if TYPE_CHECKING:
+    from tomewise.store.sql.dialects import Transaction
+
+NOTES = {SETTINGS: meta, BUILDS: builds, SESSIONS: sessions}  # two columns each: the name, the note
 _TAKEN = select(intake.c.node).where(intake.c.failure == "")
+P = ParamSpec("P")
+T = TypeVar("T")
+S = TypeVar("S", bound="Reading")
+
+
+class Reading(Protocol):
+    """What reads a tome: an open store, one moment of it, or a transaction that writes."""
+
+    @abstractmethod
+    def read(self) -> AbstractContextManager[Transaction]:
+        """Begin to read."""
+
+
+def reads(method: Callable[Concatenate[S, Transaction, P], T]) -> Callable[Concatenate[S, P], T]:
+    """Give a method a transaction to read in. If the database ends it, the method runs once more in another one."""
+
+    @wraps(method)
+    def read(self: S, /, *given: P.args, **named: P.kwargs) -> T:
+        args: Any = [list(each) if isinstance(each, Iterator) else each for each in given]  # which is read only once
+        kwargs: Any = {name: list(each) if isinstance(each, Iterator) else each for name, each in named.items()}
+        with suppress(ConnectionLost), self.read() as transaction:
+            return method(self, transaction, *args, **kwargs)
+        with self.read() as transaction:
+            return method(self, transaction, *args, **kwargs)
+
+    return read
+
+
+class StoredNotes(Reading):
+    """See `store.contract.Notes`."""
+
+    @reads
+    def notes(self, transaction: Transaction, kind: str) -> dict[str, Any]:
+        """All notes of a kind, sorted by name."""
+        name, note = NOTES[kind].c
+        return {row[0]: row[1] for row in transaction.execute(select(name, note).order_by(name))}
+
+    @reads
+    def note_names(self, transaction: Transaction, kind: str) -> list[str]:
+        """The names of all notes of a kind, sorted. A name that is not text is left out: nobody can ask for it."""
+        return transaction.read_names(next(iter(NOTES[kind].c)))
+
+    @reads
+    def note(self, transaction: Transaction, kind: str, name: str) -> Any:
+        """A note, None where it does not exist."""
+        key, note = NOTES[kind].c
+        return transaction.scalar(select(note).where(key == name))
 
 
 class StoredRecords(StoredNotes):
     """See `store.contract.Records`."""
 
     @reads
-    def intake(self, connection: Connection, layer: str, among: Iterable[int] | None = None) -> Intake:
+    def intake(self, transaction: Transaction, layer: str, among: Iterable[int] | None = None) -> Intake:
         """What a layer has processed so far, of these nodes or of all."""
         tests = [intake.c.layer == layer]
         if among is not None:
             tests.append(intake.c.node.in_(list_keys(among)))
         # Bare rows: a tome may have many nodes.
-        cursor: Any = connection.execute(_TAKEN.where(*tests)).cursor
+        cursor: Any = transaction.execute(_TAKEN.where(*tests)).cursor
         done = frozenset(chain.from_iterable(cursor))
         query = select(*intake.c["node", "failure"]).where(*tests, intake.c.failure != "")
-        cursor = connection.execute(query).cursor
+        cursor = transaction.execute(query).cursor
         failed = dict(cursor.fetchall())
         if not {*map(type, done), *map(type, failed)} <= {int} or not {*map(type, failed.values())} <= {str}:
             raise Misfit("intake", "a value of another type")
         return Intake(done=done, failed=failed)
 
     @reads
-    def count_taken(self, connection: Connection, layer: str) -> int:
+    def count_taken(self, transaction: Transaction, layer: str) -> int:
         """How many nodes a layer has processed, failures not included."""
         query = select(func.count()).select_from(_TAKEN.where(intake.c.layer == layer).subquery())
-        return connection.scalar(query) or 0
+        return transaction.scalar(query) or 0
 
     @reads
-    def find_removed_ids(self, connection: Connection, layer: str) -> tuple[NodeId, ...]:
+    def find_removed_ids(self, transaction: Transaction, layer: str) -> tuple[NodeId, ...]:
         """Ids of the nodes removed since the last build of a layer that it had processed, failures included, sorted."""
         query = select(removals.c.node).where(removals.c.layer == layer).order_by(removals.c.node)
-        return tuple(connection.scalars(query))
+        return tuple(transaction.scalars(query))
 
     @reads
-    def find_pending_keys(self, connection: Connection, layer: str, below: Iterable[str]) -> list[int]:
+    def find_pending_keys(self, transaction: Transaction, layer: str, below: Iterable[str]) -> list[int]:
         """Keys of the nodes of the layers `below` that this layer has yet to process, failures included.
 
         They are in document order.
@@ -67,15 +118,15 @@ class StoredRecords(StoredNotes):
             .where(nodes.c.key.in_(pending))
             .order_by(documents.c.id.nulls_first(), *nodes.c["layer", "level", "position", "id"])
         )
-        return list(connection.scalars(query))
+        return list(transaction.scalars(query))
 
     @reads
-    def layers(self, connection: Connection) -> dict[str, dict[str, int]]:
+    def layers(self, transaction: Transaction) -> dict[str, dict[str, int]]:
         """For each layer, the number of its nodes, and the number of nodes that it failed to process."""
         sizes = select(nodes.c.layer, func.count()).group_by(nodes.c.layer).order_by(nodes.c.layer)
-        counts = {layer: {"nodes": count, "failed": 0} for layer, count in connection.execute(sizes)}
+        counts = {layer: {"nodes": count, "failed": 0} for layer, count in transaction.execute(sizes)}
         failures = select(intake.c.layer, func.count()).where(intake.c.failure != "").group_by(intake.c.layer)
-        for layer, count in connection.execute(failures):
+        for layer, count in transaction.execute(failures):
             counts.setdefault(layer, {"nodes": 0, "failed": 0})["failed"] = count
         return counts
 
@@ -84,44 +135,44 @@ class StoredTraces(Reading):
     """See `store.contract.Traces`."""
 
     @abstractmethod
-    def begin_append(self) -> AbstractContextManager[Connection]:
+    def begin_append(self) -> AbstractContextManager[Transaction]:
         """One transaction for replies and traces; where the database allows it, it waits for no writer."""
 
     def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> int:
         """Store the record of how a question was answered, and return its number."""
-        with self.begin_append() as connection:
-            (key,) = self.dialect.find_new_keys(connection, traces, 1)
-            self.dialect.insert_rows(connection, "traces", [(key, asked, question, json.dumps(record))])
+        with self.begin_append() as transaction:
+            (key,) = transaction.find_new_keys(traces, 1)
+            transaction.insert_rows("traces", [(key, asked, question, json.dumps(record))])
             return key
 
     @reads
     def trace_numbers(
-        self, connection: Connection, limit: int | None = 20, *, before: int | None = None, matching: str = ""
+        self, transaction: Transaction, limit: int | None = 20, *, before: int | None = None, matching: str = ""
     ) -> list[int]:
         """The numbers of the latest traces, newest first, before one of them, and with all these words."""
         words = matching.casefold().split()
         query = select(traces.c.key).order_by(traces.c.key.desc())
         query = query if before is None else query.where(traces.c.key < before)
         if not words:
-            return list(connection.scalars(query.limit(limit)))
+            return list(transaction.scalars(query.limit(limit)))
         # A database may fold the case of ASCII alone, so the texts are compared here.
-        answer = self.dialect.field(traces.c.record, "answer")
-        rows = connection.execute(query.add_columns(traces.c.question, answer))
+        answer = transaction.field(traces.c.record, "answer")
+        rows = transaction.execute(query.add_columns(traces.c.question, answer))
         found = (row[0] for row in rows if _holds_words(words, f"{row[1]}\n{row[2]}"))
         return list(islice(found, limit))
 
     @reads
-    def trace(self, connection: Connection, number: int) -> dict[str, Any] | None:
+    def trace(self, transaction: Transaction, number: int) -> dict[str, Any] | None:
         """The trace with this number, None where it does not exist."""
-        row = connection.execute(select(traces).where(traces.c.key == number)).mappings().first()
+        row = transaction.execute(select(traces).where(traces.c.key == number)).mappings().first()
         if row is None:
             return None
         return {"number": number, "asked": row["asked"], "question": row["question"], **row["record"]}
 
     def delete_trace(self, number: int) -> bool:
         """Delete a trace, and return whether it existed. Its number is not used again."""
-        with self.begin_append() as connection:
-            return bool(connection.execute(delete(traces).where(traces.c.key == number)).rowcount)
+        with self.begin_append() as transaction:
+            return bool(transaction.execute(delete(traces).where(traces.c.key == number)).rowcount)
 
 
 def _holds_words(words: Sequence[str], text: str) -> bool:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from sqlalchemy import Connection, Select, bindparam, func, select
+from sqlalchemy import Select, bindparam, exists, func, select
 
 from tomewise.errors import UnknownName
 from tomewise.store.records import PASSAGES, DocumentRecord, Found
-from tomewise.store.sql.dependants import find_dependants
-from tomewise.store.sql.lexical import find_terms, make_phrase
-from tomewise.store.sql.lists import bind_keys, bind_names, list_keys
 from tomewise.store.sql.mirror import Keys
-from tomewise.store.sql.node_rows import make_node, make_passage
-from tomewise.store.sql.row_values import Misfit, decode_plain
-from tomewise.store.sql.schema import documents, nodes
+from tomewise.store.sql.node_rows import find_terms, make_node, make_passage, make_phrase
+from tomewise.store.sql.row_values import Misfit, bind_keys, bind_names, decode_plain, list_keys
+from tomewise.store.sql.schema import documents, edges, nodes
 from tomewise.store.sql.scope import ScopeKeys, list_document_tests
-from tomewise.store.sql.stored_notes import Reading, reads
+from tomewise.store.sql.stored_records import Reading, reads
 from tomewise.types import Document, DocumentId, Node, NodeId, Passage, Scope
+
+if TYPE_CHECKING:
+    from tomewise.store.sql.dialects import Transaction
 
 T = TypeVar("T")
 _DOCUMENT = documents.c.id
@@ -60,45 +61,42 @@ class StoredTexts(Reading):
     """See `store.contract.Texts`."""
 
     @reads
-    def holds_documents(self, connection: Connection) -> bool:
+    def holds_documents(self, transaction: Transaction) -> bool:
         """Whether the tome holds at least one document."""
-        return any(True for _ in self.dialect.fetch(connection, _FIRST))
+        return any(True for _ in transaction.fetch(_FIRST))
 
     @reads
     def documents(
-        self, connection: Connection, wanted: Scope | Iterable[DocumentId] | None = None
+        self, transaction: Transaction, wanted: Scope | Iterable[DocumentId] | None = None
     ) -> list[DocumentRecord]:
         """All documents, those of these ids, or those that the documents and conditions of a scope leave, by id."""
         rows: Iterable[Any]
         if wanted is None:
-            rows = self.dialect.fetch(connection, _BY_ID)
+            rows = transaction.fetch(_BY_ID)
         elif isinstance(wanted, Scope):
-            rows = connection.execute(_BY_ID.where(*list_document_tests(wanted, self.dialect)))
+            rows = transaction.execute(_BY_ID.where(*list_document_tests(wanted, transaction)))
         else:
-            rows = self.dialect.fetch(connection, _OF_IDS, ids=list(wanted))
+            rows = transaction.fetch(_OF_IDS, ids=list(wanted))
         return [DocumentRecord(**dict(zip(_RECORDS.selected_columns.keys(), row, strict=True))) for row in rows]
 
     @reads
-    def document(self, connection: Connection, document: DocumentId) -> Document:
+    def document(self, transaction: Transaction, document: DocumentId) -> Document:
         """A document with its text. Raises UnknownName."""
         query = select(*documents.c["id", "title", "source", "text", "metadata"]).where(documents.c.id == document)
-        row = connection.execute(query).mappings().one_or_none()
+        row = transaction.execute(query).mappings().one_or_none()
         if row is None:
-            raise self._refuse(document)
+            raise _refuse(transaction, document)
         return Document(**row)
 
     @reads
-    def text_between(self, connection: Connection, document: DocumentId, start: int, end: int) -> str:
+    def text_between(self, transaction: Transaction, document: DocumentId, start: int, end: int) -> str:
         """The characters of a document from `start` to before `end`, fewer where the text ends. Raises UnknownName."""
         # SQLite counts characters from 1.
         piece = func.substr(documents.c.text, start + 1, max(0, end - start), type_=documents.c.text.type)
-        text: str | None = connection.scalar(select(piece).where(documents.c.id == document))
+        text: str | None = transaction.scalar(select(piece).where(documents.c.id == document))
         if text is None:
-            raise self._refuse(document)
+            raise _refuse(transaction, document)
         return text
-
-    def _refuse(self, document: DocumentId) -> UnknownName:
-        return UnknownName(f"no document {document!r} in {self.dialect.address}: `tome show` lists them")
 
     def passages(
         self,
@@ -124,45 +122,45 @@ class StoredTexts(Reading):
         return self._read_by_key(_NODES_AT, make_node, keys)
 
     @reads
-    def node_keys(self, connection: Connection, layer: str) -> list[int]:
+    def node_keys(self, transaction: Transaction, layer: str) -> list[int]:
         """Keys of the nodes of a layer; passages in document order, others by level, position and id."""
         query = select(nodes.c.key).where(nodes.c.layer == layer)
         if layer == PASSAGES:
             query = query.join(documents, documents.c.key == nodes.c.document).order_by(_DOCUMENT)
-        return list(connection.scalars(query.order_by(*_ORDER)))
+        return list(transaction.scalars(query.order_by(*_ORDER)))
 
     @reads
-    def find(self, connection: Connection, ids: Iterable[NodeId]) -> dict[NodeId, Found]:
+    def find(self, transaction: Transaction, ids: Iterable[NodeId]) -> dict[NodeId, Found]:
         """Where the nodes are that exist among these ids."""
-        rows = self.dialect.fetch_bare(connection, _FOUND, ids=list(ids))  # there may be many
+        rows = transaction.fetch_bare(_FOUND, ids=list(ids))  # there may be many
         found = {row[0]: Found._make(row[1:]) for row in rows}
         if not all(type(each.key) is type(each.position) is int for each in found.values()):
             raise Misfit("nodes", "a value of another type")
         return found
 
     @reads
-    def find_dependants(self, connection: Connection, keys: Iterable[int]) -> dict[str, int]:
+    def find_dependants(self, transaction: Transaction, keys: Iterable[int]) -> dict[str, int]:
         """How many nodes of each layer would go with these nodes."""
         wanted = sorted(set(keys))
-        gone = find_dependants(connection, self.dialect, wanted)[len(wanted) :]
+        gone = find_dependants(transaction, wanted)[len(wanted) :]
         query = select(nodes.c.layer, func.count()).where(nodes.c.key.in_(list_keys(gone)))
-        return {row[0]: row[1] for row in connection.execute(query.group_by(nodes.c.layer).order_by(nodes.c.layer))}
+        return {row[0]: row[1] for row in transaction.execute(query.group_by(nodes.c.layer).order_by(nodes.c.layer))}
 
     @reads
-    def passage_order(self, connection: Connection) -> tuple[Keys, Keys, Keys]:
+    def passage_order(self, transaction: Transaction) -> tuple[Keys, Keys, Keys]:
         """Keys (n,) of all passages in document order, a number for the document of each, and its position there."""
         query = select(*nodes.c["key", "document", "position"])
         query = query.join(documents, documents.c.key == nodes.c.document).order_by(_DOCUMENT, nodes.c.position)
-        cursor: Any = connection.execute(query).cursor  # bare rows: a tome may have many passages
+        cursor: Any = transaction.execute(query).cursor  # bare rows: a tome may have many passages
         with decode_plain("nodes"):
             table = np.array(cursor.fetchall(), np.int64).reshape(-1, 3)
         return table[:, 0], table[:, 1], table[:, 2]
 
     @reads
-    def find_neighbours(self, connection: Connection, keys: Iterable[int], distance: int) -> dict[int, list[int]]:
+    def find_neighbours(self, transaction: Transaction, keys: Iterable[int], distance: int) -> dict[int, list[int]]:
         """Keys of the passages at most `distance` before or after each passage: the nearest first, then the later."""
         around: dict[int, list[int]] = {}
-        found = self.dialect.fetch(connection, _NEIGHBOURS, keys=list(keys), before=-distance, after=distance)
+        found = transaction.fetch(_NEIGHBOURS, keys=list(keys), before=-distance, after=distance)
         for key, neighbour in found:
             around.setdefault(key, []).append(neighbour)
         return around
@@ -170,7 +168,7 @@ class StoredTexts(Reading):
     @reads
     def _read_by_key(
         self,
-        connection: Connection,
+        transaction: Transaction,
         /,
         query: Select[Any],
         make: Callable[[dict[str, Any]], T],
@@ -179,7 +177,7 @@ class StoredTexts(Reading):
     ) -> dict[int, T]:
         wanted = None if keys is None else list(dict.fromkeys(map(int, keys)))
         columns = query.selected_columns.keys()
-        found = self.dialect.fetch(connection, query, keys=wanted, **values)
+        found = transaction.fetch(query, keys=wanted, **values)
         rows = (dict(zip(columns, row, strict=True)) for row in found)
         made = {row.pop("key"): make(row) for row in rows}
         return made if wanted is None else {key: made[key] for key in wanted if key in made}
@@ -195,8 +193,8 @@ class StoredWords(Reading):
         return None if scope is None or scope == Scope() else self._find_keys(scope, layer)
 
     @reads
-    def _find_keys(self, connection: Connection, scope: Scope, layer: str) -> Keys:
-        return self._scopes.find(scope, layer, connection)
+    def _find_keys(self, transaction: Transaction, scope: Scope, layer: str) -> Keys:
+        return self._scopes.find(scope, layer, transaction)
 
     def lexical(self, query: str, limit: int, *, within: Scope | None = None) -> list[tuple[int, float]]:
         """Passage keys with their BM25 scores, best first. A passage needs to hold only one of the words."""
@@ -205,18 +203,19 @@ class StoredWords(Reading):
 
     @reads
     def _search_words(
-        self, connection: Connection, terms: Sequence[str], limit: int, keys: Keys | None
+        self, transaction: Transaction, terms: Sequence[str], limit: int, keys: Keys | None
     ) -> list[tuple[int, float]]:
-        return self.dialect.search_words(connection, terms, limit, keys)
+        return transaction.search_words(terms, limit, keys)
 
     @reads
-    def find_holders(self, connection: Connection, words: Iterable[str], among: Keys) -> list[tuple[int, Keys]]:
+    def find_holders(self, transaction: Transaction, words: Iterable[str], among: Keys) -> list[tuple[int, Keys]]:
         """For each word, how many passages hold it, and those of `among` that do."""
         phrases = [make_phrase(word) for word in words]
-        return [
-            self.dialect.find_holders(connection, phrase, among) if phrase else (0, np.empty(0, np.int64))
-            for phrase in phrases
-        ]
+        return [transaction.find_holders(phrase, among) if phrase else (0, np.empty(0, np.int64)) for phrase in phrases]
+
+
+def _refuse(transaction: Transaction, document: DocumentId) -> UnknownName:
+    return UnknownName(f"no document {document!r} in {transaction.address}: `tome show` lists them")
 
 
 @cache
@@ -227,3 +226,39 @@ def _select_passages(*, by_key: bool, by_document: bool, by_place: bool) -> Sele
     if by_place:
         query = query.where(nodes.c.start < bindparam("before"), nodes.c.end > bindparam("after"))
     return query
+
+
+def find_dependants(transaction: Transaction, keys: Iterable[int]) -> list[int]:
+    """These nodes in ascending order, then the nodes that go with them, level by level."""
+    gone: dict[int, None] = {}
+    front = sorted(set(keys))
+    while front:
+        gone |= dict.fromkeys(front)
+        front = sorted(find_orphans(transaction, front, gone) - gone.keys())
+    return list(gone)
+
+
+def find_orphans(
+    transaction: Transaction,
+    front: Iterable[int],
+    gone: Iterable[int],
+    except_spaces: Sequence[str] = (),
+) -> set[int]:
+    """The nodes that go with those of `front`, by their lifetimes, once all in `gone` are removed.
+
+    Links of the spaces `except_spaces` do not count.
+    """
+    orphans: set[int] = set()
+    seen: dict[str, set[int]] = defaultdict(set)
+    query = select(*edges.c["a", "space"]).where(edges.c.b.in_(list_keys(front)), edges.c.space.not_in(except_spaces))
+    for a, space in transaction.execute(query):
+        if space.startswith("made-of:"):
+            orphans.add(a)
+        elif space.startswith("seen-in:"):
+            seen[space].add(a)
+    for space, candidates in seen.items():
+        at = list_keys(sorted(candidates)).subquery().c.value
+        # EXISTS, since one source that stays is enough, and a common name has thousands of sources.
+        stays = exists().where(edges.c.a == at, edges.c.space == space, edges.c.b.not_in(list_keys(gone)))
+        orphans.update(transaction.scalars(select(at).where(~stays)))
+    return orphans

@@ -9,23 +9,21 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Table, bindparam, delete, select, update
 
 from tomewise.place import write_places
-from tomewise.store.lifetimes import Lifetime, list_source_spaces, name_source_space
-from tomewise.store.records import PASSAGES
+from tomewise.store.records import PASSAGES, Lifetime, list_source_spaces, name_source_space
 from tomewise.store.sql.arrays import read_space_version
-from tomewise.store.sql.dependants import find_dependants, find_orphans
-from tomewise.store.sql.lists import bind_names, list_keys
 from tomewise.store.sql.mirror import Changes, Deltas, Keys, Rows
 from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
-from tomewise.store.sql.row_values import RowObject, encode_json, stack_vectors
+from tomewise.store.sql.row_values import RowObject, bind_names, encode_json, list_keys, stack_vectors
 from tomewise.store.sql.schema import documents, edges, intake, nodes, removals, spaces, vectors
-from tomewise.store.sql.stored_notes import NOTES, StoredNotes
+from tomewise.store.sql.stored_records import NOTES, StoredNotes
+from tomewise.store.sql.texts import find_dependants, find_orphans
 from tomewise.types import Document, DocumentId, Node, Passage, content_id
 
 if TYPE_CHECKING:
-    from tomewise.store.sql.dialects import Dialect
+    from tomewise.store.sql.dialects import Transaction
 
 _BATCH = 10_000  # vectors written at a time
 _NAMED = select(documents.c.key).where(documents.c.id == bindparam("wanted"))
@@ -35,46 +33,45 @@ _WITH_IDS = select(*nodes.c["id", "key", "layer"]).where(nodes.c.id.in_(bind_nam
 class Write(StoredNotes):
     """The methods that change a tome in a transaction. It collects the changes of each space of arrays."""
 
-    def __init__(self, connection: Connection, dialect: Dialect) -> None:
-        self._connection = connection
-        self.dialect = dialect
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
         self._changes: dict[str, Changes] = defaultdict(Changes)
         self.rows_written = 0
         self._changes_documents = False  # their ids, sources, folders or metadata
 
-    def read(self) -> AbstractContextManager[Connection]:
+    def read(self) -> AbstractContextManager[Transaction]:
         """This transaction, which sees its own changes."""
-        return nullcontext(self._connection)
+        return nullcontext(self._transaction)
 
     # ------------------------------------------------------------ documents
 
     def put_document(self, document: Document, digest: str, passages: Sequence[Passage]) -> list[int]:
         """Add a document; it replaces a document of the same id. Returns the keys of its passages."""
-        self.dialect.check_document(document)
+        self._transaction.check_document(document)
         self.remove_document(document.id)
         self._changes_documents = True
-        (key,) = self.dialect.find_new_keys(self._connection, documents, 1)
+        (key,) = self._transaction.find_new_keys(documents, 1)
         row = key, document.id, document.title, document.source, digest, len(document.text), document.text
-        self.dialect.insert_rows(self._connection, "documents", [(*row, encode_json(document.metadata), "")])
+        self._transaction.insert_rows("documents", [(*row, encode_json(document.metadata), "")])
         rows = []
         for each in passages:
             data = encode_json(write_places(each.place, each.marks))
             rows.append((each.id, PASSAGES, 0, each.position, key, each.start, each.end, each.text, data))
         keys = self._insert_nodes(rows)
         texts = INDEXED.where(nodes.c.document == key).order_by(nodes.c.key)
-        self.dialect.index_words(self._connection, list_indexed_texts(self._connection.execute(texts)))
+        self._transaction.index_words(list_indexed_texts(self._transaction.execute(texts)))
         return keys
 
     def remove_document(self, document: DocumentId) -> list[int]:
         """Remove a document, its passages, and all that was made from them. Returns the keys of all nodes removed."""
-        row = next(self.dialect.fetch(self._connection, _NAMED, wanted=document), None)
+        row = next(self._transaction.fetch(_NAMED, wanted=document), None)
         if row is None:
             return []
         (key,) = row
-        passages = list_indexed_texts(self._connection.execute(INDEXED.where(nodes.c.document == key)))
-        self.dialect.forget_words(self._connection, passages)
+        passages = list_indexed_texts(self._transaction.execute(INDEXED.where(nodes.c.document == key)))
+        self._transaction.forget_words(passages)
         removed = self.remove_nodes(passage for passage, _ in passages)
-        self._connection.execute(delete(documents).where(documents.c.key == key))
+        self._transaction.execute(delete(documents).where(documents.c.key == key))
         self._changes_documents = True
         return removed
 
@@ -86,25 +83,25 @@ class Write(StoredNotes):
         later has the old id may bring nodes of the old ids again. `data["document"]`, where there is one, gets the new
         id as well.
         """
-        row = self._connection.execute(select(documents.c.key).where(documents.c.id == former)).one()
+        row = self._transaction.execute(select(documents.c.key).where(documents.c.id == former)).one()
         values = {"id": document.id, "source": document.source, "digest": digest}
         values["metadata"] = encode_json(document.metadata)
-        self._connection.execute(update(documents).where(documents.c.key == row.key).values(**values))
+        self._transaction.execute(update(documents).where(documents.c.key == row.key).values(**values))
         self._changes_documents = True
         if former == document.id:
             return
         ids = self._find_moved_ids(row.key, document.id)
         self._rename_nodes(ids)
-        names_document = self.dialect.field(nodes.c.data, "document") == former
+        names_document = self._transaction.field(nodes.c.data, "document") == former
         query = select(*nodes.c["key", "data"]).where(nodes.c.key.in_(list_keys(ids)), names_document)
-        renamed = {key: {**data, "document": document.id} for key, data in self._connection.execute(query)}
+        renamed = {key: {**data, "document": document.id} for key, data in self._transaction.execute(query)}
         self._update_rows({key: {"data": encode_json(data)} for key, data in renamed.items()})
 
     def set_folders(self, folders: Mapping[DocumentId, str]) -> None:
         """Record the folders that documents were added with. Ids without a document are passed over."""
         if folders:
             change = update(documents).where(documents.c.id == bindparam("at"))
-            self._connection.execute(change, [{"at": id, "folder": folder} for id, folder in folders.items()])
+            self._transaction.execute(change, [{"at": id, "folder": folder} for id, folder in folders.items()])
             self._changes_documents = True
 
     def _rename_nodes(self, ids: Mapping[int, str]) -> None:
@@ -113,20 +110,20 @@ class Write(StoredNotes):
             return
         self._update_rows({key: {"id": name} for key, name in ids.items()})
         stored = select(vectors.c.space).where(vectors.c.key.in_(list_keys(ids))).distinct()
-        for space in self._connection.scalars(stored):
+        for space in self._transaction.scalars(stored):
             self._changes[f"vectors/{space}"].is_renewed = True
 
     def renew_passage(self, key: int) -> int:
         """Remove a passage with all that was made from it, and add the same passage again. Returns its new key."""
-        row = dict(self._connection.execute(select(nodes).where(nodes.c.key == key)).mappings().one())
-        texts = list_indexed_texts(self._connection.execute(INDEXED.where(nodes.c.key == key)))
+        row = dict(self._transaction.execute(select(nodes).where(nodes.c.key == key)).mappings().one())
+        texts = list_indexed_texts(self._transaction.execute(INDEXED.where(nodes.c.key == key)))
         query = select(*vectors.c["space", "vector"]).where(vectors.c.key == key)
-        stored_vectors = self._connection.execute(query).all()
-        self.dialect.forget_words(self._connection, texts)
+        stored_vectors = self._transaction.execute(query).all()
+        self._transaction.forget_words(texts)
         self.remove_nodes([key])
         del row["key"]
         (fresh,) = self._insert_nodes([tuple({**row, "data": encode_json(row["data"])}.values())])
-        self.dialect.index_words(self._connection, [(fresh, text) for _, text in texts])
+        self._transaction.index_words([(fresh, text) for _, text in texts])
         for space, vector in stored_vectors:
             self.put_vectors(space, [fresh], stack_vectors([vector]))
         return fresh
@@ -162,7 +159,7 @@ class Write(StoredNotes):
         if missing := [node.id for node in changed if node.id not in keys]:
             raise ValueError(f"{missing[0]!r} is the id of no node: add it with put_nodes")
         query = select(*nodes.c["key", "text"]).where(nodes.c.key.in_(list_keys(keys.values())))
-        texts: dict[int, str] = dict(self._connection.execute(query).all())
+        texts: dict[int, str] = dict(self._transaction.execute(query).all())
         self._update_rows(
             {
                 keys[n.id]: {"text": n.text, "level": n.level, "position": n.position, "data": encode_json(n.data)}
@@ -178,7 +175,7 @@ class Write(StoredNotes):
         """Give the nodes under these keys other values, all of the same columns."""
         if values:
             change = update(nodes).where(nodes.c.key == bindparam("at"))
-            self._connection.execute(change, [{"at": key, **each} for key, each in values.items()])
+            self._transaction.execute(change, [{"at": key, **each} for key, each in values.items()])
 
     def _replace_sources(self, changed: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime) -> None:
         wanted = self._pair_sources(changed, keys, lifetime)
@@ -186,7 +183,7 @@ class Write(StoredNotes):
             nodes_of_layer = list_keys(keys[node.id] for node in changed if node.layer == layer)
             for space in list_source_spaces(layer):
                 query = select(*edges.c["a", "b"]).where(edges.c.space == space, edges.c.a.in_(nodes_of_layer))
-                found = {(a, b) for a, b in self._connection.execute(query)}
+                found = {(a, b) for a, b in self._transaction.execute(query)}
                 self.remove_edges(space, np.array(sorted(found - wanted.get(space, {}).keys()), np.int64))
         for space, pairs in wanted.items():
             self._put_pairs(space, pairs)
@@ -196,7 +193,7 @@ class Write(StoredNotes):
         if not keys:
             return
         layer_spaces = [space for layer in layers for space in list_source_spaces(layer)]
-        self.remove_nodes(find_orphans(self._connection, self.dialect, keys, keys, layer_spaces))
+        self.remove_nodes(find_orphans(self._transaction, keys, keys, layer_spaces))
         seen = edges.c.space.startswith("seen-in:", autoescape=True), edges.c.space.not_in(layer_spaces)
         self._drop(edges, edges.c.b.in_(list_keys(keys)), *seen)
         self._forget_intake(keys)
@@ -221,35 +218,35 @@ class Write(StoredNotes):
 
         The removal is logged for the layers that had processed the nodes. Returns the keys of all removed.
         """
-        removed = find_dependants(self._connection, self.dialect, keys)
+        removed = find_dependants(self._transaction, keys)
         if removed:
             self._forget_intake(removed)
             gone = list_keys(removed)
             self._drop(edges, edges.c.a.in_(gone))
             self._drop(edges, edges.c.b.in_(gone))
             self._drop(vectors, vectors.c.key.in_(gone))
-            self._connection.execute(delete(nodes).where(nodes.c.key.in_(gone)))
+            self._transaction.execute(delete(nodes).where(nodes.c.key.in_(gone)))
         return removed
 
     def _forget_intake(self, keys: Sequence[int]) -> None:
         """Log these nodes as removed for the layers that had processed them or failed to, which forget them."""
         taken = intake.c.node.in_(list_keys(keys))
         query = select(intake.c.layer, nodes.c.id.label("node")).join(nodes, nodes.c.key == intake.c.node).where(taken)
-        self.dialect.insert_new(self._connection, removals, query)
-        self._connection.execute(delete(intake).where(taken))
+        self._transaction.insert_new(removals, query)
+        self._transaction.execute(delete(intake).where(taken))
 
     def _insert_nodes(self, rows: Iterable[tuple[Any, ...]]) -> list[int]:
         """Insert rows with all columns but the key. Returns their keys."""
         found = list(rows)
         self.rows_written += len(found)
-        keys = self.dialect.find_new_keys(self._connection, nodes, len(found))
-        self.dialect.insert_rows(self._connection, "nodes", [(key, *row) for key, row in zip(keys, found, strict=True)])
+        keys = self._transaction.find_new_keys(nodes, len(found))
+        self._transaction.insert_rows("nodes", [(key, *row) for key, row in zip(keys, found, strict=True)])
         return keys
 
     def _find_keys_of_nodes(self, made: Sequence[Node]) -> dict[str, int]:
         layers = {node.id: node.layer for node in made}
         found: dict[str, int] = {}
-        for node, key, layer in self.dialect.fetch(self._connection, _WITH_IDS, ids=list(layers)):
+        for node, key, layer in self._transaction.fetch(_WITH_IDS, ids=list(layers)):
             if layer != layers[node]:
                 raise ValueError(
                     f"{node!r} is the id of a node in {layer!r} and in {layers[node]!r}: name the layer in ids"
@@ -258,7 +255,7 @@ class Write(StoredNotes):
         return found
 
     def _find_keys(self, ids: Iterable[str]) -> dict[str, int]:
-        return {id: key for id, key, _ in self.dialect.fetch(self._connection, _WITH_IDS, ids=list(ids))}
+        return {id: key for id, key, _ in self._transaction.fetch(_WITH_IDS, ids=list(ids))}
 
     # ------------------------------------------------------------ arrays
 
@@ -275,7 +272,7 @@ class Write(StoredNotes):
         at, table = at[order], np.ascontiguousarray(rows[order], dtype=np.float32)
         for start in range(0, len(at), _BATCH):  # so that the rows are not all in memory twice
             batch = slice(start, start + _BATCH)
-            self.dialect.insert_vectors(self._connection, space, at[batch], table[batch])
+            self._transaction.insert_vectors(space, at[batch], table[batch])
         self._changes[f"vectors/{space}"].add(at, table)
 
     def put_edges(self, space: str, a: Keys, b: Keys, weights: Rows, *, replace: bool = False) -> None:
@@ -290,15 +287,15 @@ class Write(StoredNotes):
             self._reweight_edges(space, pairs, weights)
         if len(a):
             self.rows_written += len(a)
-            fresh = self.dialect.insert_missing_edges(self._connection, space, a, b, weights)
+            fresh = self._transaction.insert_missing_edges(space, a, b, weights)
             self._changes[f"edges/{space}"].add(*fresh)
 
     def _reweight_edges(self, space: str, pairs: Keys, weights: Rows) -> None:
         """Give the edges that exist between these pairs of node keys (n, 2) other weights."""
-        keys, at = self.dialect.find_edges(self._connection, space, pairs)
+        keys, at = self._transaction.find_edges(space, pairs)
         order = np.argsort(keys)
         keys, pairs, weights = keys[order], pairs[at[order]], weights[at[order]]
-        self.dialect.set_weights(self._connection, keys, weights)
+        self._transaction.set_weights(keys, weights)
         self._changes[f"edges/{space}"].remove(keys.tolist())
         self._changes[f"edges/{space}"].add(keys, np.column_stack((pairs, weights)))
 
@@ -310,14 +307,14 @@ class Write(StoredNotes):
         if pairs is None:
             self._drop(edges, edges.c.space == space)
         else:
-            keys, _ = self.dialect.find_edges(self._connection, space, pairs)
+            keys, _ = self._transaction.find_edges(space, pairs)
             self._drop(edges, edges.c.key.in_(list_keys(keys.tolist())))
 
     def _drop(self, table: Table, *conditions: ColumnElement[bool]) -> None:
         """Delete the rows of `edges` or `vectors` that meet all conditions, which changes their spaces."""
         keys: dict[str, list[int]] = defaultdict(list)
         deletion = delete(table).where(*conditions).returning(*table.c["space", "key"])
-        for space, key in self._connection.execute(deletion):
+        for space, key in self._transaction.execute(deletion):
             keys[space].append(key)
         for space, space_keys in keys.items():
             self._changes[f"{table.name}/{space}"].remove(space_keys)
@@ -329,26 +326,26 @@ class Write(StoredNotes):
         table = NOTES[kind]
         key, note = table.c
         stored = encode_json(data) if isinstance(note.type, RowObject) else data
-        self.dialect.upsert(self._connection, table, [{key.name: name, note.name: stored}])
+        self._transaction.upsert(table, [{key.name: name, note.name: stored}])
 
     def remove_note(self, kind: str, name: str) -> bool:
         """Remove a note, and return whether it existed."""
         table = NOTES[kind]
         key, _ = table.c
-        return bool(self._connection.execute(delete(table).where(key == name)).rowcount)
+        return bool(self._transaction.execute(delete(table).where(key == name)).rowcount)
 
     def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:
         """Record which nodes a layer has processed, and which failed, each with its reason. Empties its removal log."""
         rows = [{"layer": layer, "node": key, "failure": ""} for key in taken]
         rows += [{"layer": layer, "node": key, "failure": reason} for key, reason in (failed or {}).items()]
         if rows:
-            self.dialect.upsert(self._connection, intake, rows)
-        self._connection.execute(delete(removals).where(removals.c.layer == layer))
+            self._transaction.upsert(intake, rows)
+        self._transaction.execute(delete(removals).where(removals.c.layer == layer))
 
     def forget_intake(self, layer: str) -> None:
         """Forget what a layer has processed, removals too, so that it processes all nodes again."""
-        self._connection.execute(delete(removals).where(removals.c.layer == layer))
-        self._connection.execute(delete(intake).where(intake.c.layer == layer))
+        self._transaction.execute(delete(removals).where(removals.c.layer == layer))
+        self._transaction.execute(delete(intake).where(intake.c.layer == layer))
 
     # ------------------------------------------------------------ changes of the arrays
 
@@ -357,7 +354,7 @@ class Write(StoredNotes):
         deltas = {}
         for space, changes in sorted(self._changes.items()):
             if changes:
-                before = read_space_version(self._connection, self.dialect, space)
+                before = read_space_version(self._transaction, space)
                 deltas[space] = (before, self._renew_version(space), changes.make_delta())
         if self._changes_documents:
             self._renew_version("documents")
@@ -365,17 +362,17 @@ class Write(StoredNotes):
 
     def _renew_version(self, space: str) -> int:
         version = secrets.randbits(62) + 1  # a counter would repeat numbers after a tome is restored from a copy
-        self.dialect.upsert(self._connection, spaces, [{"space": space, "version": version}])
+        self._transaction.upsert(spaces, [{"space": space, "version": version}])
         return version
 
     def _find_moved_ids(self, key: int, name: DocumentId) -> dict[int, str]:
         """The new ids, by key, of the passages of a document that is now called `name`, and of what they made."""
         passages = select(*nodes.c["key", "start", "end", "text"]).where(nodes.c.document == key)
         ids: dict[int, str] = {
-            passage: content_id("p", name, *place) for passage, *place in self._connection.execute(passages)
+            passage: content_id("p", name, *place) for passage, *place in self._transaction.execute(passages)
         }
         made = select(*nodes.c["key", "id"]).where(nodes.c.key.in_(list_keys(self._find_made_of(ids))))
-        return ids | {node: content_id(id[:1], "moved", name, id) for node, id in self._connection.execute(made)}
+        return ids | {node: content_id(id[:1], "moved", name, id) for node, id in self._transaction.execute(made)}
 
     def _find_made_of(self, keys: Iterable[int]) -> set[int]:
         """The nodes that were made from these, directly or not, by links of the spaces `made-of`."""
@@ -384,6 +381,6 @@ class Write(StoredNotes):
         while front:
             links = edges.c.space.startswith("made-of:", autoescape=True)
             made = select(edges.c.a).where(edges.c.b.in_(list_keys(front)), links)
-            front = set(self._connection.scalars(made)) - found
+            front = set(self._transaction.scalars(made)) - found
             found |= front
         return found
