@@ -189,7 +189,7 @@ def scan(store: SqlStore, table: NearTable, query: np.ndarray) -> set[int]:
     """The nearest rows by a scan of the table with the index."""
     half = round_to_half(query)
     assert half is not None
-    product = f"vector {table.halfvec.product} %s::{table.halfvec.type}"
+    product = f"vector OPERATOR({table.schema}.<#>) %s::{table.schema}.halfvec"
     with store.read() as transaction:
         found = transaction.run(
             f"SELECT key FROM {table.name} ORDER BY ({product}) + 0 LIMIT {LIMIT}", (write_literal(half),)

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +15,10 @@ from sqlalchemy import bindparam, func, select, text
 from tomewise.beside import FolderBeside
 from tomewise.errors import Locked, StoreError
 from tomewise.store.int8_rows import are_packed, are_worth_packing, have_bounds, pack_rows
+from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.mirror import EDGE, Block, Columns, Delta, Deltas, Mirror, Rows, join_blocks
 from tomewise.store.sql.row_values import Misfit, decode_plain
 from tomewise.store.sql.schema import meta, spaces, vectors
-
-if TYPE_CHECKING:
-    from tomewise.store.sql.dialects import Transaction
 
 _NUMBERS = {"vectors": np.float32, "packed": np.int8, "kept": np.int8, "edges": np.float64}  # by kind of space
 _VERSION = select(spaces.c.version).where(spaces.c.space == bindparam("wanted"))

@@ -7,20 +7,18 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from sqlalchemy import bindparam, delete, func, select
 
 from tomewise.concurrency import wait_through
 from tomewise.errors import Locked, StoreError
+from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.row_values import Misfit
 from tomewise.store.sql.schema import calls
 from tomewise.store.sql.stored_records import reads
 
-if TYPE_CHECKING:
-    from tomewise.store.sql.dialects import Transaction
-
-    Begin: TypeAlias = Callable[[], AbstractContextManager[Transaction]]
+Begin: TypeAlias = Callable[[], AbstractContextManager[Transaction]]
 
 _ENOUGH = 8  # replies needed for a mean
 _MOST_UNWRITTEN = 1_000  # replies that wait in memory for room on the disk
@@ -87,7 +85,8 @@ class StoredCalls:
                 self._unwritten.pop(key, None)
             await asyncio.to_thread(self._delete, key, self._write)
 
-    def _delete(self, key: str, write: Begin) -> None:
+    @staticmethod
+    def _delete(key: str, write: Begin) -> None:
         with write() as transaction:
             transaction.execute(delete(calls).where(calls.c.key == key))
 
@@ -104,39 +103,32 @@ class StoredCalls:
 
     def _commit(self, write: Begin) -> None:
         """Write the batch, and what was not written before; the batch alone once more if that fails."""
-        rows: _Rows = {}
-        try:
+        batch: _Rows = {}
+        for is_first in (True, False):
             try:
-                self._write_rows(write, rows, with_earlier=True)
-            except Locked:  # it has waited
+                with write() as transaction:
+                    batch = (
+                        batch or self._take_batch()
+                    )  # to include replies that arrived while this waited for its turn
+                    with self._guard:
+                        written = self._unwritten | batch if is_first else batch
+                    transaction.upsert(calls, list(written.values()))
+                with self._guard:
+                    self._unwritten = {key: row for key, row in self._unwritten.items() if key not in written}
+                return
+            except BaseException as error:
+                # The connection may have been lost, or one of the earlier replies be the reason; a Locked has waited.
+                if is_first and isinstance(error, StoreError) and not isinstance(error, Locked):
+                    continue
+                batch = batch or self._take_batch()  # callers of this batch get the error, later ones start a new batch
+                if isinstance(error, StoreError):
+                    with self._guard:
+                        rows = self._unwritten | batch
+                        self._unwritten = dict(list(rows.items())[-_MOST_UNWRITTEN:])
                 raise
-            except StoreError:  # the connection may have been lost, or one of the earlier replies be the reason
-                self._write_rows(write, rows, with_earlier=False)
-        except BaseException as error:
-            self._take_batch(rows)  # callers of this batch get the error; later callers start a new batch
-            if isinstance(error, StoreError):
-                self._remember(rows)
-            raise
 
-    def _write_rows(self, write: Begin, rows: _Rows, *, with_earlier: bool) -> None:
-        with write() as transaction:
-            self._take_batch(rows)  # only now, to include replies that arrived while this waited for its turn
-            with self._guard:
-                written = self._unwritten | rows if with_earlier else rows
-            transaction.upsert(calls, list(written.values()))
+    def _take_batch(self) -> _Rows:
+        """End the batch."""
         with self._guard:
-            for key in written:
-                self._unwritten.pop(key, None)
-
-    def _take_batch(self, rows: _Rows) -> None:
-        """End the batch and fill `rows` with it, unless they hold it already."""
-        if not rows:
-            with self._guard:
-                rows.update(self._batch)
-                self._open, self._batch = None, {}
-
-    def _remember(self, rows: _Rows) -> None:
-        with self._guard:
-            self._unwritten |= rows
-            for key in list(self._unwritten)[:-_MOST_UNWRITTEN]:
-                del self._unwritten[key]
+            batch, self._open, self._batch = self._batch, None, {}
+        return batch

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 from sqlalchemy import Engine
@@ -59,14 +60,14 @@ class SqliteDialect:
     def append(self) -> None:
         """No transaction of its own for replies and traces: SQLite has one writer."""
 
-    def repair(self, reading: SqliteTransaction | None) -> None:
+    def repair(self, reading: Any) -> None:
         """No transaction of its own for the files of the arrays: a write transaction guards them."""
 
     def guard_files(self) -> AbstractContextManager[bool]:
         """Whether the files of the arrays may be changed now, in a write transaction: always."""
         return nullcontext(True)
 
-    def finish_write(self, transaction: SqliteTransaction, deltas: Deltas, rows: int) -> None:
+    def finish_write(self, transaction: Any, deltas: Deltas, rows: int) -> None:
         """Take the words of what was removed out of their index; a writer does that once, at the end of its work."""
         self._holds_gone_words |= transaction.holds_gone_words
         if self._holds_gone_words and not self._is_writing:

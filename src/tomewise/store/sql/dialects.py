@@ -10,14 +10,14 @@ from tomewise.extras import require_extra
 from tomewise.store.address import DatabaseAddress
 from tomewise.store.sql.database import begin_new
 from tomewise.store.sql.dialect import SqliteDialect
+from tomewise.store.sql.sqlite_rows import SqliteTransaction
 
 if TYPE_CHECKING:
     from tomewise.store.sql.postgres import PostgresDialect
     from tomewise.store.sql.postgres_rows import PostgresTransaction
-    from tomewise.store.sql.sqlite_rows import SqliteTransaction
 
-    Dialect: TypeAlias = SqliteDialect | PostgresDialect
-    Transaction: TypeAlias = SqliteTransaction | PostgresTransaction
+Dialect: TypeAlias = "SqliteDialect | PostgresDialect"
+Transaction: TypeAlias = "SqliteTransaction | PostgresTransaction"
 
 
 def open_dialect(address: Path | DatabaseAddress, *, create: bool, read_only: bool, exact_rows: int) -> Dialect:

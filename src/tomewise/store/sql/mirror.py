@@ -187,7 +187,7 @@ class Mirror:
             keys, rows, dead = (self._read_part(header, name) for name in _PARTS)
         except (OSError, ValueError):  # a file is missing, damaged or refused, or a writer is replacing it
             return None
-        file = rows.base if isinstance(rows, np.memmap) else None
+        file: Any = rows.base if isinstance(rows, np.memmap) else None
         live = None
         if len(dead):
             if dead.min() < 0 or dead.max() >= len(keys):

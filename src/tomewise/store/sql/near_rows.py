@@ -12,25 +12,22 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import psycopg
 from sqlalchemy.exc import DBAPIError
 
-from tomewise.errors import Locked, StoreError
 from tomewise.store.sql.mirror import Delta, Deltas, Keys
 from tomewise.store.sql.near_search import (
     MOST_DIMENSIONS,
-    Halfvec,
     NearTable,
-    find_halfvec,
+    find_pgvector,
     round_to_half,
 )
-from tomewise.store.sql.postgres_arrays import write_columns
-from tomewise.store.sql.postgres_rows import PostgresTransaction
+from tomewise.store.sql.postgres_arrays import load_vectors, write_columns
 from tomewise.store.sql.postgres_server import make_lock_key
+from tomewise.store.sql.transaction import SharedTransaction
 
 if TYPE_CHECKING:
     from tomewise.store.nearest import Nearest, Vectors
@@ -58,13 +55,14 @@ SELECT substr(s.space, 9), s.version, n.version, n.rows, n.name, n.width,
   EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = to_regclass(n.name) AND a.attname = 'vector'
     AND NOT a.attisdropped),
   to_regclass(n.name || '_index') IS NOT NULL, has_table_privilege(to_regclass(n.name), 'SELECT'),
-  has_table_privilege(to_regclass(n.name), 'INSERT') AND has_table_privilege(to_regclass(n.name), 'DELETE')
+  has_table_privilege(to_regclass(n.name), 'INSERT') AND has_table_privilege(to_regclass(n.name), 'DELETE'),
+  coalesce(n.version = s.version, false)
 FROM spaces s LEFT JOIN (SELECT space, version, rows, width,
   CASE WHEN name ~ '^near_[0-9a-f]{16}$' THEN name END AS name FROM near_spaces) n ON n.space = s.space
 WHERE s.space LIKE 'vectors/%%'
 """
 _READ_SPACES = """
-SELECT substr(space, 9), version, NULL, NULL, NULL, NULL, false, false, false, false FROM spaces
+SELECT substr(space, 9), version, NULL, NULL, NULL, NULL, false, false, false, false, false FROM spaces
 WHERE space LIKE 'vectors/%%'
 """
 _MAY_MAKE = """
@@ -72,19 +70,13 @@ SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)
   AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass('near_spaces')
     AND NOT pg_has_role(c.relowner, 'USAGE'))
 """
+_GIVE_MEMORY = """
+SELECT set_config('maintenance_work_mem', greatest(%s, (SELECT setting::bigint FROM pg_settings
+  WHERE name = 'maintenance_work_mem'))::text, true)
+"""
 _WIDTH = "SELECT length(vector) / 4 FROM vectors WHERE space = %s LIMIT 1"
 # More rows than the table can have: each takes at least its numbers.
 _BOUND = "SELECT pg_table_size('vectors') / greatest(4, (SELECT length(vector) FROM vectors LIMIT 1))"
-
-
-class Transactions(Protocol):
-    """The transactions of a tome: `append` does not keep others from writing."""
-
-    @property
-    def address(self) -> str: ...
-    def read(self) -> AbstractContextManager[PostgresTransaction]: ...
-    def write(self) -> AbstractContextManager[PostgresTransaction]: ...
-    def append(self) -> AbstractContextManager[PostgresTransaction]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +107,7 @@ class _State:
     has_index: bool
     may_read: bool
     may_write: bool
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the table and the number of the rows are those of the space as it is."""
-        return self.recorded == self.version
-
-    @property
-    def is_searchable(self) -> bool:
-        return self.is_current and self.has_index and self.may_read
+    is_current: bool  # whether the table and the number of the rows are those of the space as it is
 
 
 class NearRows:
@@ -132,9 +116,9 @@ class NearRows:
     def __init__(self, tome: str, exact_rows: int) -> None:
         self.exact_rows = exact_rows
         self._tome = tome
-        self.has_work = False  # vectors were changed since somebody last let `tend` look after them
-        self._failed: set[str] = set()  # the spaces for which this process tried in vain
-        self._is_hopeless = False  # as the disk was full
+        self.has_work = False  # vectors were changed since somebody last looked after the indexes
+        self.failed: set[str] = set()  # the spaces for which this process tried in vain
+        self.is_hopeless = False  # as the disk was full
 
     # ------------------------------------------------------------ to search
 
@@ -146,40 +130,43 @@ class NearRows:
         return bool(self.exact_rows) and not 0 < loaded <= self.exact_rows
 
     def search(
-        self, transaction: PostgresTransaction, space: str, queries: Vectors, limit: int, among: Keys | None
+        self, transaction: SharedTransaction, space: str, queries: Vectors, limit: int, among: Keys | None
     ) -> Nearest | None:
         """See `contract.Spaces.nearest`; None where the space is to be searched exactly."""
         table = self.find_table(transaction, space)
         return None if table is None else table.search(transaction.driver, queries, limit, among)
 
-    def find_table(self, transaction: PostgresTransaction, space: str) -> NearTable | None:
+    def find_table(self, transaction: SharedTransaction, space: str) -> NearTable | None:
         """The table by which a space is searched; None where it is to be searched exactly."""
         if not self.exact_rows or not _have_states(transaction):
             return None
         for state in _read_states(transaction, [f"vectors/{space}"]):
-            if state.is_searchable and state.rows > self.exact_rows and state.name is not None:
-                halfvec = find_halfvec(transaction)
-                if isinstance(halfvec, Halfvec):
-                    return NearTable(state.name, space, state.rows, state.width, halfvec)
+            if state.name is not None and state.rows > self.exact_rows and self._may_search_by(state):
+                schema, _ = find_pgvector(transaction)
+                if schema:
+                    return NearTable(state.name, space, state.rows, state.width, schema)
         return None
 
-    def describe(self, transaction: PostgresTransaction) -> SearchState:
+    def describe(self, transaction: SharedTransaction) -> SearchState:
         """How the spaces of the tome are searched."""
+        schema, reason = find_pgvector(transaction)
+        approximate, exact = dict[str, int](), dict[str, int]()
         states = _read_states(transaction)
-        counts = {each.space: each.rows if each.is_current else -1 for each in states}
-        if self.exact_rows and (-1 in counts.values()) and transaction.read_value(_BOUND) > self.exact_rows:
-            counts |= {space: _count(transaction, space) for space, count in counts.items() if count < 0}
-        halfvec = find_halfvec(transaction)
-        large = {space: count for space, count in counts.items() if self.exact_rows and count > self.exact_rows}
-        usable = {each.space for each in states if each.is_searchable and isinstance(halfvec, Halfvec)}
-        approximate = {space: count for space, count in large.items() if space in usable}
-        exact = {space: count for space, count in large.items() if space not in usable}
-        because = _explain(transaction, self._tome, states, halfvec) if exact else ""
+        if self.exact_rows and transaction.read_value(_BOUND) > self.exact_rows:
+            for state in states:
+                rows = state.rows if state.is_current else _count(transaction, state.space)
+                if rows > self.exact_rows:
+                    (approximate if schema and self._may_search_by(state) else exact)[state.space] = rows
+        because = (reason or _explain(transaction, self._tome, states)) if exact else ""
         return SearchState(self.exact_rows, approximate, exact, because)
+
+    @staticmethod
+    def _may_search_by(state: _State) -> bool:
+        return state.is_current and state.has_index and state.may_read
 
     # ------------------------------------------------------------ to keep what is there, in each write transaction
 
-    def keep(self, transaction: PostgresTransaction, deltas: Deltas) -> None:
+    def keep(self, transaction: SharedTransaction, deltas: Deltas) -> None:
         """Apply the changes of a write transaction to the tables."""
         changed = [space for space in deltas if space.startswith("vectors/")]
         if changed and _have_states(transaction, "UPDATE"):
@@ -189,99 +176,79 @@ class NearRows:
                     self._apply(transaction, state, after, delta)
         self.has_work |= bool(changed)
 
-    def _apply(self, transaction: PostgresTransaction, state: _State, after: int, delta: Delta) -> None:
-        rows = state.rows + len(delta.added_keys) - len(delta.removed)
-        name = state.name
+    @staticmethod
+    def _apply(transaction: SharedTransaction, state: _State, after: int, delta: Delta) -> None:
+        count, name = len(delta.added_keys), state.name
         if name is not None:
-            halves = round_to_half(delta.added_rows) if len(delta.added_keys) else delta.added_rows
-            if not state.has_table or not state.may_write or halves is None:
+            halves = round_to_half(delta.added_rows) if count else delta.added_rows
+            is_bulk = count > max(1, _BULK_SHARE * state.rows)
+            if not state.has_table or not state.may_write or halves is None or is_bulk:
                 return  # the versions differ from now on
-            is_bulk = len(delta.added_keys) > max(1, _BULK_SHARE * state.rows)
-            if is_bulk or (len(delta.added_keys) and halves.shape[1] != state.width):
+            if count and halves.shape[1] != state.width:
                 return
             if not _lock_at_once(transaction, name):  # its index is being made, and has no place for more rows
                 return
             if len(delta.removed):
-                query = f"DELETE FROM {name} WHERE key = ANY(%s::bigint[])"
-                transaction.run(query, (delta.removed.tolist(),))
-            if len(delta.added_keys):
+                transaction.run(f"DELETE FROM {name} WHERE key = ANY(%s::bigint[])", (delta.removed.tolist(),))
+            if count:
                 write_columns(transaction.driver, name, {"key": delta.added_keys, "vector": halves})
+        rows = state.rows + count - len(delta.removed)
         transaction.run(_SET_STATE, (state.space, after, rows, name, state.width))
 
     # ------------------------------------------------------------ to make what is missing, after a commit
 
-    def tend(self, tome: Transactions) -> None:
-        """Make the tables and indexes that are missing, and drop those of spaces that became small.
-
-        What was committed before stays, whatever happens. A failure is a warning, and the space is searched exactly.
-        """
-        if not self.exact_rows:
-            return
-        try:
-            with tome.read() as transaction:
-                needs_tables, without_index = self._find_work(transaction)
-            if needs_tables:
-                with tome.write() as transaction:
-                    without_index = self._make_tables(transaction)
-        except (StoreError, DBAPIError, psycopg.Error) as error:
-            cause = error.__cause__ if isinstance(error, StoreError) else error
-            cause = cause.orig if isinstance(cause, DBAPIError) else cause
-            self._is_hopeless = isinstance(cause, psycopg.errors.DiskFull | psycopg.errors.OutOfMemory)
-            _warn(tome, "tables for approximate search", error)
-            return
-        for state in without_index:
-            self._attempt(tome, state)
-
-    def _find_work(self, transaction: PostgresTransaction) -> tuple[bool, list[_State]]:
+    def find_work(self, transaction: SharedTransaction) -> tuple[bool, list[_State]]:
         """Whether tables have to be made or dropped, and the tables that only lack an index."""
-        if self._is_hopeless:
+        if self.is_hopeless or not self.exact_rows:
             return False, []
-        has_states = _have_states(transaction)
-        if not has_states and transaction.read_value(_BOUND) <= self.exact_rows:
+        if not _have_states(transaction) and transaction.read_value(_BOUND) <= self.exact_rows:
             return False, []
-        if isinstance(find_halfvec(transaction), str) or not transaction.read_value(_MAY_MAKE):
+        if not find_pgvector(transaction)[0] or not transaction.read_value(_MAY_MAKE):
             return False, []
-        states = [each for each in _read_states(transaction) if each.space not in self._failed]
-        needs_tables = any(self._needs_table(each) or self._is_to_drop(each) for each in states)
-        return needs_tables, [each for each in states if each.is_current and each.name and not each.has_index]
+        states = [each for each in _read_states(transaction) if each.space not in self.failed]
+        lacking = [each for each in states if each.is_current and each.name and not each.has_index]
+        return any(map(self._is_outdated, states)), lacking
 
-    def _needs_table(self, state: _State) -> bool:
+    def _is_outdated(self, state: _State) -> bool:
+        """Whether a space needs a table, another one, or none any more."""
         if not state.is_current or (state.name and not state.has_table):
             return True
-        return state.name is None and state.width != _CANNOT and state.rows > self.exact_rows
+        if state.name:
+            return state.rows < _DROP_SHARE * self.exact_rows
+        return state.width != _CANNOT and state.rows > self.exact_rows
 
-    def _is_to_drop(self, state: _State) -> bool:
-        return state.name is not None and state.is_current and state.rows < _DROP_SHARE * self.exact_rows
+    def make_tables(self, transaction: SharedTransaction) -> list[_State]:
+        """Count the spaces whose number of vectors is not known, and fill and drop tables, in a write transaction.
 
-    def _make_tables(self, transaction: PostgresTransaction) -> list[_State]:
-        """Count the spaces whose number of vectors is not known, and fill and drop tables, in a write transaction."""
+        Returns the tables that lack an index.
+        """
         transaction.run(_MAKE_STATES)
-        halfvec = find_halfvec(transaction)
+        schema, _ = find_pgvector(transaction)
         made = []
-        for state in _read_states(transaction):
-            if state.space in self._failed or isinstance(halfvec, str):
+        for state in _read_states(transaction) if schema else ():
+            if state.space in self.failed:
                 continue
             rows = state.rows if state.is_current else _count(transaction, state.space)
             name, width = state.name, state.width
-            if self._needs_table(state) or self._is_to_drop(state):
+            if self._is_outdated(state):
                 name, width = None, 0
                 if rows > self.exact_rows:
-                    name, width = self._fill(transaction, state.space, halfvec)
+                    name, width = self._fill(transaction, state.space, schema)
                 if state.name:  # last, since whoever searches by it waits from now on
                     transaction.run(f"DROP TABLE IF EXISTS {state.name}")
                 transaction.run(_SET_STATE, (state.space, state.version, rows, name, width))
             if name and not (name == state.name and state.has_index):
-                made.append(replace(state, recorded=state.version, rows=rows, name=name, width=width, has_index=False))
+                made.append(replace(state, rows=rows, name=name, width=width))
         return made
 
-    def _fill(self, transaction: PostgresTransaction, space: str, halfvec: Halfvec) -> tuple[str | None, int]:
+    def _fill(self, transaction: SharedTransaction, space: str, schema: str) -> tuple[str | None, int]:
         """Make a table with the vectors of a space. Returns its name and the width of the vectors."""
         name = f"near_{secrets.token_hex(8)}"
         width = int(transaction.read_value(_WIDTH, space))
         if not 0 < width <= MOST_DIMENSIONS:
             return _give_up(space)
-        transaction.run(f"CREATE TABLE {name} (key bigint PRIMARY KEY, vector {halfvec.type}({width}) NOT NULL)")
-        for keys, rows in transaction.load_vectors(space, width):
+        transaction.run(f"CREATE TABLE {name} (key bigint PRIMARY KEY, vector {schema}.halfvec({width}) NOT NULL)")
+        for keys, rows in load_vectors(transaction.driver, space, width):
             if (halves := round_to_half(rows)) is None:
                 transaction.run(f"DROP TABLE {name}")
                 return _give_up(space)
@@ -289,38 +256,20 @@ class NearRows:
         transaction.run(f"ANALYZE {name}")
         return name, width
 
-    def _attempt(self, tome: Transactions, state: _State) -> None:
-        """Make an index; without parallel workers where these lack shared memory."""
-        for is_parallel in (True, False):
-            try:
-                with tome.append() as transaction:
-                    self._make_index(transaction, state, is_parallel=is_parallel)
-                return
-            except (StoreError, DBAPIError, psycopg.Error) as error:
-                if not is_parallel:
-                    if not isinstance(error, Locked):
-                        self._failed.add(state.space)
-                    _warn(tome, f"the index of {state.space}", error)
-
-    def _make_index(self, transaction: PostgresTransaction, state: _State, *, is_parallel: bool) -> None:
+    def make_index(self, transaction: SharedTransaction, state: _State, *, is_parallel: bool) -> None:
+        """Make the index of a table, unless it is there or being made; with parallel workers, which share memory."""
         # Not as the writer of the tome: others may write all but vectors of this space meanwhile.
         key = make_lock_key(self._tome, f"near vectors/{state.space}")
         is_first = transaction.read_value("SELECT pg_try_advisory_xact_lock(%s)", key)
-        halfvec = find_halfvec(transaction)
+        schema, _ = find_pgvector(transaction)
         query = "SELECT to_regclass(%s) IS NULL OR to_regclass(%s) IS NOT NULL"
-        is_made = transaction.read_value(query, state.name, f"{state.name}_index")
-        if not is_first or is_made or isinstance(halfvec, str):
+        if not is_first or not schema or transaction.read_value(query, state.name, f"{state.name}_index"):
             return
-        memory = min(_MEMORY, state.rows * (2 * state.width + _ROW_MEMORY)) >> 10
-        transaction.run(
-            "SELECT set_config('maintenance_work_mem', greatest(%s, (SELECT setting::bigint FROM pg_settings "
-            "WHERE name = 'maintenance_work_mem'))::text, true)",
-            (memory,),
-        )
+        transaction.run(_GIVE_MEMORY, (min(_MEMORY, state.rows * (2 * state.width + _ROW_MEMORY)) >> 10,))
         if not is_parallel:
             transaction.run("SET LOCAL max_parallel_maintenance_workers = 0")
         transaction.run(
-            f"CREATE INDEX {state.name}_index ON {state.name} USING hnsw (vector {halfvec.index_class}) "
+            f"CREATE INDEX {state.name}_index ON {state.name} USING hnsw (vector {schema}.halfvec_ip_ops) "
             f"WITH (m = {LINKS}, ef_construction = {_EF_CONSTRUCTION})"
         )
 
@@ -330,35 +279,24 @@ def _give_up(space: str) -> tuple[None, int]:
     return None, _CANNOT
 
 
-def _lock_at_once(transaction: PostgresTransaction, name: str) -> bool:
+def _lock_at_once(transaction: SharedTransaction, name: str) -> bool:
     """Lock a table as writing does; False where one would have to wait."""
-    savepoint = transaction.connection.begin_nested()
     try:
-        transaction.run(f"LOCK TABLE {name} IN ROW EXCLUSIVE MODE NOWAIT")
+        with transaction.connection.begin_nested():
+            transaction.run(f"LOCK TABLE {name} IN ROW EXCLUSIVE MODE NOWAIT")
     except DBAPIError as error:
-        savepoint.rollback()
         if isinstance(error.orig, psycopg.errors.LockNotAvailable):
             return False
         raise
-    savepoint.commit()
     return True
 
 
-def _warn(tome: Transactions, what: str, error: Exception) -> None:
-    reason = " ".join(str(error).split())
-    warnings.warn(
-        f"{tome.address}: all was written, but {what} could not be made ({reason}): search is exact until a later "
-        "command makes it",
-        stacklevel=2,
-    )
-
-
-def _have_states(transaction: PostgresTransaction, right: str = "SELECT") -> bool:
+def _have_states(transaction: SharedTransaction, right: str = "SELECT") -> bool:
     """Whether there is a table of the states, with this right."""
     return bool(transaction.read_value(_HAS_STATES, right))
 
 
-def _read_states(transaction: PostgresTransaction, spaces: Iterable[str] | None = None) -> list[_State]:
+def _read_states(transaction: SharedTransaction, spaces: Iterable[str] | None = None) -> list[_State]:
     """The states of these spaces of vectors, or of all, sorted. Without `near_spaces` nothing is known of them."""
     query, values = (_READ_STATES, ()) if spaces is None else (f"{_READ_STATES} AND s.space = ANY(%s)", (list(spaces),))
     if spaces is None and not _have_states(transaction):
@@ -366,14 +304,12 @@ def _read_states(transaction: PostgresTransaction, spaces: Iterable[str] | None 
     return [_State(*row) for row in transaction.run(f"{query} ORDER BY 1", values)]
 
 
-def _count(transaction: PostgresTransaction, space: str) -> int:
+def _count(transaction: SharedTransaction, space: str) -> int:
     return int(transaction.read_value("SELECT count(*) FROM vectors WHERE space = %s", space))
 
 
-def _explain(transaction: PostgresTransaction, tome: str, states: Iterable[_State], halfvec: Halfvec | str) -> str:
-    """Why a large space is searched exactly."""
-    if isinstance(halfvec, str):
-        return halfvec
+def _explain(transaction: SharedTransaction, tome: str, states: Iterable[_State]) -> str:
+    """Why a large space is searched exactly, though there is pgvector."""
     if any(each.is_current and each.has_index and not each.may_read for each in states):
         return (
             f'you may not read its index: its owner runs `GRANT SELECT ON ALL TABLES IN SCHEMA "{tome}" TO` you again'

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import Any
 
+import psycopg
 from filelock import FileLock, Timeout
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
 
 from tomewise.beside import FolderBeside
-from tomewise.errors import Locked
+from tomewise.errors import Locked, StoreError
 from tomewise.settings import find_cache_folder
 from tomewise.store.address import DatabaseAddress, Place
 from tomewise.store.rights import WRITER
@@ -128,7 +132,7 @@ class PostgresDialect:
             raise
 
     @contextmanager
-    def repair(self, reading: PostgresTransaction | None) -> Iterator[PostgresTransaction]:
+    def repair(self, reading: Any) -> Iterator[PostgresTransaction]:
         """Read while the files of the arrays may be changed. Raises Locked if somebody else here changes them.
 
         Who is `reading` goes on with that transaction where a pool may have no second one.
@@ -154,7 +158,7 @@ class PostgresDialect:
         with lock:
             yield True
 
-    def finish_write(self, transaction: PostgresTransaction, deltas: Deltas, rows: int) -> None:
+    def finish_write(self, transaction: Any, deltas: Deltas, rows: int) -> None:
         """Record the changes of the arrays, and let the planner learn what many new rows changed, before the commit."""
         self.near.keep(transaction, deltas)
         transaction.record_step(deltas)
@@ -193,8 +197,41 @@ class PostgresDialect:
         """Words stay in the cache, which is deleted whole."""
 
     def tend_indexes(self) -> None:
-        """Make the indexes of vectors that are missing. What was written stays, and a failure is a warning."""
-        self.near.tend(self)
+        """Make the tables and indexes of vectors that are missing, and drop those of spaces that became small.
+
+        What was committed before stays, whatever happens. A failure is a warning, and the space is searched exactly.
+        """
+        try:
+            with self.read() as transaction:
+                needs_tables, without_index = self.near.find_work(transaction)
+            if needs_tables:
+                with self.write() as transaction:
+                    without_index = self.near.make_tables(transaction)
+        except (StoreError, DBAPIError, psycopg.Error) as error:
+            cause = error.__cause__ if isinstance(error, StoreError) else error
+            cause = cause.orig if isinstance(cause, DBAPIError) else cause
+            self.near.is_hopeless = isinstance(cause, psycopg.errors.DiskFull | psycopg.errors.OutOfMemory)
+            self._warn("tables for approximate search", error)
+            return
+        for state in without_index:
+            for is_parallel in (True, False):  # without parallel workers where these lack shared memory
+                try:
+                    with self.append() as transaction:
+                        self.near.make_index(transaction, state, is_parallel=is_parallel)
+                    break
+                except (StoreError, DBAPIError, psycopg.Error) as error:
+                    if not is_parallel:
+                        if not isinstance(error, Locked):
+                            self.near.failed.add(state.space)
+                        self._warn(f"the index of {state.space}", error)
+
+    def _warn(self, what: str, error: Exception) -> None:
+        reason = " ".join(str(error).split())
+        warnings.warn(
+            f"{self.address}: all was written, but {what} could not be made ({reason}): search is exact until a later "
+            "command makes it",
+            stacklevel=2,
+        )
 
     def delete(self, *, if_empty: bool = False) -> None:
         """Delete the tome, which nobody here has open any more. Raises StoreError where others use its schema."""

@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from hashlib import sha256
+from typing import Any
 
 from sqlalchemy import Column, Connection, MetaData, Table
 
@@ -38,7 +39,7 @@ _NODE = (
 
 def _make_table(name: str, kinds: Mapping[str, str | RowValue], *, keys: int = 1) -> Table:
     """A table with columns of these kinds, the first of which are its primary key."""
-    columns = []
+    columns: list[Column[Any]] = []
     for place, (each, kind) in enumerate(kinds.items()):
         value = RowValue(kind) if isinstance(kind, str) else kind
         value.table = name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sqlalchemy import ColumnElement, Select, TextClause, and_, exists, not_, or_, select
@@ -12,12 +12,10 @@ from sqlalchemy import ColumnElement, Select, TextClause, and_, exists, not_, or
 from tomewise.store.nearest import Keys
 from tomewise.store.records import PASSAGES, PREFIXES, list_source_spaces, name_source_space
 from tomewise.store.sql.arrays import Arrays
+from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.row_values import list_keys, list_names
 from tomewise.store.sql.schema import documents, edges, nodes, spaces
 from tomewise.types import Scope
-
-if TYPE_CHECKING:
-    from tomewise.store.sql.dialects import Transaction
 
 _MOST_CACHED = 32  # scopes and layers whose keys are cached in memory
 # Whatever decides about a scope changes one of these; `documents` changes with the metadata.

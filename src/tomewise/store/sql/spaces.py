@@ -30,6 +30,7 @@ from tomewise.store.nearest import (
     select_nearest,
 )
 from tomewise.store.sql.arrays import Arrays
+from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.mirror import Columns, Keys
 from tomewise.store.sql.row_values import bind_names, decode_plain, list_keys
 from tomewise.store.sql.schema import documents, edges, nodes
@@ -37,7 +38,6 @@ from tomewise.store.sql.schema import spaces as versions_table
 from tomewise.store.sql.stored_records import Reading, reads
 
 if TYPE_CHECKING:
-    from tomewise.store.sql.dialects import Transaction
     from tomewise.store.sql.near_rows import NearRows
 
 _BLOCK = 1024  # rows that several queries share while they are in the processor's cache

@@ -24,7 +24,7 @@ from tomewise.store.sql.arrays import Arrays, load_rows, read_space_version
 from tomewise.store.sql.call_cache import StoredCalls
 from tomewise.store.sql.damage import describe_damage, find_damage
 from tomewise.store.sql.dialect import SqliteDialect
-from tomewise.store.sql.dialects import begin_new_tome, open_dialect
+from tomewise.store.sql.dialects import Dialect, Transaction, begin_new_tome, open_dialect
 from tomewise.store.sql.mirror import Columns
 from tomewise.store.sql.row_values import RESTORE, describe_value
 from tomewise.store.sql.schema import meta
@@ -36,7 +36,6 @@ from tomewise.store.sql.whole import fill, write_lines
 from tomewise.store.sql.write import Write
 
 if TYPE_CHECKING:
-    from tomewise.store.sql.dialects import Dialect, Transaction
     from tomewise.store.sql.near_rows import NearRows, SearchState
 
 _TURN_SECONDS = 60.0  # longer than any transaction takes

@@ -8,18 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import wraps
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import delete, func, literal_column, select
 
 from tomewise.errors import ConnectionLost
 from tomewise.store.records import BUILDS, SESSIONS, SETTINGS, Intake
+from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.row_values import Misfit, list_keys
 from tomewise.store.sql.schema import builds, documents, intake, meta, nodes, removals, sessions, traces
 from tomewise.types import NodeId
-
-if TYPE_CHECKING:
-    from tomewise.store.sql.dialects import Transaction
 
 NOTES = {SETTINGS: meta, BUILDS: builds, SESSIONS: sessions}  # two columns each: the name, the note
 _TAKEN = select(intake.c.node).where(intake.c.failure == "")

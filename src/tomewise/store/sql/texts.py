@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from sqlalchemy import Select, bindparam, exists, func, select
 
 from tomewise.errors import UnknownName
 from tomewise.store.records import PASSAGES, DocumentRecord, Found
+from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.mirror import Keys
 from tomewise.store.sql.node_rows import find_terms, make_node, make_passage, make_phrase
 from tomewise.store.sql.row_values import Misfit, bind_keys, bind_names, decode_plain, list_keys
@@ -19,9 +20,6 @@ from tomewise.store.sql.schema import documents, edges, nodes
 from tomewise.store.sql.scope import ScopeKeys, list_document_tests
 from tomewise.store.sql.stored_records import Reading, reads
 from tomewise.types import Document, DocumentId, Node, NodeId, Passage, Scope
-
-if TYPE_CHECKING:
-    from tomewise.store.sql.dialects import Transaction
 
 T = TypeVar("T")
 _DOCUMENT = documents.c.id

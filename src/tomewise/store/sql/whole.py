@@ -12,7 +12,7 @@ import secrets
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError
@@ -20,12 +20,10 @@ from sqlalchemy.exc import DBAPIError
 from tomewise.errors import StoreError
 from tomewise.store.export import write_line
 from tomewise.store.sql.damage import find_damage
+from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
 from tomewise.store.sql.row_values import STREAMED, Misfit, RowObject, RowVector, decode_object, encode_json
 from tomewise.store.sql.schema import FORMAT, TABLES, check_format, documents, meta, nodes, spaces
-
-if TYPE_CHECKING:
-    from tomewise.store.sql.dialects import Transaction
 
 _HEADER = "tomewise"  # the key of the first line
 _SEQUENCES = "sqlite_sequence"  # the last keys, none of which is used again

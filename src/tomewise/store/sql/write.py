@@ -6,14 +6,15 @@ import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Table, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Table, bindparam, delete, select, text, update
 
 from tomewise.place import write_places
 from tomewise.store.records import PASSAGES, Lifetime, list_source_spaces, name_source_space
 from tomewise.store.sql.arrays import read_space_version
+from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.mirror import Changes, Deltas, Keys, Rows
 from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
 from tomewise.store.sql.row_values import RowObject, bind_names, encode_json, list_keys, stack_vectors
@@ -22,11 +23,14 @@ from tomewise.store.sql.stored_records import NOTES, StoredNotes
 from tomewise.store.sql.texts import find_dependants, find_orphans
 from tomewise.types import Document, DocumentId, Node, Passage, content_id
 
-if TYPE_CHECKING:
-    from tomewise.store.sql.dialects import Transaction
-
 _BATCH = 10_000  # vectors written at a time
 _NAMED = select(documents.c.key).where(documents.c.id == bindparam("wanted"))
+# The nodes that were made from the passages of a document, directly or not.
+_MADE_OF = text("""
+WITH RECURSIVE made (key) AS (SELECT key FROM nodes WHERE document = :document
+  UNION SELECT edges.a FROM edges JOIN made ON edges.b = made.key WHERE edges.space LIKE 'made-of:%')
+SELECT nodes.key, nodes.id FROM nodes JOIN made ON made.key = nodes.key WHERE nodes.document IS NULL
+""").columns(*nodes.c["key", "id"])
 _WITH_IDS = select(*nodes.c["id", "key", "layer"]).where(nodes.c.id.in_(bind_names("ids")))
 
 
@@ -83,15 +87,19 @@ class Write(StoredNotes):
         later has the old id may bring nodes of the old ids again. `data["document"]`, where there is one, gets the new
         id as well.
         """
-        row = self._transaction.execute(select(documents.c.key).where(documents.c.id == former)).one()
+        (key,) = self._transaction.execute(select(documents.c.key).where(documents.c.id == former)).one()
         values = {"id": document.id, "source": document.source, "digest": digest}
-        values["metadata"] = encode_json(document.metadata)
-        self._transaction.execute(update(documents).where(documents.c.key == row.key).values(**values))
+        change = update(documents).where(documents.c.key == key)
+        self._transaction.execute(change.values(**values, metadata=encode_json(document.metadata)))
         self._changes_documents = True
         if former == document.id:
             return
-        ids = self._find_moved_ids(row.key, document.id)
-        self._rename_nodes(ids)
+        ids = self._find_moved_ids(key, document.id)
+        self._update_rows({key: {"id": name} for key, name in ids.items()})
+        # These spaces get new versions, so that nobody uses ids that were read before.
+        stored = select(vectors.c.space).where(vectors.c.key.in_(list_keys(ids))).distinct()
+        for space in self._transaction.scalars(stored):
+            self._changes[f"vectors/{space}"].is_renewed = True
         names_document = self._transaction.field(nodes.c.data, "document") == former
         query = select(*nodes.c["key", "data"]).where(nodes.c.key.in_(list_keys(ids)), names_document)
         renamed = {key: {**data, "document": document.id} for key, data in self._transaction.execute(query)}
@@ -103,15 +111,6 @@ class Write(StoredNotes):
             change = update(documents).where(documents.c.id == bindparam("at"))
             self._transaction.execute(change, [{"at": id, "folder": folder} for id, folder in folders.items()])
             self._changes_documents = True
-
-    def _rename_nodes(self, ids: Mapping[int, str]) -> None:
-        """Give nodes other ids. Their spaces get new versions, so that nobody uses ids that were read before."""
-        if not ids:
-            return
-        self._update_rows({key: {"id": name} for key, name in ids.items()})
-        stored = select(vectors.c.space).where(vectors.c.key.in_(list_keys(ids))).distinct()
-        for space in self._transaction.scalars(stored):
-            self._changes[f"vectors/{space}"].is_renewed = True
 
     def renew_passage(self, key: int) -> int:
         """Remove a passage with all that was made from it, and add the same passage again. Returns its new key."""
@@ -141,10 +140,9 @@ class Write(StoredNotes):
         """
         keys = self._find_keys_of_nodes(made)
         fresh = list({node.id: node for node in made if node.id not in keys}.values())
-        rows = ((n.id, n.layer, n.level, n.position, None, None, None, n.text, encode_json(n.data)) for n in fresh)
+        rows = [(n.id, n.layer, n.level, n.position, None, None, None, n.text, encode_json(n.data)) for n in fresh]
         keys.update(zip((n.id for n in fresh), self._insert_nodes(rows), strict=True))
-        for space, pairs in self._pair_sources(made, keys, lifetime).items():
-            self._put_pairs(space, pairs)
+        self._put_sources(made, keys, lifetime)
         return keys
 
     def update_nodes(self, changed: Sequence[Node], *, lifetime: Lifetime = "all") -> dict[str, int]:
@@ -166,7 +164,12 @@ class Write(StoredNotes):
                 for n in changed
             }
         )
-        self._replace_sources(changed, keys, lifetime)
+        wanted = self._put_sources(changed, keys, lifetime)
+        source_spaces = [space for layer in {node.layer for node in changed} for space in list_source_spaces(layer)]
+        links = select(*edges.c["key", "space", "a", "b"]).where(edges.c.a.in_(list_keys(keys.values())))
+        found = self._transaction.execute(links.where(edges.c.space.in_(source_spaces)))
+        gone = [key for key, space, *ends in found if tuple(ends) not in wanted[space]]
+        self._drop(edges, edges.c.key.in_(list_keys(gone)))
         reworded = [node for node in changed if texts[keys[node.id]] != node.text]
         self._remove_derived([keys[node.id] for node in reworded], {node.layer for node in reworded})
         return keys
@@ -176,17 +179,6 @@ class Write(StoredNotes):
         if values:
             change = update(nodes).where(nodes.c.key == bindparam("at"))
             self._transaction.execute(change, [{"at": key, **each} for key, each in values.items()])
-
-    def _replace_sources(self, changed: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime) -> None:
-        wanted = self._pair_sources(changed, keys, lifetime)
-        for layer in {node.layer for node in changed}:
-            nodes_of_layer = list_keys(keys[node.id] for node in changed if node.layer == layer)
-            for space in list_source_spaces(layer):
-                query = select(*edges.c["a", "b"]).where(edges.c.space == space, edges.c.a.in_(nodes_of_layer))
-                found = {(a, b) for a, b in self._transaction.execute(query)}
-                self.remove_edges(space, np.array(sorted(found - wanted.get(space, {}).keys()), np.int64))
-        for space, pairs in wanted.items():
-            self._put_pairs(space, pairs)
 
     def _remove_derived(self, keys: Sequence[int], layers: set[str]) -> None:
         """Remove what other node layers than `layers` made from these nodes, as if the nodes were removed."""
@@ -198,20 +190,20 @@ class Write(StoredNotes):
         self._drop(edges, edges.c.b.in_(list_keys(keys)), *seen)
         self._forget_intake(keys)
 
-    def _pair_sources(
+    def _put_sources(
         self, made: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime
     ) -> dict[str, dict[tuple[int, int], None]]:
-        """The keys of each node and each of its sources, by space."""
-        source_keys = self._find_keys({source for node in made for source in node.sources})
+        """Put the edges from each node to its sources. Returns the keys of both, in one order, by space."""
+        sources = {source for node in made for source in node.sources}
+        source_keys = {id: key for id, key, _ in self._transaction.fetch(_WITH_IDS, ids=list(sources))}
         pairs: dict[str, dict[tuple[int, int], None]] = defaultdict(dict)
         for node in made:
-            space = name_source_space(node.layer, lifetime)
-            pairs[space].update(((keys[node.id], source_keys[source]), None) for source in node.sources)
+            ends = ((keys[node.id], source_keys[source]) for source in node.sources)
+            pairs[name_source_space(node.layer, lifetime)].update(dict.fromkeys(ends))
+        for space, found in pairs.items():
+            table = np.array(list(found), np.int64).reshape(-1, 2)
+            self.put_edges(space, table[:, 0], table[:, 1], np.ones(len(table)))
         return pairs
-
-    def _put_pairs(self, space: str, pairs: Iterable[tuple[int, int]]) -> None:
-        table = np.array(list(pairs), np.int64).reshape(-1, 2)
-        self.put_edges(space, table[:, 0], table[:, 1], np.ones(len(table)))
 
     def remove_nodes(self, keys: Iterable[int]) -> list[int]:
         """Remove nodes with their edges and vectors, and the nodes made from them, if their lifetimes say so.
@@ -235,12 +227,11 @@ class Write(StoredNotes):
         self._transaction.insert_new(removals, query)
         self._transaction.execute(delete(intake).where(taken))
 
-    def _insert_nodes(self, rows: Iterable[tuple[Any, ...]]) -> list[int]:
+    def _insert_nodes(self, rows: Sequence[tuple[Any, ...]]) -> list[int]:
         """Insert rows with all columns but the key. Returns their keys."""
-        found = list(rows)
-        self.rows_written += len(found)
-        keys = self._transaction.find_new_keys(nodes, len(found))
-        self._transaction.insert_rows("nodes", [(key, *row) for key, row in zip(keys, found, strict=True)])
+        self.rows_written += len(rows)
+        keys = self._transaction.find_new_keys(nodes, len(rows))
+        self._transaction.insert_rows("nodes", [(key, *row) for key, row in zip(keys, rows, strict=True)])
         return keys
 
     def _find_keys_of_nodes(self, made: Sequence[Node]) -> dict[str, int]:
@@ -253,9 +244,6 @@ class Write(StoredNotes):
                 )
             found[node] = key
         return found
-
-    def _find_keys(self, ids: Iterable[str]) -> dict[str, int]:
-        return {id: key for id, key, _ in self._transaction.fetch(_WITH_IDS, ids=list(ids))}
 
     # ------------------------------------------------------------ arrays
 
@@ -336,9 +324,9 @@ class Write(StoredNotes):
 
     def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:
         """Record which nodes a layer has processed, and which failed, each with its reason. Empties its removal log."""
-        rows = [{"layer": layer, "node": key, "failure": ""} for key in taken]
-        rows += [{"layer": layer, "node": key, "failure": reason} for key, reason in (failed or {}).items()]
-        if rows:
+        reasons = dict.fromkeys(taken, "") | dict(failed or {})
+        if reasons:
+            rows = [{"layer": layer, "node": key, "failure": reason} for key, reason in reasons.items()]
             self._transaction.upsert(intake, rows)
         self._transaction.execute(delete(removals).where(removals.c.layer == layer))
 
@@ -371,16 +359,5 @@ class Write(StoredNotes):
         ids: dict[int, str] = {
             passage: content_id("p", name, *place) for passage, *place in self._transaction.execute(passages)
         }
-        made = select(*nodes.c["key", "id"]).where(nodes.c.key.in_(list_keys(self._find_made_of(ids))))
-        return ids | {node: content_id(id[:1], "moved", name, id) for node, id in self._transaction.execute(made)}
-
-    def _find_made_of(self, keys: Iterable[int]) -> set[int]:
-        """The nodes that were made from these, directly or not, by links of the spaces `made-of`."""
-        found: set[int] = set()
-        front = set(keys)
-        while front:
-            links = edges.c.space.startswith("made-of:", autoescape=True)
-            made = select(edges.c.a).where(edges.c.b.in_(list_keys(front)), links)
-            front = set(self._transaction.scalars(made)) - found
-            found |= front
-        return found
+        made = self._transaction.execute(_MADE_OF, {"document": key})
+        return ids | {node: content_id(id[:1], "moved", name, id) for node, id in made}
