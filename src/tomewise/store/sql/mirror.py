@@ -33,7 +33,6 @@ Keys = NDArray[np.int64]
 Rows = NDArray[Any]  # (n, width), one dtype a space
 Block: TypeAlias = tuple[Keys, Rows]  # keys (n,) and their rows (n, width)
 EDGE = 3  # numbers of the row of an edge: a, b, weight
-_GROWTH = 1.25
 _DEAD_SHARE = 0.25  # with a larger share of dead rows, the files are written again
 DEAD_LEAST = 1000
 _HEADER = 1024  # bytes
@@ -320,21 +319,14 @@ def _append(file: BinaryIO, part: _Part, array: NDArray[Any]) -> _Part:
 
 
 def join_blocks(blocks: Iterable[Block], width: int, dtype: DTypeLike) -> Block:
-    """All rows, keys ascending. The arrays grow in place: a list of all blocks would need the memory of both."""
-    keys, rows, count = np.empty(0, np.int64), np.empty((0, width), dtype), 0
+    """All rows, keys ascending. Their bytes grow in place: a list of all blocks would need the memory of both."""
+    all_keys, all_rows = bytearray(), bytearray()
     for some_keys, some_rows in blocks:
-        end = count + len(some_keys)
-        if end > len(keys):
-            _resize(keys, rows, max(end, int(len(keys) * _GROWTH)))
-        keys[count:end], rows[count:end] = some_keys, some_rows
-        count = end
-    _resize(keys, rows, count)
+        all_keys += some_keys.tobytes()
+        all_rows += some_rows.astype(dtype, copy=False).tobytes()
+    keys = np.frombuffer(all_keys, np.int64)
+    rows = np.frombuffer(all_rows, dtype).reshape(len(keys), width)
     if (keys[1:] > keys[:-1]).all():
         return keys, rows
     order = np.argsort(keys, kind="stable")
     return keys[order], rows[order]
-
-
-def _resize(keys: Keys, rows: Rows, count: int) -> None:
-    keys.resize(count, refcheck=False)
-    rows.resize((count, rows.shape[1]), refcheck=False)

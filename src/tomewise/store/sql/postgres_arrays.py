@@ -101,27 +101,35 @@ def write_columns(driver: psycopg.Connection, table: str, columns: Mapping[str, 
     Vectors of float32 are bytes. Those of float16 are the `halfvec` of pgvector: its dimensions, an unused number, and
     the numbers, all of them big-endian.
     """
-    fields: list[tuple[Any, ...]] = [("count", ">i2")]
-    values: dict[str, Any] = {"count": len(columns)}
     length = next(len(column) for column in columns.values() if not isinstance(column, str))
-    for name, column in columns.items():
-        value = np.bytes_(column.encode()) if isinstance(column, str) else column
-        is_raw = value.dtype.kind == "S" or value.dtype == np.float32
-        kind = np.dtype((value.dtype if is_raw else value.dtype.newbyteorder(">"), value.shape[1:]))
-        head = [(f"{name}_width", ">i2", (2,))] if value.dtype == np.float16 else []
-        fields += [(f"{name}_bytes", ">i4"), *head, (name, kind)]
-        values |= {f"{name}_bytes": kind.itemsize + 4 * len(head), name: value}
-        values |= {field: (value.shape[1], 0) for field, *_ in head}
-    layout = np.dtype(fields)
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), names)
-    at_once = max(1, WRITE_BYTES // layout.itemsize)
+    row_bytes = sum(len(each) if isinstance(each, str) else each[:1].nbytes for each in columns.values())
+    at_once = max(1, WRITE_BYTES // row_bytes)
     with driver.cursor() as cursor, cursor.copy(statement) as copy:
         copy.write(_SIGNATURE)
         for start in range(0, length, at_once):
-            part = slice(start, start + at_once)
-            rows = np.empty(min(at_once, length - start), layout)
-            for name, value in values.items():
-                rows[name] = value[part] if isinstance(value, np.ndarray) and value.ndim else value
-            copy.write(rows.tobytes())
+            count = min(at_once, length - start)
+            cells = [_repeat(np.array([len(columns)], ">i2"), count)]
+            for column in columns.values():
+                if isinstance(column, str):
+                    content = _repeat(np.frombuffer(column.encode(), np.uint8), count)
+                else:
+                    content = _encode(column[start : start + count])
+                cells += [_repeat(np.array([content.shape[1]], ">i4"), count), content]
+            copy.write(np.hstack(cells).tobytes())
         copy.write(_TRAILER)
+
+
+def _encode(column: NDArray[Any]) -> NDArray[np.uint8]:
+    """The bytes (n, w) of numbers (n,) or vectors (n, d)."""
+    order = "=" if column.dtype == np.float32 else ">"
+    content = column.astype(column.dtype.newbyteorder(order)).reshape(len(column), -1).view(np.uint8)
+    if column.dtype != np.float16:
+        return content
+    return np.hstack([_repeat(np.array([column.shape[1], 0], ">i2"), len(column)), content])
+
+
+def _repeat(row: NDArray[Any], count: int) -> NDArray[np.uint8]:
+    """The bytes of a row, so many times."""
+    return np.tile(row.view(np.uint8), (count, 1))

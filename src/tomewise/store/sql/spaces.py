@@ -92,12 +92,11 @@ class StoredSpaces(Reading):
             cosines = multiply_rows(columns.stored_rows, queries)[searched]
         else:
             cosines = _multiply_at(columns.stored_rows, searched, queries)
+        found = None
         if is_large:
             margin = bound_rounding(queries)
             found = _choose_nearest(columns, keys, (cosines - margin, cosines + margin), queries, limit)
-            if found is not None:
-                return found
-        return select_nearest(keys, cosines, limit)
+        return select_nearest(keys, cosines, limit) if found is None else found
 
     def scores(self, space: str, query: Vectors, *, among: Keys | None = None) -> tuple[Keys, Vectors]:
         """The cosines of the vectors under these keys, or of all."""
