@@ -10,7 +10,6 @@ from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import bindparam, func, select, text
 
 from tomewise.beside import FolderBeside
 from tomewise.errors import Locked, StoreError
@@ -18,10 +17,9 @@ from tomewise.store.int8_rows import are_packed, are_worth_packing, have_bounds,
 from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.mirror import EDGE, Block, Columns, Delta, Deltas, Mirror, Rows, join_blocks
 from tomewise.store.sql.row_values import Misfit, decode_plain
-from tomewise.store.sql.schema import meta, spaces, vectors
 
 _NUMBERS = {"vectors": np.float32, "packed": np.int8, "kept": np.int8, "edges": np.float64}  # by kind of space
-_VERSION = select(spaces.c.version).where(spaces.c.space == bindparam("wanted"))
+_VERSION = "SELECT spaces.version\nFROM spaces WHERE spaces.space = :space"
 
 
 class Arrays:
@@ -172,8 +170,8 @@ class Arrays:
         The sum of the keys is compared, since reading them all takes longer than reading the files.
         """
         kind, name = space.split("/", 1)
-        query = text(f"SELECT count(*), coalesce(sum(key), 0) FROM {kind} WHERE space = :space")
-        count, total = transaction.execute(query, {"space": name}).one()
+        query = f"SELECT count(*), coalesce(sum(key), 0) FROM {kind} WHERE space = :space"
+        count, total = transaction.ask(query, space=name).fetchone()
         keys = found.keys
         if len(keys) != int(count) or int(keys.sum()) != int(total) or (keys[1:] <= keys[:-1]).any():
             return False
@@ -220,8 +218,8 @@ class Arrays:
 
 def read_space_version(transaction: Transaction, space: str) -> int:
     """The version of a space; 0 if nothing was ever stored in it."""
-    found = next(transaction.fetch(_VERSION, wanted=space), None)
-    return found[0] if found else 0
+    version: int = next(transaction.fetch(_VERSION, space=space), (0,))[0]
+    return version
 
 
 def load_rows(transaction: Transaction, space: str) -> Block:
@@ -247,9 +245,9 @@ def _check_rows(kind: str, rows: Rows, transaction: Transaction) -> None:
 
 def _find_dimensions(transaction: Transaction) -> int:
     """The width of all vectors: the tome's setting, else the width of any stored vector."""
-    setting = transaction.scalar(select(meta.c.value).where(meta.c.key == "dimensions"))
+    setting = next(transaction.fetch("SELECT meta.value\nFROM meta WHERE meta.key = 'dimensions'"), ("",))[0]
     with decode_plain("meta"):
-        return int(setting or transaction.scalar(select(func.length(vectors.c.vector) // 4).limit(1)) or 0)
+        return int(setting or transaction.read_value("SELECT length(vector) / 4 FROM vectors LIMIT 1") or 0)
 
 
 def _join_versions(versions: Mapping[str, int]) -> int:

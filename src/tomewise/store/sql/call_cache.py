@@ -9,8 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 
-from sqlalchemy import bindparam, delete, func, select
-
 from tomewise.concurrency import wait_through
 from tomewise.errors import Locked, StoreError
 from tomewise.store.sql.dialects import Transaction
@@ -22,8 +20,7 @@ Begin: TypeAlias = Callable[[], AbstractContextManager[Transaction]]
 
 _ENOUGH = 8  # replies needed for a mean
 _MOST_UNWRITTEN = 1_000  # replies that wait in memory for room on the disk
-_REPLY = select(calls.c.reply).where(calls.c.key == bindparam("wanted"))
-_REPLY_SINCE = _REPLY.where(calls.c.since == bindparam("mark"))
+_REPLY = "SELECT calls.reply\nFROM calls WHERE calls.key = :key"
 _Rows: TypeAlias = dict[str, dict[str, str]]  # by key
 
 
@@ -55,7 +52,10 @@ class StoredCalls:
     @reads
     def _find(self, transaction: Transaction, key: str, since: str) -> str | None:
         try:
-            found = list(transaction.fetch(_REPLY_SINCE if since else _REPLY, wanted=key, mark=since))
+            if since:
+                found = list(transaction.fetch(f"{_REPLY} AND calls.since = :since", key=key, since=since))
+            else:
+                found = list(transaction.fetch(_REPLY, key=key))
         except Misfit:
             return None  # damaged: the call is made again, and its reply replaces this one
         return found[0][0] if found else None
@@ -88,13 +88,14 @@ class StoredCalls:
     @staticmethod
     def _delete(key: str, write: Begin) -> None:
         with write() as transaction:
-            transaction.execute(delete(calls).where(calls.c.key == key))
+            transaction.ask("DELETE FROM calls WHERE key = :key", key=key)
 
     @reads
     def mean_reply_bytes(self, transaction: Transaction, role: str, model: str) -> float | None:
         """The mean length of the model's replies in a role, or None while there are too few replies."""
-        query = select(func.count(), func.avg(transaction.count_bytes(calls.c.reply)))
-        count, mean = transaction.execute(query.where(calls.c.role == role, calls.c.model == model)).one()
+        size = transaction.write_size("reply")
+        query = f"SELECT count(*), avg({size}) FROM calls WHERE role = :role AND model = :model"
+        count, mean = transaction.ask(query, role=role, model=model).fetchone()
         return float(mean) if count >= _ENOUGH else None
 
     def close(self) -> None:

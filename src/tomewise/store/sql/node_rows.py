@@ -7,11 +7,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import select
-
 from tomewise.place import read_marks, read_plain_data
 from tomewise.store.sql.row_values import Fields, Misfit, describe_value
-from tomewise.store.sql.schema import documents, nodes
 from tomewise.types import Node, Passage, Place
 
 _NOWHERE = Place()
@@ -28,9 +25,8 @@ _COMMON = frozenset(
     "whom whose why will with would you your".split()
 )
 # What `list_indexed_texts` needs of the passages.
-INDEXED = select(nodes.c.key, documents.c.title, *nodes.c["data", "text"]).join(
-    documents, documents.c.key == nodes.c.document
-)
+INDEXED = """SELECT nodes.key, documents.title, nodes.data, nodes.text
+FROM nodes JOIN documents ON documents.key = nodes.document"""
 
 
 def make_passage(row: dict[str, Any]) -> Passage:

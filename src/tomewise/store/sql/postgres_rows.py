@@ -8,6 +8,7 @@ restored from a backup, is read anew.
 
 from __future__ import annotations
 
+import re
 import secrets
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,17 +17,8 @@ from typing import Any
 import numpy as np
 import psycopg
 from psycopg import sql
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Select,
-    Table,
-    cast,
-    func,
-    select,
-)
-from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy import Column, Connection, Table, text
+from sqlalchemy.dialects.postgresql import insert
 
 from tomewise.errors import ReadingError, StoreError
 from tomewise.store.sql.local_words import LocalWords, Source
@@ -34,8 +26,8 @@ from tomewise.store.sql.mirror import Block, Deltas, Keys, Rows
 from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
 from tomewise.store.sql.postgres_arrays import load_edges, load_vectors, read_keys, write_columns
 from tomewise.store.sql.postgres_server import make_tables
-from tomewise.store.sql.row_values import STREAMED, bind_keys, encode_json
-from tomewise.store.sql.schema import TABLES, nodes, traces
+from tomewise.store.sql.row_values import STREAMED, encode_json
+from tomewise.store.sql.schema import TABLES, traces
 from tomewise.store.sql.transaction import SharedTransaction
 from tomewise.types import Document
 
@@ -74,7 +66,7 @@ _STAMPS = b"""
 COPY (SELECT nodes.key, hashtextextended(concat_ws(chr(31), nodes.id, nodes.data, documents.title), 0)
 FROM nodes JOIN documents ON documents.key = nodes.document WHERE layer = 'passages') TO STDOUT (FORMAT BINARY)
 """
-_TEXTS = INDEXED.where(nodes.c.key.in_(bind_keys("keys")))
+_LIST = re.compile(r"IN :(\w+)")
 _LARGEST_FLOAT = sys.float_info.max
 
 
@@ -150,14 +142,14 @@ class PostgresTransaction(SharedTransaction):
     # ------------------------------------------------------------ expressions
 
     @staticmethod
-    def field(fields: ColumnElement[Any], name: str) -> ColumnElement[Any]:
-        """One text of a JSON object; empty for an object without this field."""
-        return func.coalesce(func.jsonb_extract_path_text(cast(fields, JSONB), name), "")
+    def write_field(column: str, name: str) -> str:
+        """The expression for one text of a JSON object; empty for an object without this field."""
+        return f"coalesce(jsonb_extract_path_text(CAST({column} AS jsonb), '{name}'), '')"
 
     @staticmethod
-    def count_bytes(text: ColumnElement[str]) -> ColumnElement[int]:
-        """How many bytes a text takes."""
-        return func.octet_length(text)
+    def write_size(column: str) -> str:
+        """The expression for how many bytes a text takes."""
+        return f"octet_length({column})"
 
     @staticmethod
     def write_test(value: object, operator: str | None) -> str:
@@ -175,14 +167,10 @@ class PostgresTransaction(SharedTransaction):
 
     # ------------------------------------------------------------ rows
 
-    def fetch(self, query: Select[Any], **values: Any) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query that a module keeps, with these values. Raises Misfit."""
-        return (tuple(row) for row in self.execute(query, values))
-
-    def fetch_bare(self, query: Select[Any], **values: Any) -> Iterator[Any]:
-        """As `fetch`, but no value is checked."""
-        cursor: Any = self.execute(query, values).cursor
-        return iter(cursor)
+    def ask(self, statement: str, **values: Any) -> Any:
+        """See `SharedTransaction`."""
+        found: Any = self.execute(text(_LIST.sub(_write_list, statement)), values)
+        return found.cursor if found.returns_rows else found
 
     @staticmethod
     def check_document(document: Document) -> None:
@@ -282,7 +270,7 @@ class PostgresTransaction(SharedTransaction):
 
     def read_names(self, names: Column[str]) -> list[str]:
         """All values of a column, sorted."""
-        return list(self.scalars(select(names).order_by(names)))
+        return [name for (name,) in self.fetch(f"SELECT {names}\nFROM {names.table} ORDER BY 1")]
 
     # ------------------------------------------------------------ words, which stay on this machine
 
@@ -309,6 +297,11 @@ class PostgresTransaction(SharedTransaction):
                 return dict(copy.rows())
 
         def read_texts(keys: list[int]) -> Iterable[tuple[int, str]]:
-            return list_indexed_texts(self.execute(_TEXTS, {"keys": keys}))
+            return list_indexed_texts(self.fetch(f"{INDEXED} WHERE nodes.key IN :keys", keys=keys))
 
         return int(self.read_value("SELECT words FROM tomewise")), read_stamps, read_texts
+
+
+def _write_list(found: re.Match[str]) -> str:
+    kind = "bigint" if found[1].startswith("keys") else "text"
+    return f"IN (SELECT value FROM unnest(CAST(:{found[1]} AS {kind}[])) AS value)"

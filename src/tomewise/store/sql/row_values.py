@@ -1,7 +1,6 @@
 """The values of rows, all decoded here: each column has a type, and a value that does not fit it is damage.
 
-SQLite keeps values of any type in any column, and a tome may come from anyone or from a failing disk. Lists of keys and
-of names are here too: each is one parameter of a statement, however long it is.
+SQLite keeps values of any type in any column, and a tome may come from anyone or from a failing disk.
 """
 
 from __future__ import annotations
@@ -14,23 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import (
-    BigInteger,
-    BindParameter,
-    Connection,
-    Dialect,
-    Float,
-    LargeBinary,
-    Select,
-    Text,
-    TypeDecorator,
-    bindparam,
-    select,
-)
-from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import TypeEngine
+from sqlalchemy import BigInteger, Connection, Float, LargeBinary, Text, TypeDecorator
 
 from tomewise.errors import StoreError
 
@@ -198,65 +181,3 @@ def decode_plain(table: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError, OverflowError) as error:
         raise Misfit(table, str(error)) from None
-
-
-# ---------------------------------------------------------------- lists
-
-
-class _List(TypeDecorator[Any]):
-    """A list of whole numbers or of texts: an array of PostgreSQL, JSON for SQLite."""
-
-    impl = Text
-    cache_ok = True
-
-    def __init__(self, *, of_texts: bool) -> None:
-        super().__init__()
-        self.of_texts = of_texts
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        if dialect.name == "sqlite":
-            return dialect.type_descriptor(Text())
-        return dialect.type_descriptor(ARRAY(Text() if self.of_texts else BigInteger()))
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        if value is None:
-            return None
-        items = [each if self.of_texts else int(each) for each in value]
-        return json.dumps(items) if dialect.name == "sqlite" else items
-
-
-class _unfold(FunctionElement[Any]):  # noqa: N801 (a function of SQL)
-    """The items of a list as rows."""
-
-    inherit_cache = True
-
-
-@compiles(_unfold)
-def _write_unfold(element: Any, compiler: Any, **options: Any) -> str:
-    function = "json_each" if compiler.dialect.name == "sqlite" else "unnest"
-    return f"{function}({compiler.process(element.clauses, **options)})"
-
-
-def list_keys(keys: Iterable[Any]) -> Select[Any]:
-    """These keys for an IN clause."""
-    return _select(bindparam(None, list(keys), _List(of_texts=False), unique=True))
-
-
-def list_names(names: Iterable[str]) -> Select[Any]:
-    """These texts for an IN clause."""
-    return _select(bindparam(None, list(names), _List(of_texts=True), unique=True))
-
-
-def bind_keys(name: str) -> Select[Any]:
-    """Keys for an IN clause of a query that is kept, and gets them under this name."""
-    return _select(bindparam(name, type_=_List(of_texts=False)))
-
-
-def bind_names(name: str) -> Select[Any]:
-    """Texts for an IN clause of a query that is kept, and gets them under this name."""
-    return _select(bindparam(name, type_=_List(of_texts=True)))
-
-
-def _select(items: BindParameter[Any]) -> Select[Any]:
-    # The alias is the name of the column too: so PostgreSQL calls the one column of a function.
-    return select(_unfold(items).table_valued("value", name="value").c.value)

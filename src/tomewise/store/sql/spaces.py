@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Column, Select, select
 
 from tomewise.store import int8_rows
 from tomewise.store.contract import End
@@ -32,9 +31,7 @@ from tomewise.store.nearest import (
 from tomewise.store.sql.arrays import Arrays
 from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.mirror import Columns, Keys
-from tomewise.store.sql.row_values import bind_names, decode_plain, list_keys
-from tomewise.store.sql.schema import documents, edges, nodes
-from tomewise.store.sql.schema import spaces as versions_table
+from tomewise.store.sql.row_values import decode_plain
 from tomewise.store.sql.stored_records import Reading, reads
 
 if TYPE_CHECKING:
@@ -44,19 +41,15 @@ _BLOCK = 1024  # rows that several queries share while they are in the processor
 _PACKED_SHARE = 1 / 8  # of the rows: a smaller scope is searched by itself
 CANDIDATE_SHARE = 1 / 8  # of the rows: with more candidates all exact products are quicker
 _FEW_QUERIES = 64  # for more, products of whole matrices are quicker
-_VERSIONS = select(versions_table)
-_VERSIONS_OF = _VERSIONS.where(versions_table.c.space.in_(bind_names("names")))
-# For each end, its column, and the edges in the order of the nodes at the other end.
-_ENDS: Mapping[str, tuple[Column[int], Select[Any]]] = {
-    end: (
-        near,
-        select(*edges.c["a", "b", "weight"])
-        .join(nodes, nodes.c.key == far)
-        .outerjoin(documents, documents.c.key == nodes.c.document)
-        .order_by(documents.c.id.nulls_first(), *nodes.c["level", "position", "id"]),
-    )
-    for end, near, far in (("a", edges.c.a, edges.c.b), ("b", edges.c.b, edges.c.a))
-}
+_VERSIONS = """SELECT spaces.space, spaces.version
+FROM spaces"""
+_VERSIONS_OF = f"{_VERSIONS} WHERE spaces.space IN :names"
+# The edges with these nodes at one end, in the order of the nodes at the other end.
+_EDGES_AT = """
+SELECT edges.a, edges.b, edges.weight FROM edges JOIN nodes ON nodes.key = edges.{far}
+LEFT JOIN documents ON documents.key = nodes.document WHERE edges.{near} IN :keys AND edges.space IN :spaces
+ORDER BY documents.id NULLS FIRST, nodes.level, nodes.position, nodes.id
+"""
 
 
 class StoredSpaces(Reading):
@@ -131,11 +124,10 @@ class StoredSpaces(Reading):
         self, transaction: Transaction, spaces: Iterable[str], keys: Iterable[int], end: End
     ) -> NDArray[np.float64]:
         """The edges with one of these nodes at this end, in the document order of the nodes at the other end."""
-        near, query = _ENDS[end]
-        query = query.where(near.in_(list_keys(keys)), edges.c.space.in_(list(spaces)))
+        query = _EDGES_AT.format(near=end, far="b" if end == "a" else "a")
         with decode_plain("edges"):
-            cursor: Any = transaction.execute(query).cursor
-            return np.fromiter(cursor, dtype=np.dtype((np.float64, 3)))
+            found = transaction.ask(query, keys=list(keys), spaces=list(spaces))
+            return np.fromiter(found, dtype=np.dtype((np.float64, 3)))
 
     @reads
     def arrays(self, transaction: Transaction, spaces: Iterable[str]) -> dict[str, Columns]:
@@ -145,9 +137,10 @@ class StoredSpaces(Reading):
     @reads
     def versions(self, transaction: Transaction, spaces: Iterable[str] | None = None) -> dict[str, int]:
         """The versions of the spaces: random numbers, new with each change."""
-        names = None if spaces is None else list(spaces)
-        rows = transaction.fetch(_VERSIONS if names is None else _VERSIONS_OF, names=names)
-        return dict.fromkeys(names or (), 0) | dict(rows)
+        if spaces is None:
+            return dict(transaction.fetch(_VERSIONS))
+        names = list(spaces)
+        return dict.fromkeys(names, 0) | dict(transaction.fetch(_VERSIONS_OF, names=names))
 
     def find_kept(self, name: str, versions: Mapping[str, int]) -> NDArray[np.int8] | None:
         """The bytes kept under a name at these versions of spaces, or None."""

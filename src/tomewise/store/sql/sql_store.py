@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from sqlalchemy import select
-
 from tomewise.beside import UnsafeFile
 from tomewise.errors import Locked, StoreError
 from tomewise.settings import DEFAULTS
@@ -129,7 +127,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
             fill(transaction, lines)
             _check_settings(transaction)
             if check:
-                check({row.key: row.value for row in transaction.execute(select(meta))})
+                check(dict(transaction.fetch("SELECT meta.key, meta.value\nFROM meta")))
 
     def delete(self) -> None:
         """Close the store, and delete the tome with its caches. Raises Locked while it is being written."""
@@ -345,8 +343,8 @@ def _read_identity(dialect: Dialect) -> str:
 
 def _check_settings(transaction: Transaction) -> dict[str, str]:
     """The settings that have a form. Raises StoreError for one of another form."""
-    query = select(meta).where(meta.c.key.in_(_FORMS))
-    settings: dict[str, str] = {row.key: row.value for row in transaction.execute(query)}
+    query = "SELECT meta.key, meta.value\nFROM meta WHERE meta.key IN :names"
+    settings: dict[str, str] = dict(transaction.fetch(query, names=list(_FORMS)))
     for key, value in settings.items():
         form, words = _FORMS[key]
         if form.fullmatch(value) is None:

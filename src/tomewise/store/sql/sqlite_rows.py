@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
 from itertools import repeat
 from typing import Any
 
 import numpy as np
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Label,
-    LargeBinary,
-    Select,
-    Table,
-    bindparam,
-    case,
-    cast,
-    column,
-    desc,
-    func,
-    literal_column,
-    select,
-    table,
-    text,
-)
-from sqlalchemy.dialects.sqlite import dialect as language
+from sqlalchemy import Column, Table
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError, OperationalError
 
@@ -59,18 +41,12 @@ SELECT edges.key, pair.key FROM json_each(?) AS pair
 CROSS JOIN edges INDEXED BY edges_forward ON edges.space = ? AND edges.a = json_extract(pair.value, '$[0]')
   AND edges.b = json_extract(pair.value, '$[1]')
 """
-_WORDS = table("lexical", column("rowid"))
-_SCORE: Label[float] = literal_column("-bm25(lexical)").label("score")
-_SEARCH = (
-    select(_WORDS.c.rowid, _SCORE)
-    .where(text("lexical MATCH :match"))
-    .order_by(desc("score"), _WORDS.c.rowid)
-    .limit(bindparam("most"))
-)
+_LIST = re.compile(r"IN :(\w+)")
+_SEARCH = """
+SELECT rowid, -bm25(lexical) AS score FROM lexical WHERE lexical MATCH :match {} ORDER BY score DESC, rowid LIMIT :most
+"""
 # With the plus, SQLite tests the keys that match; without it, it would search once for each key within.
-_SEARCH_WITHIN = _SEARCH.where(
-    literal_column("+rowid").in_(select(func.json_each(bindparam("within")).table_valued("value").c.value))
-)
+_WITHIN = "AND +rowid IN :keys"
 _HOLDERS = (
     "SELECT count(*), group_concat(CASE WHEN rowid IN (SELECT value FROM json_each(?)) THEN rowid END) "
     "FROM lexical WHERE lexical MATCH ?"
@@ -121,15 +97,14 @@ class SqliteTransaction(SharedTransaction):
     # ------------------------------------------------------------ expressions
 
     @staticmethod
-    def field(fields: ColumnElement[Any], name: str) -> ColumnElement[Any]:
-        """One text of a JSON object; empty for an object without this field, and for no object."""
-        text = func.coalesce(func.json_extract(fields, f"$.{name}", type_=None), "")
-        return case((func.json_valid(fields) == 1, text), else_="")
+    def write_field(column: str, name: str) -> str:
+        """The expression for one text of a JSON object; empty for an object without this field, and for no object."""
+        return f"CASE WHEN json_valid({column}) THEN coalesce(json_extract({column}, '$.{name}'), '') ELSE '' END"
 
     @staticmethod
-    def count_bytes(text: ColumnElement[str]) -> ColumnElement[int]:
-        """How many bytes a text takes."""
-        return func.length(cast(text, LargeBinary))
+    def write_size(column: str) -> str:
+        """The expression for how many bytes a text takes."""
+        return f"length(CAST({column} AS BLOB))"
 
     @staticmethod
     def write_test(value: object, operator: str | None) -> str:
@@ -143,21 +118,10 @@ class SqliteTransaction(SharedTransaction):
 
     # ------------------------------------------------------------ rows
 
-    def fetch(self, query: Select[Any], **values: Any) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query that a module keeps, with these values; a list is for `bind_keys`. Raises Misfit.
-
-        They come from the driver: SQLAlchemy needs many times as long for a small query as the database does.
-        """
-        _, _, decoders = _compile(query)
-        for row in self.fetch_bare(query, **values):
-            yield tuple([decode(value, None) for decode, value in zip(decoders, row, strict=True)])
-
-    def fetch_bare(self, query: Select[Any], **values: Any) -> Iterator[Any]:
-        """As `fetch`, but no value is checked, and the rows are read one by one."""
-        statement, parameters, _ = _compile(query)
+    def ask(self, statement: str, **values: Any) -> Any:
+        """See `SharedTransaction`. The driver runs it: SQLAlchemy needs many times as long as a small query takes."""
         encoded = {name: json.dumps(each, default=int) if type(each) is list else each for name, each in values.items()}
-        found: Iterator[Any] = self.driver.execute(statement, [encoded.get(name, value) for name, value in parameters])
-        return found
+        return self.driver.execute(_LIST.sub(r"IN (SELECT value FROM json_each(:\1))", statement), encoded)
 
     @staticmethod
     def check_document(document: Document) -> None:
@@ -268,11 +232,11 @@ class SqliteTransaction(SharedTransaction):
 
     def search_words(self, words: Sequence[str], limit: int, within: Keys | None) -> list[tuple[int, float]]:
         """The best node keys, all or those within, that hold one of the words, with BM25 scores; higher is better."""
-        query, keys = (_SEARCH, None) if within is None else (_SEARCH_WITHIN, within.tolist())
+        query = _SEARCH.format("" if within is None else _WITHIN)
         match = " OR ".join(f'"{word}"' for word in words)
+        values = {} if within is None else {"keys": within.tolist()}
         with decode_plain("lexical"):
-            found = self.fetch_bare(query, match=match, most=limit, within=keys)
-            return [(int(key), float(score)) for key, score in found]
+            return [(int(key), float(score)) for key, score in self.ask(query, match=match, most=limit, **values)]
 
     def find_holders(self, phrase: str, among: Keys) -> tuple[int, Keys]:
         """The number of texts that hold these words side by side, and those of `among` that do, ascending."""
@@ -286,12 +250,3 @@ def _decode_value(kind: str, content: bytes) -> Any:
         with suppress(UnicodeDecodeError):
             return content.decode()
     return None if kind == "null" else _NUMBERS.get(kind, bytes)(content)
-
-
-@cache
-def _compile(query: Select[Any]) -> tuple[str, list[tuple[str, Any]], list[Callable[[Any, Any], Any]]]:
-    """A query as text, the name and value of each of its parameters, and what decodes each column."""
-    compiled: Any = query.compile(dialect=language(paramstyle="qmark"), compile_kwargs={"render_postcompile": True})
-    types: list[Any] = [each.type for each in query.selected_columns]
-    decoders = [getattr(each, "process_result_value", lambda value, _: value) for each in types]
-    return str(compiled), [(name, compiled.params[name]) for name in compiled.positiontup or ()], decoders

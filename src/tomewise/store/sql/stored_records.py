@@ -10,17 +10,22 @@ from functools import wraps
 from itertools import chain, islice
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from sqlalchemy import delete, func, literal_column, select
-
 from tomewise.errors import ConnectionLost
 from tomewise.store.records import BUILDS, SESSIONS, SETTINGS, Intake
 from tomewise.store.sql.dialects import Transaction
-from tomewise.store.sql.row_values import Misfit, list_keys
-from tomewise.store.sql.schema import builds, documents, intake, meta, nodes, removals, sessions, traces
+from tomewise.store.sql.row_values import Misfit
+from tomewise.store.sql.schema import builds, meta, sessions, traces
 from tomewise.types import NodeId
 
 NOTES = {SETTINGS: meta, BUILDS: builds, SESSIONS: sessions}  # two columns each: the name, the note
-_TAKEN = select(intake.c.node).where(intake.c.failure == "")
+# In order, so that a database can read two indexes side by side instead of looking up each node.
+_PENDING = """SELECT nodes.key
+FROM nodes LEFT JOIN documents ON documents.key = nodes.document WHERE nodes.key IN (
+  SELECT key FROM nodes WHERE layer IN :below EXCEPT SELECT node FROM intake WHERE failure = '' AND layer = :layer
+  ORDER BY 1)
+ORDER BY documents.id NULLS FIRST, nodes.layer, nodes.level, nodes.position, nodes.id"""
+_TRACE = """SELECT traces.key AS number, traces.asked, traces.question, traces.record
+FROM traces WHERE traces.key = :number"""
 P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S", bound="Reading")
@@ -56,7 +61,7 @@ class StoredNotes(Reading):
     def notes(self, transaction: Transaction, kind: str) -> dict[str, Any]:
         """All notes of a kind, sorted by name."""
         name, note = NOTES[kind].c
-        return {row[0]: row[1] for row in transaction.execute(select(name, note).order_by(name))}
+        return dict(transaction.fetch(f"SELECT {name}, {note}\nFROM {NOTES[kind]} ORDER BY 1"))
 
     @reads
     def note_names(self, transaction: Transaction, kind: str) -> list[str]:
@@ -67,7 +72,8 @@ class StoredNotes(Reading):
     def note(self, transaction: Transaction, kind: str, name: str) -> Any:
         """A note, None where it does not exist."""
         key, note = NOTES[kind].c
-        return transaction.scalar(select(note).where(key == name))
+        found = transaction.fetch(f"SELECT {note}\nFROM {NOTES[kind]} WHERE {key} = :name", name=name)
+        return next(found, (None,))[0]
 
 
 class StoredRecords(StoredNotes):
@@ -76,15 +82,13 @@ class StoredRecords(StoredNotes):
     @reads
     def intake(self, transaction: Transaction, layer: str, among: Iterable[int] | None = None) -> Intake:
         """What a layer has processed so far, of these nodes or of all."""
-        tests = [intake.c.layer == layer]
+        values: dict[str, Any] = {"layer": layer}
+        query = "SELECT {} FROM intake WHERE layer = :layer AND failure {} ''"
         if among is not None:
-            tests.append(intake.c.node.in_(list_keys(among)))
-        # Bare rows: a tome may have many nodes.
-        cursor: Any = transaction.execute(_TAKEN.where(*tests)).cursor
-        done = frozenset(chain.from_iterable(cursor))
-        query = select(*intake.c["node", "failure"]).where(*tests, intake.c.failure != "")
-        cursor = transaction.execute(query).cursor
-        failed = dict(cursor.fetchall())
+            values["keys"], query = list(among), f"{query} AND node IN :keys"
+        # Rows as they are: a tome may have many nodes.
+        done = frozenset(chain.from_iterable(transaction.ask(query.format("node", "="), **values)))
+        failed = dict(transaction.ask(query.format("node, failure", "<>"), **values))
         if not {*map(type, done), *map(type, failed)} <= {int} or not {*map(type, failed.values())} <= {str}:
             raise Misfit("intake", "a value of another type")
         return Intake(done=done, failed=failed)
@@ -92,14 +96,14 @@ class StoredRecords(StoredNotes):
     @reads
     def count_taken(self, transaction: Transaction, layer: str) -> int:
         """How many nodes a layer has processed, failures not included."""
-        query = select(func.count()).select_from(_TAKEN.where(intake.c.layer == layer).subquery())
-        return transaction.scalar(query) or 0
+        query = "SELECT count(*) FROM intake WHERE layer = :layer AND failure = ''"
+        return int(transaction.ask(query, layer=layer).fetchone()[0])
 
     @reads
     def find_removed_ids(self, transaction: Transaction, layer: str) -> tuple[NodeId, ...]:
         """Ids of the nodes removed since the last build of a layer that it had processed, failures included, sorted."""
-        query = select(removals.c.node).where(removals.c.layer == layer).order_by(removals.c.node)
-        return tuple(transaction.scalars(query))
+        query = "SELECT removals.node\nFROM removals WHERE layer = :layer ORDER BY node"
+        return tuple(node for (node,) in transaction.fetch(query, layer=layer))
 
     @reads
     def find_pending_keys(self, transaction: Transaction, layer: str, below: Iterable[str]) -> list[int]:
@@ -107,24 +111,15 @@ class StoredRecords(StoredNotes):
 
         They are in document order.
         """
-        there = select(nodes.c.key).where(nodes.c.layer.in_(list(below)))
-        # In order, so that a database can read two indexes side by side instead of looking up each node.
-        pending = there.except_(_TAKEN.where(intake.c.layer == layer)).order_by(literal_column("1"))
-        query = (
-            select(nodes.c.key)
-            .outerjoin(documents, documents.c.key == nodes.c.document)
-            .where(nodes.c.key.in_(pending))
-            .order_by(documents.c.id.nulls_first(), *nodes.c["layer", "level", "position", "id"])
-        )
-        return list(transaction.scalars(query))
+        return [key for (key,) in transaction.fetch(_PENDING, below=list(below), layer=layer)]
 
     @reads
     def layers(self, transaction: Transaction) -> dict[str, dict[str, int]]:
         """For each layer, the number of its nodes, and the number of nodes that it failed to process."""
-        sizes = select(nodes.c.layer, func.count()).group_by(nodes.c.layer).order_by(nodes.c.layer)
-        counts = {layer: {"nodes": count, "failed": 0} for layer, count in transaction.execute(sizes)}
-        failures = select(intake.c.layer, func.count()).where(intake.c.failure != "").group_by(intake.c.layer)
-        for layer, count in transaction.execute(failures):
+        sizes = transaction.fetch("SELECT nodes.layer, count(*)\nFROM nodes GROUP BY nodes.layer ORDER BY 1")
+        counts = {layer: {"nodes": count, "failed": 0} for layer, count in sizes}
+        failures = "SELECT intake.layer, count(*)\nFROM intake WHERE failure <> '' GROUP BY intake.layer"
+        for layer, count in transaction.fetch(failures):
             counts.setdefault(layer, {"nodes": 0, "failed": 0})["failed"] = count
         return counts
 
@@ -149,28 +144,30 @@ class StoredTraces(Reading):
     ) -> list[int]:
         """The numbers of the latest traces, newest first, before one of them, and with all these words."""
         words = matching.casefold().split()
-        query = select(traces.c.key).order_by(traces.c.key.desc())
-        query = query if before is None else query.where(traces.c.key < before)
+        where = "" if before is None else "WHERE traces.key < :before"
+        values = {} if before is None else {"before": before}
         if not words:
-            return list(transaction.scalars(query.limit(limit)))
+            most = "" if limit is None else f"LIMIT {limit:d}"
+            query = f"SELECT traces.key\nFROM traces {where} ORDER BY traces.key DESC {most}"
+            return [key for (key,) in transaction.fetch(query, **values)]
         # A database may fold the case of ASCII alone, so the texts are compared here.
-        answer = transaction.field(traces.c.record, "answer")
-        rows = transaction.execute(query.add_columns(traces.c.question, answer))
-        found = (row[0] for row in rows if _holds_words(words, f"{row[1]}\n{row[2]}"))
+        answer = transaction.write_field("traces.record", "answer")
+        query = f"SELECT traces.key, traces.question, {answer} AS answer FROM traces {where} ORDER BY traces.key DESC"
+        rows = transaction.ask(query, **values)
+        found = (key for key, question, text in rows if _holds_words(words, f"{question}\n{text}"))
         return list(islice(found, limit))
 
     @reads
     def trace(self, transaction: Transaction, number: int) -> dict[str, Any] | None:
         """The trace with this number, None where it does not exist."""
-        row = transaction.execute(select(traces).where(traces.c.key == number)).mappings().first()
-        if row is None:
-            return None
-        return {"number": number, "asked": row["asked"], "question": row["question"], **row["record"]}
+        for row in transaction.fetch_rows(_TRACE, number=number):
+            return row | row.pop("record")
+        return None
 
     def delete_trace(self, number: int) -> bool:
         """Delete a trace, and return whether it existed. Its number is not used again."""
         with self.begin_append() as transaction:
-            return bool(transaction.execute(delete(traces).where(traces.c.key == number)).rowcount)
+            return bool(transaction.ask("DELETE FROM traces WHERE key = :number", number=number).rowcount)
 
 
 def _holds_words(words: Sequence[str], text: str) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import StoreError
@@ -72,9 +72,9 @@ def fill(transaction: Transaction, lines: Iterable[bytes]) -> None:
 
 def _find_wrong_setting(transaction: Transaction) -> str:
     """Which setting is not one that documents can be read and added with; empty if all are."""
-    settings = {row.key: row.value for row in transaction.execute(select(meta))}
+    settings = dict(transaction.fetch("SELECT meta.key, meta.value\nFROM meta"))
     missing = [name for name in _NEEDED if not settings.get(name)]
-    if missing and transaction.execute(select(documents.c.key).limit(1)).first():
+    if missing and transaction.read_value("SELECT key FROM documents LIMIT 1") is not None:
         return f"no {missing[0]}, and there are documents"
     try:
         stated = decode_object(settings.get("fields") or "{}", meta.name).values()
@@ -164,6 +164,8 @@ def _renew_spaces(transaction: Transaction) -> None:
 
 
 def _index_passages(transaction: Transaction) -> None:
-    found = transaction.execute(INDEXED.order_by(nodes.c.key), execution_options=STREAMED)
+    columns = nodes.c.key, documents.c.title, nodes.c.data, nodes.c.text
+    query = text(f"{INDEXED} ORDER BY nodes.key").columns(*columns)
+    found = transaction.execute(query, execution_options=STREAMED)
     for batch in found.partitions(_BATCH):
         transaction.index_words(list_indexed_texts(batch))

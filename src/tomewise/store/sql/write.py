@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Table, bindparam, delete, select, text, update
+from sqlalchemy import bindparam, select, text, update
 
 from tomewise.place import write_places
 from tomewise.store.records import PASSAGES, Lifetime, list_source_spaces, name_source_space
@@ -17,21 +17,31 @@ from tomewise.store.sql.arrays import read_space_version
 from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.mirror import Changes, Deltas, Keys, Rows
 from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
-from tomewise.store.sql.row_values import RowObject, bind_names, encode_json, list_keys, stack_vectors
-from tomewise.store.sql.schema import documents, edges, intake, nodes, removals, spaces, vectors
+from tomewise.store.sql.row_values import RowObject, encode_json, stack_vectors
+from tomewise.store.sql.schema import documents, intake, nodes, spaces
 from tomewise.store.sql.stored_records import NOTES, StoredNotes
 from tomewise.store.sql.texts import find_dependants, find_orphans
 from tomewise.types import Document, DocumentId, Node, Passage, content_id
 
 _BATCH = 10_000  # vectors written at a time
-_NAMED = select(documents.c.key).where(documents.c.id == bindparam("wanted"))
+_NAMED = "SELECT documents.key\nFROM documents WHERE documents.id = :id"
+_MOVE = """
+UPDATE documents SET id = :id, source = :source, digest = :digest, metadata = :metadata WHERE key = :key
+"""
 # The nodes that were made from the passages of a document, directly or not.
-_MADE_OF = text("""
-WITH RECURSIVE made (key) AS (SELECT key FROM nodes WHERE document = :document
-  UNION SELECT edges.a FROM edges JOIN made ON edges.b = made.key WHERE edges.space LIKE 'made-of:%')
-SELECT nodes.key, nodes.id FROM nodes JOIN made ON made.key = nodes.key WHERE nodes.document IS NULL
-""").columns(*nodes.c["key", "id"])
-_WITH_IDS = select(*nodes.c["id", "key", "layer"]).where(nodes.c.id.in_(bind_names("ids")))
+_MADE_OF = """SELECT nodes.key, nodes.id
+FROM nodes WHERE nodes.document IS NULL AND nodes.key IN (
+  WITH RECURSIVE made (key) AS (SELECT key FROM nodes WHERE document = :document
+    UNION SELECT edges.a FROM edges JOIN made ON edges.b = made.key WHERE edges.space LIKE 'made-of:%')
+  SELECT key FROM made)"""
+_WITH_IDS = "SELECT nodes.id, nodes.key, nodes.layer\nFROM nodes WHERE nodes.id IN :ids"
+_LINKS = """SELECT edges.key, edges.space, edges.a, edges.b
+FROM edges WHERE edges.a IN :keys AND edges.space IN :spaces"""
+_SEEN = "b IN :keys AND space LIKE 'seen-in:%' AND space NOT IN :spaces"
+_LOG = """
+INSERT INTO removals (layer, node) SELECT intake.layer, nodes.id FROM intake JOIN nodes ON nodes.key = intake.node
+WHERE intake.node IN :keys ON CONFLICT DO NOTHING
+"""
 
 
 class Write(StoredNotes):
@@ -62,20 +72,21 @@ class Write(StoredNotes):
             data = encode_json(write_places(each.place, each.marks))
             rows.append((each.id, PASSAGES, 0, each.position, key, each.start, each.end, each.text, data))
         keys = self._insert_nodes(rows)
-        texts = INDEXED.where(nodes.c.document == key).order_by(nodes.c.key)
-        self._transaction.index_words(list_indexed_texts(self._transaction.execute(texts)))
+        query = f"{INDEXED} WHERE nodes.document = :key ORDER BY nodes.key"
+        self._transaction.index_words(list_indexed_texts(self._transaction.fetch(query, key=key)))
         return keys
 
     def remove_document(self, document: DocumentId) -> list[int]:
         """Remove a document, its passages, and all that was made from them. Returns the keys of all nodes removed."""
-        row = next(self._transaction.fetch(_NAMED, wanted=document), None)
+        row = next(self._transaction.fetch(_NAMED, id=document), None)
         if row is None:
             return []
         (key,) = row
-        passages = list_indexed_texts(self._transaction.execute(INDEXED.where(nodes.c.document == key)))
+        query = f"{INDEXED} WHERE nodes.document = :key"
+        passages = list_indexed_texts(self._transaction.fetch(query, key=key))
         self._transaction.forget_words(passages)
         removed = self.remove_nodes(passage for passage, _ in passages)
-        self._transaction.execute(delete(documents).where(documents.c.key == key))
+        self._transaction.ask("DELETE FROM documents WHERE key = :key", key=key)
         self._changes_documents = True
         return removed
 
@@ -87,41 +98,41 @@ class Write(StoredNotes):
         later has the old id may bring nodes of the old ids again. `data["document"]`, where there is one, gets the new
         id as well.
         """
-        (key,) = self._transaction.execute(select(documents.c.key).where(documents.c.id == former)).one()
-        values = {"id": document.id, "source": document.source, "digest": digest}
-        change = update(documents).where(documents.c.key == key)
-        self._transaction.execute(change.values(**values, metadata=encode_json(document.metadata)))
+        ((key,),) = self._transaction.fetch(_NAMED, id=former)
+        values = {"key": key, "id": document.id, "source": document.source, "digest": digest}
+        self._transaction.ask(_MOVE, **values, metadata=encode_json(document.metadata))
         self._changes_documents = True
         if former == document.id:
             return
         ids = self._find_moved_ids(key, document.id)
         self._update_rows({key: {"id": name} for key, name in ids.items()})
         # These spaces get new versions, so that nobody uses ids that were read before.
-        stored = select(vectors.c.space).where(vectors.c.key.in_(list_keys(ids))).distinct()
-        for space in self._transaction.scalars(stored):
+        query = "SELECT vectors.space\nFROM vectors WHERE vectors.key IN :keys GROUP BY vectors.space"
+        for (space,) in self._transaction.fetch(query, keys=list(ids)):
             self._changes[f"vectors/{space}"].is_renewed = True
-        names_document = self._transaction.field(nodes.c.data, "document") == former
-        query = select(*nodes.c["key", "data"]).where(nodes.c.key.in_(list_keys(ids)), names_document)
-        renamed = {key: {**data, "document": document.id} for key, data in self._transaction.execute(query)}
-        self._update_rows({key: {"data": encode_json(data)} for key, data in renamed.items()})
+        names_document = f"{self._transaction.write_field('nodes.data', 'document')} = :former"
+        query = f"SELECT nodes.key, nodes.data\nFROM nodes WHERE nodes.key IN :keys AND {names_document}"
+        renamed = dict(self._transaction.fetch(query, keys=list(ids), former=former))
+        self._update_rows(
+            {key: {"data": encode_json({**data, "document": document.id})} for key, data in renamed.items()}
+        )
 
     def set_folders(self, folders: Mapping[DocumentId, str]) -> None:
         """Record the folders that documents were added with. Ids without a document are passed over."""
         if folders:
-            change = update(documents).where(documents.c.id == bindparam("at"))
-            self._transaction.execute(change, [{"at": id, "folder": folder} for id, folder in folders.items()])
+            rows = [{"id": id, "folder": folder} for id, folder in folders.items()]
+            self._transaction.execute(text("UPDATE documents SET folder = :folder WHERE id = :id"), rows)
             self._changes_documents = True
 
     def renew_passage(self, key: int) -> int:
         """Remove a passage with all that was made from it, and add the same passage again. Returns its new key."""
-        row = dict(self._transaction.execute(select(nodes).where(nodes.c.key == key)).mappings().one())
-        texts = list_indexed_texts(self._transaction.execute(INDEXED.where(nodes.c.key == key)))
-        query = select(*vectors.c["space", "vector"]).where(vectors.c.key == key)
-        stored_vectors = self._transaction.execute(query).all()
+        row = self._transaction.execute(select(nodes).where(nodes.c.key == key)).mappings().one()
+        texts = list_indexed_texts(self._transaction.fetch(f"{INDEXED} WHERE nodes.key = :key", key=key))
+        query = "SELECT vectors.space, vectors.vector\nFROM vectors WHERE vectors.key = :key"
+        stored_vectors = list(self._transaction.fetch(query, key=key))
         self._transaction.forget_words(texts)
         self.remove_nodes([key])
-        del row["key"]
-        (fresh,) = self._insert_nodes([tuple({**row, "data": encode_json(row["data"])}.values())])
+        (fresh,) = self._insert_nodes([tuple({**row, "data": encode_json(row["data"])}.values())[1:]])
         self._transaction.index_words([(fresh, text) for _, text in texts])
         for space, vector in stored_vectors:
             self.put_vectors(space, [fresh], stack_vectors([vector]))
@@ -156,8 +167,8 @@ class Write(StoredNotes):
         keys = self._find_keys_of_nodes(changed)
         if missing := [node.id for node in changed if node.id not in keys]:
             raise ValueError(f"{missing[0]!r} is the id of no node: add it with put_nodes")
-        query = select(*nodes.c["key", "text"]).where(nodes.c.key.in_(list_keys(keys.values())))
-        texts: dict[int, str] = dict(self._transaction.execute(query).all())
+        query = "SELECT nodes.key, nodes.text\nFROM nodes WHERE nodes.key IN :keys"
+        texts: dict[int, str] = dict(self._transaction.fetch(query, keys=list(keys.values())))
         self._update_rows(
             {
                 keys[n.id]: {"text": n.text, "level": n.level, "position": n.position, "data": encode_json(n.data)}
@@ -166,10 +177,9 @@ class Write(StoredNotes):
         )
         wanted = self._put_sources(changed, keys, lifetime)
         source_spaces = [space for layer in {node.layer for node in changed} for space in list_source_spaces(layer)]
-        links = select(*edges.c["key", "space", "a", "b"]).where(edges.c.a.in_(list_keys(keys.values())))
-        found = self._transaction.execute(links.where(edges.c.space.in_(source_spaces)))
+        found = self._transaction.fetch(_LINKS, keys=list(keys.values()), spaces=source_spaces)
         gone = [key for key, space, *ends in found if tuple(ends) not in wanted[space]]
-        self._drop(edges, edges.c.key.in_(list_keys(gone)))
+        self._drop("edges", "key IN :keys", keys=gone)
         reworded = [node for node in changed if texts[keys[node.id]] != node.text]
         self._remove_derived([keys[node.id] for node in reworded], {node.layer for node in reworded})
         return keys
@@ -186,8 +196,7 @@ class Write(StoredNotes):
             return
         layer_spaces = [space for layer in layers for space in list_source_spaces(layer)]
         self.remove_nodes(find_orphans(self._transaction, keys, keys, layer_spaces))
-        seen = edges.c.space.startswith("seen-in:", autoescape=True), edges.c.space.not_in(layer_spaces)
-        self._drop(edges, edges.c.b.in_(list_keys(keys)), *seen)
+        self._drop("edges", _SEEN, keys=list(keys), spaces=layer_spaces)
         self._forget_intake(keys)
 
     def _put_sources(
@@ -213,19 +222,15 @@ class Write(StoredNotes):
         removed = find_dependants(self._transaction, keys)
         if removed:
             self._forget_intake(removed)
-            gone = list_keys(removed)
-            self._drop(edges, edges.c.a.in_(gone))
-            self._drop(edges, edges.c.b.in_(gone))
-            self._drop(vectors, vectors.c.key.in_(gone))
-            self._transaction.execute(delete(nodes).where(nodes.c.key.in_(gone)))
+            for table, column in (("edges", "a"), ("edges", "b"), ("vectors", "key")):
+                self._drop(table, f"{column} IN :keys", keys=removed)
+            self._transaction.ask("DELETE FROM nodes WHERE key IN :keys", keys=removed)
         return removed
 
     def _forget_intake(self, keys: Sequence[int]) -> None:
         """Log these nodes as removed for the layers that had processed them or failed to, which forget them."""
-        taken = intake.c.node.in_(list_keys(keys))
-        query = select(intake.c.layer, nodes.c.id.label("node")).join(nodes, nodes.c.key == intake.c.node).where(taken)
-        self._transaction.insert_new(removals, query)
-        self._transaction.execute(delete(intake).where(taken))
+        self._transaction.ask(_LOG, keys=list(keys))
+        self._transaction.ask("DELETE FROM intake WHERE node IN :keys", keys=list(keys))
 
     def _insert_nodes(self, rows: Sequence[tuple[Any, ...]]) -> list[int]:
         """Insert rows with all columns but the key. Returns their keys."""
@@ -255,7 +260,7 @@ class Write(StoredNotes):
         if not len(at):
             return
         if replace:
-            self._drop(vectors, vectors.c.space == space, vectors.c.key.in_(list_keys(at.tolist())))
+            self._drop("vectors", "space = :space AND key IN :keys", space=space, keys=at.tolist())
         order = np.argsort(at)
         at, table = at[order], np.ascontiguousarray(rows[order], dtype=np.float32)
         for start in range(0, len(at), _BATCH):  # so that the rows are not all in memory twice
@@ -293,19 +298,18 @@ class Write(StoredNotes):
         Pairs without an edge are passed over. No node is removed, also not one that loses its last source.
         """
         if pairs is None:
-            self._drop(edges, edges.c.space == space)
+            self._drop("edges", "space = :space", space=space)
         else:
             keys, _ = self._transaction.find_edges(space, pairs)
-            self._drop(edges, edges.c.key.in_(list_keys(keys.tolist())))
+            self._drop("edges", "key IN :keys", keys=keys.tolist())
 
-    def _drop(self, table: Table, *conditions: ColumnElement[bool]) -> None:
-        """Delete the rows of `edges` or `vectors` that meet all conditions, which changes their spaces."""
+    def _drop(self, table: str, test: str, **values: Any) -> None:
+        """Delete the rows of `edges` or `vectors` that pass a test, which changes their spaces."""
         keys: dict[str, list[int]] = defaultdict(list)
-        deletion = delete(table).where(*conditions).returning(*table.c["space", "key"])
-        for space, key in self._transaction.execute(deletion):
+        for space, key in self._transaction.ask(f"DELETE FROM {table} WHERE {test} RETURNING space, key", **values):
             keys[space].append(key)
         for space, space_keys in keys.items():
-            self._changes[f"{table.name}/{space}"].remove(space_keys)
+            self._changes[f"{table}/{space}"].remove(space_keys)
 
     # ------------------------------------------------------------ notes and intake
 
@@ -318,9 +322,9 @@ class Write(StoredNotes):
 
     def remove_note(self, kind: str, name: str) -> bool:
         """Remove a note, and return whether it existed."""
-        table = NOTES[kind]
-        key, _ = table.c
-        return bool(self._transaction.execute(delete(table).where(key == name)).rowcount)
+        key, _ = NOTES[kind].c
+        query = f"DELETE FROM {NOTES[kind]} WHERE {key} = :name"
+        return bool(self._transaction.ask(query, name=name).rowcount)
 
     def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:
         """Record which nodes a layer has processed, and which failed, each with its reason. Empties its removal log."""
@@ -328,12 +332,12 @@ class Write(StoredNotes):
         if reasons:
             rows = [{"layer": layer, "node": key, "failure": reason} for key, reason in reasons.items()]
             self._transaction.upsert(intake, rows)
-        self._transaction.execute(delete(removals).where(removals.c.layer == layer))
+        self._transaction.ask("DELETE FROM removals WHERE layer = :layer", layer=layer)
 
     def forget_intake(self, layer: str) -> None:
         """Forget what a layer has processed, removals too, so that it processes all nodes again."""
-        self._transaction.execute(delete(removals).where(removals.c.layer == layer))
-        self._transaction.execute(delete(intake).where(intake.c.layer == layer))
+        self._transaction.ask("DELETE FROM removals WHERE layer = :layer", layer=layer)
+        self._transaction.ask("DELETE FROM intake WHERE layer = :layer", layer=layer)
 
     # ------------------------------------------------------------ changes of the arrays
 
@@ -355,9 +359,8 @@ class Write(StoredNotes):
 
     def _find_moved_ids(self, key: int, name: DocumentId) -> dict[int, str]:
         """The new ids, by key, of the passages of a document that is now called `name`, and of what they made."""
-        passages = select(*nodes.c["key", "start", "end", "text"]).where(nodes.c.document == key)
-        ids: dict[int, str] = {
-            passage: content_id("p", name, *place) for passage, *place in self._transaction.execute(passages)
-        }
-        made = self._transaction.execute(_MADE_OF, {"document": key})
+        query = 'SELECT nodes.key, nodes.start, nodes."end", nodes.text\nFROM nodes WHERE nodes.document = :document'
+        passages = self._transaction.fetch(query, document=key)
+        ids: dict[int, str] = {passage: content_id("p", name, *place) for passage, *place in passages}
+        made = self._transaction.fetch(_MADE_OF, document=key)
         return ids | {node: content_id(id[:1], "moved", name, id) for node, id in made}
