@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ from tomewise.store.address import Place
 from tomewise.store.rights import WRITER
 from tomewise.store.sql.database import begin, connect, delete_files, is_read_only, move_file
 from tomewise.store.sql.mirror import FILE_NAMES, Deltas
-from tomewise.store.sql.sqlite_rows import SqliteTransaction
 
 _LOCKS = r"writer\.lock|session-[0-9a-f]{16}\.lock"
 
@@ -39,6 +39,8 @@ class SqliteDialect:
         self.read_only = is_read_only(path)
         self.cache = FolderBeside(path, "-cache", f"{FILE_NAMES}|{_LOCKS}")
         self._engine = engine
+        self.read = partial(begin, engine, path)
+        self.write = partial(begin, engine, path, writes=True)
         self._is_writing = False  # somebody here holds the right of the writer
         self._holds_gone_words = False  # the index has words of what was removed
 
@@ -48,14 +50,6 @@ class SqliteDialect:
     def open(cls, path: Path, *, create: bool) -> SqliteDialect:
         """Open the file; create it if needed. Raises Locked, and StoreError if it is not a tome."""
         return cls(path, connect(path, create=create))
-
-    def read(self) -> AbstractContextManager[SqliteTransaction]:
-        """A consistent view of the tome. Raises StoreError."""
-        return begin(self._engine, self.path)
-
-    def write(self, *, wait: bool = True) -> AbstractContextManager[SqliteTransaction]:
-        """One write transaction: everything inside is committed together or not at all. Raises Locked."""
-        return begin(self._engine, self.path, writes=True, wait=wait)
 
     def append(self) -> None:
         """No transaction of its own for replies and traces: SQLite has one writer."""

@@ -123,8 +123,8 @@ def write_columns(driver: psycopg.Connection, table: str, columns: Mapping[str, 
 
 def _encode(column: NDArray[Any]) -> NDArray[np.uint8]:
     """The bytes (n, w) of numbers (n,) or vectors (n, d)."""
-    order = "=" if column.dtype == np.float32 else ">"
-    content = column.astype(column.dtype.newbyteorder(order)).reshape(len(column), -1).view(np.uint8)
+    kind = column.dtype if column.dtype == np.float32 else column.dtype.newbyteorder(">")
+    content = column.astype(kind).reshape(len(column), -1).view(np.uint8)
     if column.dtype != np.float16:
         return content
     return np.hstack([_repeat(np.array([column.shape[1], 0], ">i2"), len(column)), content])

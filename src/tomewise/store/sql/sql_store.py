@@ -21,7 +21,6 @@ from tomewise.store.rights import WRITER, work_alone
 from tomewise.store.sql.arrays import Arrays, load_rows, read_space_version
 from tomewise.store.sql.call_cache import StoredCalls
 from tomewise.store.sql.damage import describe_damage, find_damage
-from tomewise.store.sql.dialect import SqliteDialect
 from tomewise.store.sql.dialects import Dialect, Transaction, begin_new_tome, open_dialect
 from tomewise.store.sql.mirror import Columns
 from tomewise.store.sql.row_values import RESTORE, describe_value
@@ -82,6 +81,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         self._process: int | None = os.getpid()  # None once closed
         self._turn = threading.RLock()  # one transaction in this process
         self._cache = dialect.cache
+        self.cache_folder = self._cache.path  # may be deleted at any time
         if fault := self._cache.find_fault():
             warnings.warn(
                 f"{self.cache_folder} {fault}, so it is not used and answers take longer: delete it, it is made again",
@@ -168,7 +168,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
     @contextmanager
     def hold(self, name: str, refusal: str, *, is_long: bool = False) -> Iterator[None]:
         """See `contract.Store`. Indexes that its writes make necessary are made once, at the end of the work."""
-        self._check_writable()
+        self._check(writes=True)
         with self.dialect.hold(name, refusal, is_long=is_long):
             self._writers += name == WRITER
             try:
@@ -223,13 +223,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
     @property
     def path(self) -> Path:
         """The file of a tome in SQLite."""
-        assert isinstance(self.dialect, SqliteDialect)
-        return self.dialect.path
-
-    @property
-    def cache_folder(self) -> Path:
-        """The folder in which arrays are cached. It may be deleted at any time."""
-        return self._cache.path
+        return Path(self.address)
 
     def size(self) -> int:
         """How many bytes the tome takes."""
@@ -244,7 +238,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
 
         The index of words forgets what was removed.
         """
-        self._check_writable()
+        self._check(writes=True)
         for name in self._list_cached():
             self._cache.delete(name)
         self.dialect.forget_removed_words()
@@ -276,32 +270,33 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         """Raise StoreError if the store cannot be used any more: it is closed, or a newer Tomewise changed the file."""
         transaction.check()
 
-    def _check_open(self) -> None:
-        """Raise StoreError if the store is closed, or if another process opened it and forked this one."""
-        if self._process == os.getpid():
-            return
+    def _check(self, *, writes: bool = False) -> None:
+        """Raise StoreError if the store is closed, was opened before a fork, or if it `writes` and may only be read."""
         if self._process is None:
             raise StoreError(f"{self.address} is closed: open it again")
-        raise StoreError(f"{self.address} was opened before this process was forked: open it again in this process")
+        if self._process != os.getpid():
+            raise StoreError(f"{self.address} was opened before this process was forked: open it again in this process")
+        if writes and self.read_only:
+            raise StoreError(f"{self.address} may only be read: {self._remedy}")
 
     def read(self) -> AbstractContextManager[Transaction]:
         """A consistent view of the tome. Raises StoreError."""
-        self._check_open()
+        self._check()
         return self.dialect.read()
 
     def begin_append(self) -> AbstractContextManager[Transaction]:
         """One transaction for replies and traces; where the database allows it, it waits for no writer."""
-        self._check_writable()
+        self._check(writes=True)
         return self.dialect.append() or self._begin_write()
 
     def _begin_repair(self, reading: Transaction | None = None) -> AbstractContextManager[Transaction]:
         """A transaction in which the cached arrays may be changed. Raises Locked if it would have to wait."""
-        self._check_open()
+        self._check()
         return self.dialect.repair(reading) or self._begin_write(wait=False)
 
     @contextmanager
     def _begin_write(self, *, wait: bool = True) -> Iterator[Transaction]:
-        self._check_writable()
+        self._check(writes=True)
         # Threads of one process wait for each other longer than SQLite would wait.
         if not self._turn.acquire(timeout=_TURN_SECONDS if wait else 0):
             raise Locked(f"{self.address} is being written by another thread of this program: try again later")
@@ -310,11 +305,6 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
                 yield transaction
         finally:
             self._turn.release()
-
-    def _check_writable(self) -> None:
-        self._check_open()
-        if self.read_only:
-            raise StoreError(f"{self.address} may only be read: {self._remedy}")
 
 
 def _is_in_event_loop() -> bool:

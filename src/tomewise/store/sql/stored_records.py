@@ -161,7 +161,8 @@ class StoredTraces(Reading):
     def trace(self, transaction: Transaction, number: int) -> dict[str, Any] | None:
         """The trace with this number, None where it does not exist."""
         for row in transaction.fetch_rows(_TRACE, number=number):
-            return row | row.pop("record")
+            record: dict[str, Any] = row.pop("record")
+            return row | record
         return None
 
     def delete_trace(self, number: int) -> bool:
