@@ -10,10 +10,9 @@ from typing import Any, cast
 from tomewise.memory.building import build, estimate
 from tomewise.memory.grounds import find_grounds
 from tomewise.run import meter
-from tomewise.store.contract import Store
+from tomewise.store.contract import Store, Write
 from tomewise.store.export import export
 from tomewise.store.records import BUILDS, PASSAGES
-from tomewise.store.write_contract import Write
 from tomewise.testing.store_checks import document_of, put_document
 from tomewise.types import Document, Embedder, Layer
 
