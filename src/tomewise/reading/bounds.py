@@ -10,6 +10,8 @@ from tomewise.errors import ReadingError, UsageError
 from tomewise.reading.decode import join_words
 
 _BYTES_PER_CHARACTER = 4  # at most, in every encoding that is read
+_REPLY_BYTES_PER_CHARACTER = 6  # at most, as JSON writes it
+_REPLY_OVERHEAD = 2**20  # bytes of a reply without its text
 # What a source does that exceeds a bound.
 _EXCESSES = {
     "seconds": "took longer than {:g} seconds to read",
@@ -43,6 +45,11 @@ class Bounds:
     def bytes(self) -> int:
         """The most bytes that plain text of so many characters can have."""
         return _BYTES_PER_CHARACTER * self.characters
+
+    @property
+    def reply_bytes(self) -> int:
+        """The most bytes that a reply of the reader process has."""
+        return _REPLY_BYTES_PER_CHARACTER * self.characters + _REPLY_OVERHEAD
 
     @classmethod
     def of(cls, **limits: Any) -> Bounds:

@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import POINTER, Structure, byref, c_int64, c_size_t, c_uint32, c_uint64, c_void_p, sizeof
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,13 @@ _PROCESS_MEMORY = 0x100  # JOB_OBJECT_LIMIT_PROCESS_MEMORY
 
 
 class MemoryLimit:
-    """What limits the memory of this process; here for systems on which a process cannot limit itself."""
+    """A limit on what readers may add to the memory that this process had in use before they opened a file.
+
+    This one is for systems on which a process cannot limit itself.
+    """
+
+    def __init__(self) -> None:
+        self._base = self.count()
 
     def count(self) -> int:
         """The bytes in use; 0 where the system does not say."""
@@ -32,6 +37,23 @@ class MemoryLimit:
 
     def set(self, most: int | None) -> None:
         """Let no more than so many bytes be in use, or any number again. More of them raise MemoryError."""
+
+    @contextmanager
+    def exclude(self) -> Iterator[None]:
+        """Memory that is taken inside this context, such as by imports, does not count for any file."""
+        before = self.count()
+        yield
+        self._base += self.count() - before
+
+    @contextmanager
+    def limit(self, megabytes: int) -> Iterator[None]:
+        """Let the code inside this context take so much memory; more raises MemoryError."""
+        if self._base:
+            self.set(self._base + megabytes * 2**20)
+        try:
+            yield
+        finally:
+            self.set(None)
 
 
 class DataLimit(MemoryLimit):
@@ -42,6 +64,7 @@ class DataLimit(MemoryLimit):
 
         self._resource: Any = resource
         self._before = resource.getrlimit(resource.RLIMIT_DATA)
+        super().__init__()
 
     def count(self) -> int:
         """The private writable memory of this process."""
@@ -96,6 +119,7 @@ class JobLimit(MemoryLimit):
         self._job = kernel.CreateJobObjectW(None, None)
         if not self._job or not kernel.AssignProcessToJobObject(self._job, kernel.GetCurrentProcess()):
             raise OSError("the reader process cannot be limited: no job object")
+        super().__init__()
 
     def count(self) -> int:
         """The memory that this process has committed."""
@@ -120,47 +144,9 @@ def choose_limit(platform: str = sys.platform) -> MemoryLimit:
     return DataLimit() if platform == "linux" else MemoryLimit()
 
 
-class FileMemory:
-    """The memory of this process, and a limit on what readers may add to what was in use before they opened a file."""
-
-    def __init__(self, limit: MemoryLimit) -> None:
-        self._limit = limit
-        self._base = limit.count()
-
-    @contextmanager
-    def exclude(self) -> Iterator[None]:
-        """Memory that is taken inside this context, such as by imports, does not count for any file."""
-        before = self._limit.count()
-        yield
-        self._base += self._limit.count() - before
-
-    @contextmanager
-    def limit(self, megabytes: int) -> Iterator[None]:
-        """Let the code inside this context take so much memory; more raises MemoryError."""
-        if self._base:
-            self._limit.set(self._base + megabytes * 2**20)
-        try:
-            yield
-        finally:
-            self._limit.set(None)
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """How the memory of another process is watched.
-
-    `measure` says the bytes that it has. `seconds` pass between two looks. `own_memory` are the bytes that it has
-    before it opens a file, since its own count is not known.
-    """
-
-    measure: Callable[[int], int]
-    seconds: float = 0.1
-    own_memory: int = 400 * 2**20
-
-
-def choose_watch(platform: str = sys.platform) -> Watch | None:
-    """How the memory of another process is watched where that cannot limit itself; None where it can."""
-    return None if platform in ("linux", "win32") else Watch(measure_process)
+def must_be_watched(platform: str = sys.platform) -> bool:
+    """Whether the process that asks watches the memory of a reader, since that cannot limit itself."""
+    return platform not in ("linux", "win32")
 
 
 def measure_process(process: int) -> int:
