@@ -4,6 +4,7 @@ Every server here is on loopback; addresses elsewhere are looked at and not conn
 """
 
 import socket
+from functools import partial
 
 import httpx2
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 from tests.language.openai_server import GOOD, Behaviour, OpenAIServer, in_turn
 from tests.test_addresses import answer_with, resolve_numbers_alone
 
+from tomewise.addresses import find_loopback
+from tomewise.checked_transport import CheckedTransport, is_loopback
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.embedding.loopback import is_loopback, make_loopback_transport
 from tomewise.embedding.openai import BATCH, OpenAIEmbedder
 from tomewise.errors import BadReply, ModelError, ModelUnavailable, StoreError
 from tomewise.store.lookups import read_setting
@@ -204,7 +206,8 @@ def test_an_answer_that_changes_after_the_check_has_no_effect(server, monkeypatc
         return connect(address, *args, **options)
 
     monkeypatch.setattr(socket, "create_connection", watch)
-    transport = make_loopback_transport(lambda host, port, **how: answer_with(*next(answers))(host, port, **how))
+    find = partial(find_loopback, resolve=lambda *host, **how: answer_with(*next(answers))(*host, **how))
+    transport = CheckedTransport(find, "is not on this machine")
     url = server.url.replace("127.0.0.1", "models.localhost")
     with httpx2.Client(transport=transport) as client:
         assert client.get(url).status_code == 404

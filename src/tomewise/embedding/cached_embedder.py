@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from tomewise.embedding.unit_rows import Vectors
 from tomewise.errors import BadReply
 from tomewise.types import Embedder
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
 CACHE_SIZE = 256  # texts
 AT_ONCE = 64  # texts, where the embedder states nothing: one or two seconds of work
 MOST_JOINED = 64  # texts of a call that others may wait for; those of a build are more
-_Row: TypeAlias = "Future[NDArray[np.float32]]"  # of shape (1, dimensions)
+_Row: TypeAlias = Future[Vectors]  # of shape (1, dimensions)
 
 
 class ForwardingEmbedder:
@@ -75,7 +75,7 @@ class CachedEmbedder(ForwardingEmbedder):
         self._lock = Lock()  # of both
         self._turn = Lock()  # of the call
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         if len(texts) != 1 and not (self._joins and 1 < len(texts) <= MOST_JOINED):
             return self._embedder.embed(texts)
         with self._lock:
@@ -124,13 +124,13 @@ class CachedEmbedder(ForwardingEmbedder):
             else:
                 self._give([each], row)
 
-    def _call(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _call(self, texts: Sequence[str]) -> Vectors:
         vectors = self._embedder.embed(texts)
         if len(vectors) != len(texts):
             raise BadReply(f"the embedder {self.name} gave {len(vectors)} vectors for {len(texts)} texts")
         return vectors
 
-    def _give(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
+    def _give(self, texts: Sequence[str], vectors: Vectors) -> None:
         """Give their vectors to all who wait for these texts."""
         rows = [vectors[[place]] for place in range(len(texts))]
         for row in rows:

@@ -11,12 +11,11 @@ from urllib.request import Request, urlopen
 
 import numpy as np
 
-from tomewise.embedding.unit_rows import embed_as_unit_rows, read_tokenizer
+from tomewise.embedding.unit_rows import Vectors, embed_as_unit_rows, read_tokenizer
 from tomewise.errors import MissingDependency, ModelUnavailable, UnknownName
 from tomewise.settings import read_variable
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
 LONGEST = 512  # tokens; passages are never longer, even if the model can take more
@@ -54,10 +53,10 @@ class FastEmbed:
         """A copy of the model's tokenizer without truncation and padding, so that it counts all tokens of a text."""
         return read_tokenizer(self._model_tokenizer.to_str())
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
 
-    def _embed_distinct(self, texts: list[str]) -> NDArray[np.float32]:
+    def _embed_distinct(self, texts: list[str]) -> Vectors:
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))  # similar lengths need little padding
         vectors = np.empty((len(texts), self.dimensions), np.float32)
         vectors[order] = list(self._model.embed([texts[index] for index in order], batch_size=BATCH))

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tomewise.addresses import find_loopback
 from tomewise.credentials import remember_credentials
-from tomewise.embedding.unit_rows import embed_as_unit_rows
+from tomewise.embedding.unit_rows import Vectors, embed_as_unit_rows
 from tomewise.errors import BadReply, MissingDependency, ModelError, ModelUnavailable, UsageError
 from tomewise.language.spec import check_address
 from tomewise.settings import read_key, read_variable
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from openai import OpenAI
     from tokenizers import Tokenizer
 
@@ -36,7 +36,7 @@ class OpenAIEmbedder:
     Without `base_url`, the address is OPENAI_BASE_URL, or else that of OpenAI. Without `api_key`, the key is
     OPENAI_API_KEY. `dimensions` asks the model for shorter vectors and becomes part of the name ("openai:MODEL@256").
     Without it, the vectors have the model's own dimensions. If these are not known, one word is embedded to find out.
-    With `loopback_only`, only a server on this machine is asked, and without a key (see `embedding.loopback`).
+    With `loopback_only`, only a server on this machine is asked, and without a key (see `checked_transport`).
     Time-outs and the status codes 429 and 5xx are retried with growing pauses. Raises UsageError (an address that
     cannot be read, or is never asked), ModelUnavailable (no key for OpenAI, no connection, key refused, all retries
     failed), ModelError (request refused), BadReply (wrong number of vectors or of dimensions).
@@ -86,12 +86,10 @@ class OpenAIEmbedder:
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), pieces])
         return tokenizer
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        if not texts:
-            return np.zeros((0, self.dimensions), np.float32)
+    def embed(self, texts: Sequence[str]) -> Vectors:
         return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
 
-    def _embed_distinct(self, texts: list[str]) -> NDArray[np.float32]:
+    def _embed_distinct(self, texts: list[str]) -> Vectors:
         cut_texts = [self._cut_to_limit(text) for text in texts]
         requests = [cut_texts[start : start + BATCH] for start in range(0, len(cut_texts), BATCH)]
         pool = ThreadPoolExecutor(min(PARALLEL_REQUESTS, len(requests)))
@@ -154,9 +152,10 @@ class OpenAIEmbedder:
         if self.loopback_only:
             from httpx2 import Client
 
-            from tomewise.embedding.loopback import make_loopback_transport
+            from tomewise.checked_transport import CheckedTransport
 
-            options["http_client"] = Client(transport=make_loopback_transport(), follow_redirects=False)
+            transport = CheckedTransport(find_loopback, "is not on this machine")
+            options["http_client"] = Client(transport=transport, follow_redirects=False)
         return OpenAI(api_key=key or "none", **options)
 
 

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from tomewise.embedding.unit_rows import embed_as_unit_rows, read_tokenizer
+from tomewise.embedding.unit_rows import Vectors, embed_as_unit_rows, read_tokenizer
 from tomewise.errors import MissingDependency, ModelUnavailable
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
 LONGEST = 512  # tokens; passages are never longer, even if the model can take more
@@ -47,13 +44,11 @@ class SentenceTransformersEmbedder:
             raise ModelUnavailable(f"{self._model_name!r} has no fast tokenizer to count with: choose another embedder")
         return read_tokenizer(backend.to_str())
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
 
-    def _embed_distinct(self, texts: list[str]) -> NDArray[np.float32]:
-        vectors: NDArray[np.float32] = self._model.encode(
-            texts, batch_size=BATCH, convert_to_numpy=True, show_progress_bar=False
-        )
+    def _embed_distinct(self, texts: list[str]) -> Vectors:
+        vectors: Vectors = self._model.encode(texts, batch_size=BATCH, convert_to_numpy=True, show_progress_bar=False)
         return vectors
 
     @cached_property

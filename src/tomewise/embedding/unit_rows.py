@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
+Vectors: TypeAlias = "NDArray[np.float32]"
+"""The vectors of texts, a row each: (texts, dimensions)."""
 CHARACTERS_PER_TOKEN = 20
 
 
 def embed_as_unit_rows(
-    texts: Sequence[str], dimensions: int, max_tokens: int, embed: Callable[[list[str]], NDArray[np.float32]]
-) -> NDArray[np.float32]:
+    texts: Sequence[str], dimensions: int, max_tokens: int, embed: Callable[[list[str]], Vectors]
+) -> Vectors:
     """The vectors of `embed` as unit rows in the order of `texts`: (len(texts), dimensions).
 
     `embed` gets each distinct text once. Each text is first cut to `CHARACTERS_PER_TOKEN * max_tokens` characters, so
@@ -37,12 +39,12 @@ def embed_as_unit_rows(
     return normalise_rows(vectors)[order]
 
 
-def normalise_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+def normalise_rows(vectors: Vectors) -> Vectors:
     """The vectors scaled to length one, row by row. Raises BadReply when a row is zero or not finite."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     if not (np.isfinite(lengths) & (lengths > 0)).all():
         raise BadReply("the embedder gave a vector that is zero or not finite: try another embedder")
-    unit: NDArray[np.float32] = (vectors / lengths[:, None]).astype(np.float32)
+    unit: Vectors = (vectors / lengths[:, None]).astype(np.float32)
     return unit
 
 
