@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import groupby, takewhile
 from operator import itemgetter
@@ -57,25 +57,14 @@ def mark_speakers(text: str) -> Marks:
     return tuple((turn.start(), Place(speaker=turn["name"])) for turn in turns)
 
 
-def join_turns(turns: Sequence[Mapping[str, str]]) -> tuple[str, list[tuple[int, int]]]:
-    """The transcript, with a line `speaker: content` for each turn, and the start and end of each line in characters.
+def join_turns(turns: Collection[Mapping[str, str]]) -> tuple[str, Marks]:
+    """The transcript, with a line `speaker: content` for each turn, and the mark of each.
 
     Each turn is a mapping with `speaker` and `content`, as in QMSum. A newline within a turn becomes a space.
     """
-    lines = [" ".join(f"{turn['speaker']}: {turn['content']}".splitlines()).strip() for turn in turns]
-    offsets: list[tuple[int, int]] = []
-    start = 0
-    for line in lines:
-        offsets.append((start, start + len(line)))
-        start += len(line) + 1
-    return "\n".join(lines), offsets
-
-
-def mark_turns(turns: Sequence[Mapping[str, str]], offsets: Sequence[tuple[int, int]]) -> Marks:
-    """The marks of a transcript: who speaks from where. `offsets` are those of `join_turns`."""
-    return tuple(
-        (start, Place(speaker=join_words(turn["speaker"]))) for turn, (start, _) in zip(turns, offsets, strict=True)
-    )
+    lines = (" ".join(f"{turn['speaker']}: {turn['content']}".splitlines()).strip() for turn in turns)
+    speakers = (Place(speaker=join_words(turn["speaker"])) for turn in turns)
+    return join_marked(zip(lines, speakers, strict=True), "\n")
 
 
 def find_sections(document: Document) -> list[int]:
