@@ -19,8 +19,8 @@ from tomewise import Tome
 from tomewise.errors import BadReply, Refused, UsageError
 from tomewise.fallbacks import ASKED_ALONE
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.roles import EXTRACT_FACTS, ExtractIn, PassageIn
-from tomewise.language.together import Batch, ask_together, make_batch, make_batch_role
+from tomewise.language.roles import EXTRACT_FACTS, Batch, ExtractIn, PassageIn
+from tomewise.language.together import ask_together, make_batch
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.neighbours import group_neighbours
@@ -125,8 +125,7 @@ async def test_after_a_failed_call_every_passage_is_asked_alone(story: SqlStore,
 
 
 def test_a_reply_without_one_usable_item_is_repaired() -> None:
-    role = make_batch_role(EXTRACT_FACTS, 2)
-    given = make_batch(INPUTS[:2], 2)
+    role, given = make_batch(EXTRACT_FACTS, INPUTS[:2], 2)
     assert role.output_tokens == 2 * EXTRACT_FACTS.output_tokens
     with pytest.raises(BadReply, match="P1, P2"):
         role.accept(given, role.output(passages=[{"label": "P1", "entities": ["Zanzibar"]}]))

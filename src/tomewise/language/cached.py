@@ -16,7 +16,7 @@ from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelError, 
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts, render_once
 from tomewise.language.reply import write_schema
-from tomewise.language.together import Batch
+from tomewise.language.roles import Batch
 from tomewise.language.usage import count_replies
 from tomewise.run import current_run, warn_unkept
 from tomewise.types import LanguageModel
