@@ -9,8 +9,18 @@ from dataclasses import replace
 import pytest
 
 from tomewise.errors import ReadingError
-from tomewise.reading.lengths import HEADING, ID, SPEAKER, TIME, TITLE, VALUE, cut_document
-from tomewise.reading.metadata import find_unstorable, read_front_matter, select_plain
+from tomewise.reading.metadata import (
+    HEADING,
+    ID,
+    SPEAKER,
+    TIME,
+    TITLE,
+    VALUE,
+    cut_document,
+    find_unstorable,
+    read_front_matter,
+    select_plain,
+)
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
 from tomewise.reading.splitter import PassageSplitter

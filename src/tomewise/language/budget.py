@@ -6,15 +6,12 @@ import asyncio
 import math
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tomewise.errors import BudgetExceeded
 from tomewise.language.forwarding import Forwarding
 from tomewise.run import Permit, Request, change_run, current_run, meter
-from tomewise.types import LanguageModel, Spent
-
-if TYPE_CHECKING:
-    from tomewise.types import In, Out, Role
+from tomewise.types import In, LanguageModel, Out, Role, Spent
 
 
 class Account(Permit, Protocol):

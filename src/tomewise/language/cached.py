@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from secrets import token_urlsafe
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
@@ -19,10 +19,7 @@ from tomewise.language.reply import write_schema
 from tomewise.language.roles import Batch
 from tomewise.language.usage import count_replies
 from tomewise.run import current_run, warn_unkept
-from tomewise.types import LanguageModel
-
-if TYPE_CHECKING:
-    from tomewise.types import In, Out, Role
+from tomewise.types import In, LanguageModel, Out, Role
 
 _ROOM_KEY = "0" * 64  # of no ask
 _ROOM = 1024  # bytes for each reply

@@ -19,10 +19,10 @@ from tomewise.language.retry import PATIENT, Backoff
 from tomewise.language.spec import OPENAI_PROTOCOL, PROVIDERS, ModelSpec
 from tomewise.language.usage import count_replies, estimate_tokens
 from tomewise.run import current_run
+from tomewise.types import In, Out, Role
 
 if TYPE_CHECKING:
     from tomewise.language.client import Client
-    from tomewise.types import In, Out, Role
 
 RULES = """You carry out one well-defined task on texts and reply in JSON.
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.plugins import call_part, find_plugin, list_names
 from tomewise.settings import DEFAULTS
+from tomewise.types import Embedder, LanguageModel
 
 if TYPE_CHECKING:
     from tomewise.language.prompts import Prompts
-    from tomewise.types import Embedder, LanguageModel
 
 EXTRACTIVE = "extractive"
-ModelOrName: TypeAlias = "str | LanguageModel"
+ModelOrName: TypeAlias = str | LanguageModel
 
 
 def choose_model(
@@ -128,8 +128,6 @@ def _make_model(name: str, embedder: Embedder, short_answers: bool, **settings: 
         return ExtractiveModel(embedder, short_answers=short_answers)
     kind, _, rest = name.partition(":")
     if (make := find_plugin("models", kind)) is not None:
-        from tomewise.types import LanguageModel
-
         model = call_part("models", kind, make, rest, embedder=embedder, **settings)
         if not isinstance(model, LanguageModel):
             raise UsageError(f"the plugin {kind!r} made {model!r}, which is not a LanguageModel")

@@ -34,7 +34,8 @@ BRACKETS = "[\uff3b\ufe47" + _BRACKET_END  # both begin marks
 _TAG_END = ">\uff1e\ufe65›»\u232a\u3009》⟩⟫⧽⦒˃ᐳ❭❯❱≯≫≻⋗⋙⪢⊳▷▹"
 _CLOSING = frozenset(_TAG_END + _BRACKET_END)
 _SLASHES = frozenset("/\\⁄∕╱╲⧸⧹⟋⟍∖⫽㇓")
-_QUOTES = str.maketrans(dict.fromkeys('"\uff02“”„‟″‶〃〝〞ʺ˝״', "'"))
+# In an attribute, a sign that looks like the quotation mark could end it: the rest of a title would be outside of it.
+_IN_ATTRIBUTE = str.maketrans({**dict.fromkeys('"\uff02“”„‟″‶〃〝〞ʺ˝״', "'"), "<": "&lt;", ">": "&gt;"})
 _BARS = "|¦│∣ǀ\uff5c\uffe8"
 _BLANK_CELL = "\u2800"  # of Braille
 # Servers set off turns, thoughts and tools by marks, and some obey them anywhere. Most are known by their shape (see
@@ -229,13 +230,8 @@ def fence(text: str, tag: str, **attributes: object) -> str:
         known = ", ".join(sorted(_NAMES | _extra_tags.get()))
         raise UsageError(f"{tag!r} is not a fence: name one of {known}, or add it to the `tags` of the role")
     shown = {name: value for name, value in attributes.items() if value not in ("", None)}
-    opening = "".join(f' {name}="{_write_attribute(value)}"' for name, value in shown.items())
+    opening = "".join(f' {name}="{oneline(str(value)).translate(_IN_ATTRIBUTE)}"' for name, value in shown.items())
     return f"<{tag}{opening}>\n{neutralise(text)}\n</{tag}>"
-
-
-def _write_attribute(value: object) -> str:
-    # A sign that looks like the quotation mark could end the attribute: the rest of a title would be outside of it.
-    return oneline(str(value)).translate(_QUOTES).replace("<", "&lt;").replace(">", "&gt;")
 
 
 def oneline(text: str) -> str:

@@ -12,8 +12,7 @@ from typing import Any, BinaryIO
 from tomewise.errors import ReadingError
 from tomewise.reading.bounds import Bounds, make_bound_error, open_within
 from tomewise.reading.decode import join_words, unify_newlines
-from tomewise.reading.lengths import ID, cut_document
-from tomewise.reading.metadata import UNSTORABLE, find_unstorable, select_plain
+from tomewise.reading.metadata import ID, UNSTORABLE, cut_document, find_unstorable, select_plain
 from tomewise.reading.places import Marks, join_turns
 from tomewise.types import Document, DocumentId
 

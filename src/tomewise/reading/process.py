@@ -2,6 +2,8 @@
 
 Documents come from anywhere. Reading a file of a few kilobytes can use gigabytes of memory, take many minutes, or
 crash the process. So a separate process, which we can kill at any time, reads every file that must be parsed.
+
+The messages to and from it are JSON, each on a line of its own: a request, null when its reader is loaded, the reply.
 """
 
 from __future__ import annotations
@@ -19,11 +21,13 @@ from threading import Event, Lock, Thread
 from typing import Any, BinaryIO, cast
 
 from tomewise.errors import MissingDependency, ReadingError
+from tomewise.place import as_plain_data, read_plain_data
 from tomewise.reading.bounds import Bounds, make_bound_error
 from tomewise.reading.memory_limits import measure_process, must_be_watched
-from tomewise.reading.messages import encode, read_document, receive, send
 from tomewise.types import Document
 
+LONGEST_REQUEST = 1 << 20  # bytes
+_FIELDS = ("id", "text", "title", "source", "metadata", "body")
 _START_SECONDS = 120.0  # limit on starting Python and importing a reader; usually one or two seconds
 _LOOK_SECONDS = 0.1  # between two looks at the memory of a process that must be watched
 OWN_MEMORY = 400 * 2**20  # bytes that it has before it opens a file, since its own count is not known
@@ -180,3 +184,35 @@ class _Worker:
             self.process.kill()
             code = self.process.wait()
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+
+def encode(message: object) -> bytes:
+    """The line of a message."""
+    return json.dumps(message, ensure_ascii=False).encode() + b"\n"
+
+
+def send(pipe: BinaryIO, line: bytes) -> None:
+    """Send the line of a message. Raises OSError if the other end is closed."""
+    pipe.write(line)
+    pipe.flush()
+
+
+def receive(pipe: BinaryIO, most_bytes: int) -> bytes:
+    """The line of the next message. Raises EOFError if the other end is closed, or if the line is longer."""
+    line = pipe.readline(most_bytes)
+    if not line.endswith(b"\n"):
+        raise EOFError("the other end is closed, or sends too much")
+    return line
+
+
+def write_document(document: Document) -> dict[str, Any]:
+    """A document in a reply."""
+    # Only what a mark says is written: a table has a mark for each row.
+    marks = [(start, as_plain_data(place)) for start, place in document.marks]
+    return {**{name: getattr(document, name) for name in _FIELDS}, "marks": marks}
+
+
+def read_document(fields: dict[str, Any]) -> Document:
+    """The inverse of `write_document`."""
+    marks = tuple((start, read_plain_data(place)) for start, place in fields.pop("marks"))
+    return Document(**fields, marks=marks)

@@ -19,8 +19,7 @@ from tomewise.reading.fetching import fetch
 from tomewise.reading.folder import FolderRules, Skipped, list_files, summarise_reasons
 from tomewise.reading.formats import CODE, CORPUS, MARKDOWN, TEXT, find_format, list_suffixes
 from tomewise.reading.json_lines import read_rows
-from tomewise.reading.lengths import cut_document
-from tomewise.reading.metadata import UNSTORABLE, find_unstorable, read_front_matter
+from tomewise.reading.metadata import UNSTORABLE, cut_document, find_unstorable, read_front_matter
 from tomewise.reading.places import mark_headings, mark_speakers
 from tomewise.reading.process import ReaderProcess
 from tomewise.types import Document, DocumentId

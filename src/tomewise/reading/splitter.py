@@ -11,8 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from tomewise.errors import ReadingError, UsageError
-from tomewise.reading.allowance import Allowance
-from tomewise.reading.places import PlaceFinder, find_sections
+from tomewise.reading.places import Allowance, PlaceFinder, find_sections
 from tomewise.reading.units import CHARACTERS_PER_TOKEN, Break, Grain, Unit, Units
 from tomewise.types import Document, Passage, content_id
 

@@ -23,9 +23,9 @@ from tomewise.plugins import find_fault, list_names
 from tomewise.reading.bounds import Bounds, describe_fault, make_bound_error
 from tomewise.reading.decode import unify_newlines
 from tomewise.reading.formats import SCAN, Reader, Scanned, load_reader
-from tomewise.reading.lengths import cut_document
 from tomewise.reading.memory_limits import MemoryLimit, choose_limit
-from tomewise.reading.messages import LONGEST_REQUEST, encode, receive, send, write_document
+from tomewise.reading.metadata import cut_document
+from tomewise.reading.process import LONGEST_REQUEST, encode, receive, send, write_document
 from tomewise.types import Document, Place
 
 _STACK_BYTES = 128 * 2**20  # for nested elements: a page may nest 300 of them, and each needs several calls
