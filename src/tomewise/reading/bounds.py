@@ -97,8 +97,3 @@ def make_damage_error(path: Path, reason: Exception | str, remedy: str = "repair
 def describe_error(error: Exception) -> str:
     """What an error says, in one short line; its type if it says nothing."""
     return join_words(str(error))[:200] or type(error).__name__
-
-
-def describe_fault(error: Exception) -> str:
-    """An error that nobody foresaw, in one short line: its type and what it says."""
-    return f"{type(error).__name__}: {join_words(str(error))[:200]}"

@@ -18,9 +18,10 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
+from tomewise.brief import describe_fault
 from tomewise.errors import MissingDependency, ReadingError
 from tomewise.plugins import find_fault, list_names
-from tomewise.reading.bounds import Bounds, describe_fault, make_bound_error
+from tomewise.reading.bounds import Bounds, make_bound_error
 from tomewise.reading.decode import unify_newlines
 from tomewise.reading.formats import SCAN, Reader, Scanned, load_reader
 from tomewise.reading.memory_limits import MemoryLimit, choose_limit
