@@ -17,10 +17,10 @@ from string import ascii_uppercase
 
 from tomewise.errors import UsageError
 
-TAGS = (
-    "evidence", "note", "question", "options", "instructions", "passage", "before", "names", "name", "description",
-    "text", "items", "tried", "finding", "missing", "probe", "reference", "prediction",
-)  # fmt: skip
+TAGS = tuple(
+    "evidence note question options instructions passage before names name description text items tried finding "
+    "missing probe reference prediction".split()
+)
 # Characters without a shape of their own: controls, direction marks, fillers, variation selectors, Unicode tags.
 INVISIBLE = (
     "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
@@ -52,16 +52,12 @@ _BRACKETED = frozenset(
 _NAMES = frozenset(TAGS)
 _OPENED = _NAMES | {"function", "parameter", "invoke"}  # with attributes too
 # Letters that look like a Latin one, though neither their decomposition nor their name says so.
-_ALIKE = {
-    "a": "аαɑᎪꓮᗩ", "b": "вьβᏏᏴꓐᗷ", "c": "сσᏟꓚᑕ", "d": "ԁдδᎠᏧꓓᗪ", "e": "еєэεə℮Ꭼꓰᗴ3", "f": "ϝꓝᖴ", "g": "ցᏀᏳꓖ",
-    "h": "һнηհᎻᏂꓧᕼ", "i": "іӏιɩᎥᏆꓲ1", "j": "јϳᎫꓙᒍ", "k": "кκᏦꓗ", "l": "ӏᏞꓡᒪ1", "m": "мμᎷꓟᗰ", "n": "нпиηνπոꓠᑎ",
-    "o": "оοσօꓳ0", "p": "рρքᏢꓑᑭ", "q": "ԛգզᑫ", "r": "гґрρᎡᏒꓣᖇ", "s": "ѕсσᏚᏕꓢᔕ5", "t": "тτᎢꓔ", "u": "ицυսμꓴᑌ",
-    "v": "ѵвνᏙꓦᐯ", "w": "ԝωᎳᏔꓪᗯ", "x": "хχꓫ᙭", "y": "уυγᎩᎽꓬ", "z": "ζᏃꓜᘔ"
-}  # fmt: skip
-_READ_AS = {
-    sign: "".join(letter for letter, lookalikes in _ALIKE.items() if sign in lookalikes)
-    for sign in "".join(_ALIKE.values())
-}
+_ALIKE = (
+    "aаαɑᎪꓮᗩ bвьβᏏᏴꓐᗷ cсσᏟꓚᑕ dԁдδᎠᏧꓓᗪ eеєэεə℮Ꭼꓰᗴ3 fϝꓝᖴ gցᏀᏳꓖ hһнηհᎻᏂꓧᕼ iіӏιɩᎥᏆꓲ1 jјϳᎫꓙᒍ kкκᏦꓗ lӏᏞꓡᒪ1 "
+    "mмμᎷꓟᗰ nнпиηνπոꓠᑎ oоοσօꓳ0 pрρքᏢꓑᑭ qԛգզᑫ rгґрρᎡᏒꓣᖇ sѕсσᏚᏕꓢᔕ5 tтτᎢꓔ uицυսμꓴᑌ vѵвνᏙꓦᐯ wԝωᎳᏔꓪᗯ xхχꓫ᙭ "
+    "yуυγᎩᎽꓬ zζᏃꓜᘔ"
+).split()  # the letter, and what looks like it
+_READ_AS = {sign: "".join(group[0] for group in _ALIKE if sign in group[1:]) for alike in _ALIKE for sign in alike[1:]}
 _BEGINNINGS = frozenset(name[:end] for name in _OPENED | _MARKS | _BRACKETED for end in range(len(name) + 1))
 _TAG = re.compile("[a-z]+([_-][a-z]+)*")
 _extra_tags: ContextVar[frozenset[str]] = ContextVar("tomewise_extra_tags", default=frozenset())

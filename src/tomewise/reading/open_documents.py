@@ -19,21 +19,11 @@ _DEEPEST = 6  # levels of headings in Markdown
 _MOST_COLUMNS = 1 << 14
 _MOST_ROWS = 1 << 20
 # What holds text in blocks of its own. Tables of contents and other indices, tracked changes and forms are no text.
-_HOLDERS = (
-    "text:section",
-    "text:numbered-paragraph",
-    "draw:text-box",
-    "draw:frame",
-    "text:list-item",
-    "text:list-header",
-    "draw:g",
+_HOLDERS = frozenset(
+    "text:section text:numbered-paragraph draw:text-box draw:frame text:list-item text:list-header draw:g".split()
 )
-_ASIDE = (
-    "office:annotation",
-    "office:annotation-end",
-    "text:note",
-    "text:ruby-text",
-)  # comments; notes, which follow their paragraph; and how a word is pronounced
+# Comments; notes, which follow their paragraph; and how a word is pronounced.
+_ASIDE = frozenset("office:annotation office:annotation-end text:note text:ruby-text".split())
 
 
 def read_odt(path: Path) -> tuple[Document]:

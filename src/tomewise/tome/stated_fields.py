@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tomewise.addresses import is_address
 from tomewise.errors import ReadingError, StoreError, UsageError
-from tomewise.reading.fetching import is_address
 from tomewise.reading.folder import resolve_path
 from tomewise.reading.metadata import cut_document, find_unstorable, select_plain
 from tomewise.reading.read import STDIN, NamedFile, Source
