@@ -273,7 +273,7 @@ async def test_each_piece_of_work_counts_for_itself_and_nothing_outside_of_one()
 
 async def take_slots(slots, order, *names):
     async def take(name):
-        async with slots:
+        async with slots.take():
             order.append(name)
             await asyncio.sleep(0)
 
@@ -296,7 +296,7 @@ async def test_who_goes_ahead_waits_for_nobody_of_the_same_queue():
     slots, order = CallSlots(1), []
 
     async def go_ahead():
-        async with slots.ahead():
+        async with slots.take(ahead=True):
             order.append("repair")
 
     async with asyncio.TaskGroup() as group:
@@ -305,7 +305,7 @@ async def test_who_goes_ahead_waits_for_nobody_of_the_same_queue():
             await asyncio.sleep(0)
         group.create_task(go_ahead())
     assert order == ["a0", "a1", "repair", "a2"], "a1 had its slot before"
-    async with asyncio.timeout(SOON), slots:
+    async with asyncio.timeout(SOON), slots.take():
         pass
 
 
@@ -318,7 +318,7 @@ async def test_never_more_than_the_limit_and_nobody_is_forgotten(seed):
 
     async def enter():
         nonlocal inside, most, done
-        async with slots:
+        async with slots.take():
             inside += 1
             most = max(most, inside)
             try:

@@ -93,7 +93,7 @@ class Client:
         started = perf_counter()
         attempts = _Attempts(self, request)
         try:
-            async with self.slots.ahead() if ahead else self.slots:
+            async with self.slots.take(ahead=ahead):
                 reply = await attempts.run()
         finally:
             if (spent := attempts.spent).calls:

@@ -7,12 +7,13 @@ process watches how much memory the reader has, and kills it.
 
 from __future__ import annotations
 
+import ctypes
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from ctypes import POINTER, Structure, byref, c_int64, c_size_t, c_uint32, c_uint64, c_void_p, sizeof
+from ctypes import POINTER, byref, c_uint32, c_void_p, sizeof
 from pathlib import Path
 from typing import Any
 
@@ -79,32 +80,29 @@ class DataLimit(MemoryLimit):
         self._resource.setrlimit(self._resource.RLIMIT_DATA, (soft, hard))
 
 
-class _JobLimits(Structure):
+def _list_fields(words: str) -> list[tuple[str, Any]]:
+    """The fields of a structure from `name type, name type`, with the types of `ctypes`."""
+    return [(name, getattr(ctypes, kind)) for name, kind in map(str.split, words.split(","))]
+
+
+class _JobLimits(ctypes.Structure):
     """JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
 
-    _fields_ = (
-        ("process_time", c_int64),
-        ("job_time", c_int64),
-        ("flags", c_uint32),
-        ("least_working_set", c_size_t),
-        ("most_working_set", c_size_t),
-        ("active_processes", c_uint32),
-        ("affinity", c_size_t),
-        ("priority", c_uint32),
-        ("scheduling", c_uint32),
-        ("io", c_uint64 * 6),
-        ("process_memory", c_size_t),
-        ("job_memory", c_size_t),
-        ("peak_process_memory", c_size_t),
-        ("peak_job_memory", c_size_t),
+    _fields_ = _list_fields(
+        "process_time c_int64, job_time c_int64, flags c_uint32, least_working_set c_size_t, most_working_set c_size_t,"
+        "active_processes c_uint32, affinity c_size_t, priority c_uint32, scheduling c_uint32, reads c_uint64,"
+        "writes c_uint64, others c_uint64, read_bytes c_uint64, written_bytes c_uint64, other_bytes c_uint64,"
+        "process_memory c_size_t, job_memory c_size_t, peak_process_memory c_size_t, peak_job_memory c_size_t"
     )
 
 
-class _MemoryCounters(Structure):
+class _MemoryCounters(ctypes.Structure):
     """PROCESS_MEMORY_COUNTERS."""
 
-    _fields_ = (("size", c_uint32), ("faults", c_uint32), ("sizes", c_size_t * 6), ("committed", c_size_t),
-                ("peak_committed", c_size_t))  # fmt: skip
+    _fields_ = _list_fields(
+        "size c_uint32, faults c_uint32, peak_set c_size_t, set c_size_t, peak_paged c_size_t, paged c_size_t,"
+        "peak_fixed c_size_t, fixed c_size_t, committed c_size_t, peak_committed c_size_t"
+    )
 
 
 class JobLimit(MemoryLimit):
@@ -138,8 +136,6 @@ class JobLimit(MemoryLimit):
 def choose_limit(platform: str = sys.platform) -> MemoryLimit:
     """The limit that this system has."""
     if platform == "win32":
-        import ctypes
-
         return JobLimit(ctypes.WinDLL("kernel32"))  # type: ignore[attr-defined]
     return DataLimit() if platform == "linux" else MemoryLimit()
 
