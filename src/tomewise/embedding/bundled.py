@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tomewise.embedding.unit_rows import Vectors, embed_as_unit_rows, read_tokenizer
+from tomewise.embedding.unit_rows import UnitRows, Vectors, read_tokenizer
 from tomewise.embedding.weights import HASHES, NAME, find_weights, read_verified
 from tomewise.errors import TomewiseError
 from tomewise.settings import find_cache_folder, read_variable
@@ -29,7 +29,7 @@ BATCH_TOKENS = 512  # about 0.15 s on one core: an interruption waits no longer 
 GRAPH_VERSION = 1  # increase it with every change of the graph that `onnx_graph` builds
 
 
-class BundledMiniLM:
+class BundledMiniLM(UnitRows):
     """all-MiniLM-L6-v2 in float32: mean of the last hidden states, scaled to length one; 384 dimensions, 256 tokens.
 
     Nothing is loaded before it is needed. The ONNX file (90 MB) is written once to the folder of
@@ -58,9 +58,6 @@ class BundledMiniLM:
             if self._tokenizer is None:
                 self._tokenizer = read_tokenizer(read_verified("tokenizer.json").decode("utf-8"))
             return self._tokenizer
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        return embed_as_unit_rows(texts, DIMENSIONS, MAX_TOKENS, self._embed_distinct)
 
     def find_device(self) -> str:
         """What computes: `GPU` or `CPU`. Opens the model, and so writes the ONNX file if it is not there."""

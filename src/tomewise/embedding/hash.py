@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.embedding.unit_rows import Vectors, embed_as_unit_rows
+from tomewise.embedding.unit_rows import UnitRows, Vectors
 from tomewise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ WORD = re.compile(r"\w+")
 DEFAULT_DIMENSIONS = 256
 
 
-class HashEmbedder:
+class HashEmbedder(UnitRows):
     """Texts that share words, or parts of words, have a high cosine. The vectors are the same on every machine.
 
     A text is the set of its words in lower case. The features of a word are the word itself (weight 2) and, if it has
@@ -46,10 +46,6 @@ class HashEmbedder:
         tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
         tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         return tokenizer
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, shape (len(texts), dimensions)."""
-        return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
 
     def _embed_distinct(self, texts: list[str]) -> Vectors:
         vectors = np.empty((len(texts), self.dimensions), np.float32)

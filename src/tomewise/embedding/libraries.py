@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 import numpy as np
 
-from tomewise.embedding.unit_rows import Vectors, embed_as_unit_rows, read_tokenizer
+from tomewise.embedding.unit_rows import UnitRows, Vectors, read_tokenizer
 from tomewise.errors import MissingDependency, ModelUnavailable, UnknownName
 from tomewise.settings import read_variable
 
@@ -26,7 +26,7 @@ SECOND_SOURCE = "https://storage.googleapis.com"
 _REACH_SECONDS = 5.0
 
 
-class FastEmbed:
+class FastEmbed(UnitRows):
     """The FastEmbed model `model_name`, fetched on first use.
 
     Raises UnknownName for a model that FastEmbed does not know, ModelUnavailable when it cannot be fetched.
@@ -53,9 +53,6 @@ class FastEmbed:
     def tokenizer(self) -> Tokenizer:
         """A copy of the model's tokenizer without truncation and padding, so that it counts all tokens of a text."""
         return read_tokenizer(self._model_tokenizer.to_str())
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
 
     def _embed_distinct(self, texts: list[str]) -> Vectors:
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))  # similar lengths need little padding
@@ -118,7 +115,7 @@ def _import_fastembed() -> Any:
     return TextEmbedding
 
 
-class SentenceTransformersEmbedder:
+class SentenceTransformersEmbedder(UnitRows):
     """The model `model_name` (a name of the Hugging Face hub, or a folder), loaded on first use.
 
     Code that a model brings is never run: a model that needs it cannot be loaded. Raises ModelUnavailable when the
@@ -144,9 +141,6 @@ class SentenceTransformersEmbedder:
         if backend is None:
             raise ModelUnavailable(f"{self._model_name!r} has no fast tokenizer to count with: choose another embedder")
         return read_tokenizer(backend.to_str())
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
 
     def _embed_distinct(self, texts: list[str]) -> Vectors:
         vectors: Vectors = self._model.encode(texts, batch_size=BATCH, convert_to_numpy=True, show_progress_bar=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from tomewise.addresses import find_loopback
 from tomewise.credentials import remember_credentials
-from tomewise.embedding.unit_rows import Vectors, embed_as_unit_rows
+from tomewise.embedding.unit_rows import UnitRows, Vectors
 from tomewise.errors import BadReply, MissingDependency, ModelError, ModelUnavailable, UsageError
 from tomewise.language.spec import check_address
 from tomewise.settings import read_key, read_variable
@@ -30,7 +29,7 @@ TIMEOUT = 60.0  # seconds
 LONGEST_TOKEN = 6  # characters; a limit of the approximate tokenizer
 
 
-class OpenAIEmbedder:
+class OpenAIEmbedder(UnitRows):
     """The embedding model `model` at `base_url` (any address that speaks the OpenAI API).
 
     Without `base_url`, the address is OPENAI_BASE_URL, or else that of OpenAI. Without `api_key`, the key is
@@ -85,9 +84,6 @@ class OpenAIEmbedder:
         pieces = pre_tokenizers.Split(Regex(f".{{1,{LONGEST_TOKEN}}}"), "isolated")
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), pieces])
         return tokenizer
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
 
     def _embed_distinct(self, texts: list[str]) -> Vectors:
         cut_texts = [self._cut_to_limit(text) for text in texts]

@@ -104,7 +104,7 @@ def count_tokens_together(model: LanguageModel, role: Role[In, Out], inputs: Seq
     return model.count_input_tokens(*make_batch(role, inputs, together))
 
 
-def make_batch(role: Role[In, Out], inputs: Sequence[In], together: int) -> tuple[Role[Batch, BatchOut], Batch]:
+def make_batch(role: Role[In, Out], inputs: Sequence[BaseModel], together: int) -> tuple[Role[Batch, BatchOut], Batch]:
     """The role and the input that ask about these passages in one call."""
     passages = [each for each in inputs if isinstance(each, PassageIn)]
     return make_batch_role(role, len(inputs)), Batch(together=together, passages=passages)

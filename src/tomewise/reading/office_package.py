@@ -44,6 +44,8 @@ def open_package(path: Path, properties: str = _CORE) -> Iterator[tuple[BinaryIO
     `report_damage`. Raises `ReadingError` for a file that is encrypted, and for one that unpacks to more XML than its
     reader can take in reasonable time.
     """
+    title = ""
+    origin: Metadata = {}
     with report_damage(path):
         with ZipFile(path) as archive:
             # What is read of a part is never longer than the size that the archive states.
@@ -53,7 +55,6 @@ def open_package(path: Path, properties: str = _CORE) -> Iterator[tuple[BinaryIO
                 raise ReadingError(f"{path} unpacks to {longest / 2**20:,.0f} MB of XML: split it, or leave it out")
             if _MANIFEST in sizes and b"encryption-data" in archive.read(_MANIFEST):
                 raise make_locked_error(path)
-            title, origin = "", {}
             if properties in sizes:
                 title, origin = read_properties(ElementTree.fromstring(archive.read(properties)))
         with path.open("rb") as file:

@@ -36,7 +36,7 @@ def read_odt(path: Path) -> tuple[Document]:
 def read_ods(path: Path) -> tuple[Document]:
     """The sheets of an ODS file, each a chapter. Raises `ReadingError` if it is encrypted or damaged."""
     with open_package(path, _META) as (_, title, origin):
-        tables = odfdo.Document(path).body.get_elements("table:table")
+        tables: Any = odfdo.Document(path).body.get_elements("table:table")
         sheets = ((table.name or "", _list_rows(table)) for table in tables)
         text, marks = join_sheets(sheets)
     return make_document(path, text, title, origin, marks)

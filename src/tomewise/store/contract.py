@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from tomewise.store.records import PASSAGES
 from tomewise.store.write_contract import Notes
-from tomewise.types import Document, DocumentId, Node, NodeId, Passage, Scope
+from tomewise.types import CallCache, Document, DocumentId, Node, NodeId, Passage, Scope
 
 if TYPE_CHECKING:
     import numpy as np
@@ -232,20 +232,8 @@ class Traces(Protocol):
         ...
 
 
-class Calls(Protocol):
-    """Replies of models by key. `since` is a mark: with one, only replies stored under the same mark are found."""
-
-    async def get(self, key: str, *, since: str = "") -> str | None:
-        """The reply, or None."""
-        ...
-
-    async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
-        """Store a reply; it replaces an earlier reply of this key. When this returns, the reply is durable."""
-        ...
-
-    async def drop(self, key: str) -> None:
-        """Delete a reply."""
-        ...
+class Calls(CallCache, Protocol):
+    """Replies of models by key."""
 
     def mean_reply_bytes(self, role: str, model: str) -> float | None:
         """The mean length of the model's replies in a role, or None while there are too few replies."""

@@ -32,6 +32,7 @@ from tomewise.types.nouns import (
     content_id,
 )
 from tomewise.types.verbs import (
+    CallCache,
     Choosing,
     Closable,
     ComputesHere,
@@ -51,6 +52,7 @@ from tomewise.types.verbs import (
 
 __all__ = [
     "Answer",
+    "CallCache",
     "Change",
     "Choosing",
     "Citation",
