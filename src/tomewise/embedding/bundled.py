@@ -65,7 +65,8 @@ class BundledMiniLM(UnitRows):
 
     def _embed_distinct(self, texts: list[str]) -> Vectors:
         session = self._ready_session()
-        ids = [_truncate(encoding.ids) for encoding in self.tokenizer.encode_batch_fast(texts)]
+        whole = [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts)]
+        ids = [row if len(row) <= MAX_TOKENS else [*row[: MAX_TOKENS - 1], row[-1]] for row in whole]
         pooled = np.empty((len(texts), DIMENSIONS), np.float32)
 
         def run(batch: NDArray[np.intp]) -> None:
@@ -113,10 +114,6 @@ def _run_concurrently(run: Any, work: Iterator[NDArray[np.intp]]) -> None:
             future.result()
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _truncate(ids: list[int]) -> list[int]:
-    return ids if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], ids[-1]]
 
 
 def choose_providers(available: Sequence[str]) -> list[str | tuple[str, dict[str, int]]]:

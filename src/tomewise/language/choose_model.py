@@ -83,8 +83,10 @@ def check_models(spec: ModelOrName, roles: Mapping[str, ModelOrName], base_url: 
             from tomewise.language.spec import ModelSpec
 
             ModelSpec.parse(name, base_url if _read_provider(name) == home else None)
-    for role in roles:
-        _check_role(role)
+    known = list_roles() if roles else set()
+    for role in roles:  # one that is near to none of ours may come from outside
+        if role not in known and (hint := suggest(role, known)):
+            raise UnknownName(f"{role!r} is not a role: {hint}known are {', '.join(sorted(known))}")
 
 
 def list_roles() -> set[str]:
@@ -102,13 +104,6 @@ def check_model_settings(names: Iterable[str], others: Iterable[str]) -> None:
         if name not in known:
             hint = suggest(name, known)
             raise UsageError(f"{name!r} is not an argument: {hint}known are {', '.join(sorted(known))}")
-
-
-def _check_role(role: str) -> None:
-    """Raise `UnknownName` for a role that looks misspelt; one that is near to none of ours may come from outside."""
-    known = list_roles()
-    if role not in known and (hint := suggest(role, known)):
-        raise UnknownName(f"{role!r} is not a role: {hint}known are {', '.join(sorted(known))}")
 
 
 def _read_provider(name: str) -> str:

@@ -130,13 +130,10 @@ def _escape_unclosed(html: str) -> str:
     The parser would search for the end of each one separately. That takes quadratic time: half a minute for 60 KB of
     `<a `.
     """
-    html = _escape_after(html, "<!--", "-->")
-    return _escape_after(html, "<", ">")
-
-
-def _escape_after(html: str, opening: str, closing: str) -> str:
-    closed = html.rfind(closing) + 1
-    return html[:closed] + html[closed:].replace(opening, "&lt;" + opening[1:])
+    for opening, closing in (("<!--", "-->"), ("<", ">")):
+        closed = html.rfind(closing) + 1
+        html = html[:closed] + html[closed:].replace(opening, "&lt;" + opening[1:])
+    return html
 
 
 def remove_frame(soup: BeautifulSoup) -> None:
@@ -178,10 +175,8 @@ def _is_frame(element: Tag, is_text: bool) -> bool:
         return True
     if _COOKIES.search(names) and _CONSENT.search(element.get_text(" ", strip=True)[:_LONGEST_NOTICE]):
         return True
-    return bool(_LISTING.search(names)) and _is_mostly_links(element)
-
-
-def _is_mostly_links(element: Tag) -> bool:
+    if _LISTING.search(names) is None:
+        return False
     linked = sum(_count_characters(link) for link in element.find_all("a"))
     return linked > _LINK_SHARE * _count_characters(element)
 
