@@ -9,17 +9,15 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from operator import attrgetter
 from threading import Lock
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from tomewise.embedding.unit_rows import Vectors
 from tomewise.errors import BadReply
 from tomewise.types import Embedder
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 CACHE_SIZE = 256  # texts
 AT_ONCE = 64  # texts, where the embedder states nothing: one or two seconds of work
@@ -33,30 +31,16 @@ class ForwardingEmbedder:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
-    @property
-    def inner(self) -> Embedder:
-        return self._embedder
-
-    @property
-    def name(self) -> str:
-        return self._embedder.name
-
-    @property
-    def dimensions(self) -> int:
-        return self._embedder.dimensions
-
-    @property
-    def max_tokens(self) -> int:
-        return self._embedder.max_tokens
+    inner = property(attrgetter("_embedder"))
+    name = property(attrgetter("_embedder.name"))
+    dimensions = property(attrgetter("_embedder.dimensions"))
+    max_tokens = property(attrgetter("_embedder.max_tokens"))
+    tokenizer = property(attrgetter("_embedder.tokenizer"))
 
     @property
     def texts_at_once(self) -> int:
         """How many texts of a longer list to embed before what is done can be shown, and the work stopped."""
         return int(getattr(self._embedder, "texts_at_once", AT_ONCE))
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self._embedder.tokenizer
 
 
 class CachedEmbedder(ForwardingEmbedder):

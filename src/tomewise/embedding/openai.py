@@ -54,11 +54,11 @@ class OpenAIEmbedder(UnitRows):
     ) -> None:
         if dimensions is not None and dimensions < 1:
             raise UsageError(f"an embedder cannot have {dimensions} dimensions: give 1 or more")
-        if address := base_url or read_variable("OPENAI_BASE_URL"):
-            check_address(address)
-        remember_credentials(api_key, address)
+        self.address = base_url or read_variable("OPENAI_BASE_URL") or ADDRESS
+        """The address of the server."""
+        check_address(self.address)
+        remember_credentials(api_key, self.address)
         self._model = model
-        self._base_url = base_url
         self._api_key = api_key
         self._requested_dimensions = dimensions
         self.loopback_only = loopback_only
@@ -129,11 +129,6 @@ class OpenAIEmbedder(UnitRows):
         except (openai.APIError, ValueError) as error:
             raise BadReply(f"{source} sent a reply that is not a list of embeddings: {error}") from error
         return _read_vectors(reply, len(texts), source)
-
-    @cached_property
-    def address(self) -> str:
-        """The address of the server."""
-        return self._base_url or read_variable("OPENAI_BASE_URL") or ADDRESS
 
     @cached_property
     def _client(self) -> OpenAI:
