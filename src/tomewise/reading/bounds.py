@@ -64,14 +64,6 @@ def open_within(path: Path, bounds: Bounds) -> BinaryIO:
     return path.open("rb")
 
 
-def read_within(file: BinaryIO, name: Path | str, bounds: Bounds) -> bytes:
-    """All bytes of a file, which may grow while it is read. Raises `ReadingError` if it has too many."""
-    raw = file.read(bounds.bytes + 1)
-    if len(raw) > bounds.bytes:
-        raise make_bound_error(name, bounds, "characters")
-    return raw
-
-
 def make_bound_error(
     name: Path | str,
     bounds: Bounds,

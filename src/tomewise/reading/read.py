@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from tomewise.brief import describe_fault
 from tomewise.errors import MissingDependency, ReadingError, TomewiseError
-from tomewise.reading.bounds import Bounds, make_bound_error, open_within, read_within
+from tomewise.reading.bounds import Bounds, make_bound_error, open_within
 from tomewise.reading.decode import decode_text, join_words
 from tomewise.reading.folder import FolderRules, Skipped, list_files, summarise_reasons
 from tomewise.reading.formats import CODE, CORPUS, MARKDOWN, TEXT, find_format, list_suffixes
@@ -217,8 +217,8 @@ def _read_stdin(bounds: Bounds) -> Source:
 
 def _decode_within(file: BinaryIO, name: Path | str, bounds: Bounds) -> str:
     """The text of an open file. Raises `ReadingError` if it is longer than the bounds allow, or not text."""
-    text = decode_text(read_within(file, name, bounds), str(name))
-    if len(text) > bounds.characters:
+    raw = file.read(bounds.bytes + 1)  # a file may grow while it is read
+    if len(raw) > bounds.bytes or len(text := decode_text(raw, str(name))) > bounds.characters:
         raise make_bound_error(name, bounds, "characters")
     return text
 
