@@ -95,27 +95,22 @@ class CachedEmbedder(ForwardingEmbedder):
             taken = [text, *others[: MOST_JOINED - 1]]
         if len(taken) > 1:
             with suppress(Exception):
-                self._give(taken, self._call(taken))
+                self._embed_and_give(taken)
                 return
         for each in taken:
             try:
-                row = self._call([each])
+                self._embed_and_give([each])
             except Exception as error:  # noqa: BLE001 - all who wait for this text get it, this caller too
                 with self._lock:
                     self._cache.pop(each, None)
                     waiting = self._waiting.pop(each)
                 waiting.set_exception(error)
-            else:
-                self._give([each], row)
 
-    def _call(self, texts: Sequence[str]) -> Vectors:
+    def _embed_and_give(self, texts: Sequence[str]) -> None:
+        """Embed these texts, and give their vectors to all who wait for them."""
         vectors = self._embedder.embed(texts)
         if len(vectors) != len(texts):
             raise BadReply(f"the embedder {self.name} gave {len(vectors)} vectors for {len(texts)} texts")
-        return vectors
-
-    def _give(self, texts: Sequence[str], vectors: Vectors) -> None:
-        """Give their vectors to all who wait for these texts."""
         rows = [vectors[[place]] for place in range(len(texts))]
         for row in rows:
             row.flags.writeable = False
