@@ -111,9 +111,8 @@ def test_a_damaged_file_is_written_again(embedder, cache, tmp_path, monkeypatch)
 
 
 @needs_weights
-def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path / "file" / "cache"))
+def test_a_cache_that_cannot_be_written_is_named(monkeypatch):
+    monkeypatch.setenv("TOMEWISE_CACHE", f"{__file__}/cache")  # this file is in the way
     with pytest.raises(TomewiseError, match="TOMEWISE_CACHE"):
         BundledMiniLM().embed(["a text"])
 

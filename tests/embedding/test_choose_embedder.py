@@ -32,8 +32,7 @@ def test_a_name_gives_an_embedder_whose_name_gives_it_again(spec, kind, dimensio
 
 
 @pytest.mark.parametrize(
-    ("wrong", "offer"),
-    [("bundeld", "'bundled'"), ("fastembed", "'fastembed:MODEL'"), ("?", "hash, ")],
+    ("wrong", "offer"), [("bundeld", "'bundled'"), ("fastembed", "'fastembed:MODEL'"), ("?", "hash, ")]
 )
 def test_an_unknown_name_offers_the_nearest(wrong, offer):
     with pytest.raises(UnknownName) as caught:

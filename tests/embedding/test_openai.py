@@ -4,7 +4,6 @@ Every server here is on loopback; addresses elsewhere are looked at and not conn
 """
 
 import socket
-from functools import partial
 
 import httpx2
 import numpy as np
@@ -206,8 +205,9 @@ def test_an_answer_that_changes_after_the_check_has_no_effect(server, monkeypatc
         return connect(address, *args, **options)
 
     monkeypatch.setattr(socket, "create_connection", watch)
-    find = partial(find_loopback, resolve=lambda *host, **how: answer_with(*next(answers))(*host, **how))
-    transport = CheckedTransport(find, "is not on this machine")
+    transport = CheckedTransport(
+        lambda host: find_loopback(host, answer_with(*next(answers))), "is not on this machine"
+    )
     url = server.url.replace("127.0.0.1", "models.localhost")
     with httpx2.Client(transport=transport) as client:
         assert client.get(url).status_code == 404

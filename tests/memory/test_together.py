@@ -6,14 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from tests.memory.memories import (
-    EMBEDDER,
-    build_layer,
-    build_layers,
-    keep_replies,
-    list_texts,
-    put_passages,
-)
+from tests.memory.memories import EMBEDDER, build_layer, build_layers, keep_replies, list_texts, put_passages
 
 from tomewise import Tome
 from tomewise.errors import BadReply, Refused, UsageError
@@ -147,9 +140,7 @@ async def test_passages_that_move_to_another_group_repeat_no_call(story: SqlStor
     assert sorted(list_texts(story, "gists")) == sorted(f"In short: {text}" for text in ("A new beginning.", *LINES))
 
 
-async def test_with_the_extractive_model_the_memory_is_the_same_at_any_size(
-    open_store: OpenStore,
-) -> None:
+async def test_with_the_extractive_model_the_memory_is_the_same_at_any_size(open_store: OpenStore) -> None:
     def make(store: SqlStore, together: int = 3) -> Sequence[Any]:
         model = keep_replies(ExtractiveModel(EMBEDDER), store)
         graphs = [GraphLayer(store, model, EMBEDDER, calls=calls, together=together) for calls in (1, 2)]

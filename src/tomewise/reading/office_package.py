@@ -25,28 +25,16 @@ _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 
 
 @contextmanager
-def report_damage(path: Path) -> Iterator[None]:
-    """Raise `ReadingError` with the reason for whatever error the file causes inside this context."""
-    try:
-        yield
-    except (MemoryError, ReadingError):
-        raise
-    except Exception as error:
-        _refuse_compound(path)
-        raise make_damage_error(path, error, "save it as text or repair it") from error
-
-
-@contextmanager
 def open_package(path: Path, properties: str = _CORE) -> Iterator[tuple[BinaryIO, str, Metadata]]:
     """The opened file, the title in the part with its properties, and its origin as metadata.
 
-    The title is empty without one, and for one that Office writes unasked. Errors inside are as those of
-    `report_damage`. Raises `ReadingError` for a file that is encrypted, and for one that unpacks to more XML than its
-    reader can take in reasonable time.
+    The title is empty without one, and for one that Office writes unasked. Raises `ReadingError` for a file that is
+    encrypted, for one that unpacks to more XML than its reader can take in reasonable time, and with the reason for
+    whatever error the file causes inside this context.
     """
     title = ""
     origin: Metadata = {}
-    with report_damage(path):
+    try:
         with ZipFile(path) as archive:
             # What is read of a part is never longer than the size that the archive states.
             sizes = {part.filename: part.file_size for part in archive.infolist()}
@@ -59,6 +47,11 @@ def open_package(path: Path, properties: str = _CORE) -> Iterator[tuple[BinaryIO
                 title, origin = read_properties(ElementTree.fromstring(archive.read(properties)))
         with path.open("rb") as file:
             yield file, "" if properties == _CORE and _PRESET.match(title) else title, origin
+    except (MemoryError, ReadingError):
+        raise
+    except Exception as error:
+        _refuse_compound(path)
+        raise make_damage_error(path, error, "save it as text or repair it") from error
 
 
 def _refuse_compound(path: Path) -> None:
