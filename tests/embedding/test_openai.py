@@ -195,7 +195,7 @@ def embed_here(address):
 
 def test_an_answer_that_changes_after_the_check_has_no_effect(server, monkeypatch):
     """The first answer is loopback, each later one is not; nothing but what was checked is connected to."""
-    answers = iter([["127.0.0.1"], ["203.0.113.1"]])
+    answers = map(answer_with, ["127.0.0.1", "203.0.113.1"])
     connected = []
     connect = socket.create_connection
 
@@ -205,9 +205,7 @@ def test_an_answer_that_changes_after_the_check_has_no_effect(server, monkeypatc
         return connect(address, *args, **options)
 
     monkeypatch.setattr(socket, "create_connection", watch)
-    transport = CheckedTransport(
-        lambda host: find_loopback(host, answer_with(*next(answers))), "is not on this machine"
-    )
+    transport = CheckedTransport(lambda host: find_loopback(host, next(answers)), "is not on this machine")
     url = server.url.replace("127.0.0.1", "models.localhost")
     with httpx2.Client(transport=transport) as client:
         assert client.get(url).status_code == 404
