@@ -60,7 +60,7 @@ class PooledModel(Forwarding):
         name = self.name_for(role)
         single, size = split_batch_role(role)
         slots = self._slots.setdefault(asyncio.get_running_loop(), defaultdict(partial(CallSlots, self._limit)))
-        async with slots[name]:
+        async with slots[name].take():
             tokens = self.count_input_tokens(role, given)
             request = Request(tokens, role.output_tokens, partial(_find_price, name), most=_REQUESTS)
             async with announce_request(request) as bill:

@@ -16,7 +16,6 @@ from tomewise.language.roles import (
     JUDGE_STATEMENTS,
     JudgeIn,
     LevelIn,
-    StatementsIn,
     StatementsOut,
     VerdictOut,
 )
@@ -101,7 +100,7 @@ async def _judge_statements(model: LanguageModel, embedder: Embedder, item: Item
     """0.75 times the F1 of statements plus 0.25 times the cosine of the whole, from 0 to 1 (GraphRAG-Bench, ACC)."""
     reference = item.answers[0]
     statements = await model.ask(
-        JUDGE_STATEMENTS, StatementsIn(question=item.question.text, reference=reference, prediction=answer)
+        JUDGE_STATEMENTS, JudgeIn(question=item.question.text, reference=reference, prediction=answer)
     )
     answer_row, reference_row = embedder.embed([answer, reference])
     likeness = (min(1.0, max(-1.0, float(answer_row @ reference_row))) + 1) / 2

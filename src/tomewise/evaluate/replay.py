@@ -21,14 +21,14 @@ from pydantic import BaseModel
 from tomewise.embedding.cached_embedder import ForwardingEmbedder
 from tomewise.errors import BadReply, ModelError, Refused
 from tomewise.evaluate.digests import digest_code, digest_data
-from tomewise.language.cached import Cached, CallCache
+from tomewise.language.cached import Cached
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import count_replies, report_call
 from tomewise.meter import ModelCall
 from tomewise.run import meter
-from tomewise.types import LanguageModel, Passage, Scope
+from tomewise.types import CallCache, LanguageModel, Passage, Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -27,13 +27,13 @@ from tomewise.evaluate.results import Results, find_journal, read_results
 from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_latest_rows, sum_costs
 from tomewise.evaluate.shared_desk import HERE, BudgetedAtDesk, Desk, DeskCalls, Message
 from tomewise.language.budget import Budget
-from tomewise.language.cached import CallCache, prove_room
+from tomewise.language.cached import prove_room
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
 from tomewise.run import change_run, meter
 from tomewise.systems.registry import Variant
 from tomewise.tome.open_store import open_store
-from tomewise.types import Document, Progress
+from tomewise.types import CallCache, Document, Progress
 
 OnProgress = Callable[[Progress], None]
 _MOST_EARLY_FAILURES = 5  # if so many first questions all fail because the model is unavailable, the run stops

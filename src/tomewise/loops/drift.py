@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from tomewise.calls import CallCount
 from tomewise.concurrency import gather_calls
 from tomewise.events import FollowedUp, ReportsChosen, as_pieces
-from tomewise.language.roles import EXPLORE, HYPOTHESISE, ExploreIn, ExploreOut, HypothesisIn, HypothesisOut, Shown
+from tomewise.language.roles import EXPLORE, HYPOTHESISE, ExploreIn, ExploreOut, HypothesisOut, RateIn, Shown
 from tomewise.loops.desk import Desk, Prepared
 from tomewise.loops.local_context import LocalSearch, LocalShares
 from tomewise.loops.report_points import Point, conclude
@@ -132,7 +132,7 @@ class Drift:
         template = await asyncio.to_thread(self.reports.find_nearest, text, 1, shelf)
         if not template:
             return []
-        given = HypothesisIn(question=text, report=template[0].report.text)
+        given = RateIn(question=text, report=template[0].report.text)
         usual = HypothesisOut(answer=text)
         hypothesis = await search.skipped.try_call(self.desk.model.ask(HYPOTHESISE, given), usual)
         return await asyncio.to_thread(self.reports.find_nearest, hypothesis.answer, _REPORTS, shelf)

@@ -40,6 +40,7 @@ from tomewise.language.roles import (
     RefineOut,
     Shown,
 )
+from tomewise.loops.chunking import Chunk
 from tomewise.loops.citing import locate
 from tomewise.loops.evidence import find_labelled, fit_to_window, load_passages
 from tomewise.loops.layout import Note
@@ -48,7 +49,6 @@ from tomewise.loops.notes import Findings, describe_chunk, list_passages
 from tomewise.loops.origins import EXTRACTS, PASSAGE
 from tomewise.loops.repeats import fold
 from tomewise.loops.steps import Skipped
-from tomewise.reading.chunks import Chunk
 from tomewise.recall.ranking import take_turns
 from tomewise.types import Event, Evidence, In, Out, Passage, PassageId, Question, Role, content_id
 from tomewise.working.ledger import (

@@ -13,11 +13,10 @@ from typing import Any, Protocol
 from tomewise.calls import CallCount
 from tomewise.events import ChunkRead, ChunkUnread
 from tomewise.language.roles import CARRY_NOTE, CarryIn
-from tomewise.loops.chunking import Room, check_rooms
+from tomewise.loops.chunking import Chunk, Room, check_rooms
 from tomewise.loops.desk import Desk
 from tomewise.loops.layout import Note
 from tomewise.loops.steps import Skipped
-from tomewise.reading.chunks import Chunk
 from tomewise.recall.ranking import as_evidence
 from tomewise.types import DocumentId, Event, Evidence, Passage, Question
 

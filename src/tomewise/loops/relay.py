@@ -18,7 +18,7 @@ from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
 from tomewise.events import AnsweredFromNotes, Divided, as_pieces
 from tomewise.language.roles import ANSWER, AnswerIn
-from tomewise.loops.chunking import Chunking
+from tomewise.loops.chunking import Chunk, Chunking
 from tomewise.loops.desk import Desk, Prepared, decline, make_answer_input
 from tomewise.loops.evidence import fit_to_window, measure_pieces, measure_texts
 from tomewise.loops.fusing import DEPTH
@@ -29,7 +29,6 @@ from tomewise.loops.repeats import drop_near_repeats, fold
 from tomewise.loops.steps import Skipped, rank_found
 from tomewise.loops.working_pictures import draw_ledger
 from tomewise.pictures import Picture
-from tomewise.reading.chunks import Chunk
 from tomewise.types import Answer, Coverage, Event, Evidence, Question, Retriever
 from tomewise.working.ledger import LedgerMemory
 

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from tomewise.store.records import PASSAGES, DocumentRecord, Found, Intake, Lifetime
-from tomewise.types import Document, DocumentId, Node, NodeId, Passage, Scope
+from tomewise.types import CallCache, Document, DocumentId, Node, NodeId, Passage, Scope
 
 if TYPE_CHECKING:
     import numpy as np
@@ -215,17 +215,8 @@ class Traces(Protocol):
         """Delete a trace, and return whether it existed. Its number is not used again."""
 
 
-class Calls(Protocol):
-    """Replies of models by key. `since` is a mark: with one, only replies stored under the same mark are found."""
-
-    async def get(self, key: str, *, since: str = "") -> str | None:
-        """The reply, or None."""
-
-    async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
-        """Store a reply; it replaces an earlier reply of this key. When this returns, the reply is durable."""
-
-    async def drop(self, key: str) -> None:
-        """Delete a reply."""
+class Calls(CallCache, Protocol):
+    """Replies of models by key."""
 
     def mean_reply_bytes(self, role: str, model: str) -> float | None:
         """The mean length of the model's replies in a role, or None while there are too few replies."""

@@ -81,7 +81,7 @@ class ScriptedModel:
         bill = Bill(Cost())
         try:
             async with (
-                self._slots or nullcontext(),
+                self._slots.take() if self._slots else nullcontext(),
                 announce_request(Request(tokens, role.output_tokens, lambda *_: 0.0)) as bill,
             ):
                 self.calls.append(Call(role.name, given))

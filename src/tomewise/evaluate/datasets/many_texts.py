@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tomewise.evaluate.datasets.corpus import Corpus
 from tomewise.evaluate.datasets.data_rows import Record, find_file, find_files, read_records, read_text
 from tomewise.evaluate.datasets.row_layout import Layout, find_wording, read_correct_letter, read_options
 from tomewise.evaluate.items import Dataset, Span
-from tomewise.reading.places import join_turns, mark_headings, mark_turns
+from tomewise.reading.places import join_turns, mark_headings
 from tomewise.sample import QUESTIONS, STORY
 
 _TitledText = tuple[str, str]  # the title and the text of a passage
@@ -346,8 +347,9 @@ def _read_meetings(path: Path, corpus: Corpus) -> Iterator[Record]:
         spoken = [
             {field: turn.text(field) for field in ("speaker", "content")} for turn in record.rows("meeting_transcripts")
         ]
-        text, places = join_turns(spoken)
-        corpus.add(text, id=meeting, marks=mark_turns(spoken, places))
+        text, marks = join_turns(spoken)
+        corpus.add(text, id=meeting, marks=marks)
+        places = list(pairwise([*(start for start, _ in marks), len(text) + 1]))
         for kind in ("general", "specific"):
             for position, query in enumerate(record.rows(f"{kind}_query_list"), 1):
                 yield query.add(
@@ -372,7 +374,7 @@ def _make_span(record: Record, pair: Any, meeting: str, places: list[tuple[int, 
         first = last = -1
     if not 0 <= first <= last < len(places):
         raise record.make_wrong_field_error("relevant_text_span", pair, f"[first, last] turn below {len(places)}")
-    return Span(document=meeting, start=places[first][0], end=places[last][1])
+    return Span(document=meeting, start=places[first][0], end=places[last][1] - 1)
 
 
 _QMSUM = Layout(
