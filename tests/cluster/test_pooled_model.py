@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from tests.cluster.killing import wait_for
-from tests.evaluate.test_shared_desk import REQUEST
+from tests.evaluate.test_hub import REQUEST
 from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with
 from tests.patience import wait_until
 
@@ -26,7 +26,7 @@ from tomewise.cluster.worker_parts import ModelParts, WorkerParts
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, PartError, TomewiseError
-from tomewise.evaluate.shared_desk import HERE, Desk
+from tomewise.evaluate.hub import HERE, Hub
 from tomewise.fallbacks import PART_SKIPPED, count_fallbacks
 from tomewise.language import roles
 from tomewise.language.budget import Budget, Budgeted
@@ -236,10 +236,10 @@ async def test_parts_of_a_reply_that_a_worker_skips_are_counted_here(station: St
 
 async def test_requests_that_wait_keep_out_none_that_ends(station: Station, tmp_path: Path) -> None:
     """Ray's own limit is 1,000 calls at a time."""
-    desk = station.pool.start_beside(Desk, tmp_path / "calls.tome", partial(Budget, name="a model", calls=1))
-    assert await desk.reserve.remote(HERE, "first", REQUEST) == 1
-    waiting = [desk.reserve.remote(HERE, str(number), REQUEST) for number in range(1100)]
-    desk.settle.remote(HERE, "first", Spent(calls=1))
+    hub = station.pool.start_beside(Hub, tmp_path / "calls.tome", partial(Budget, name="a model", calls=1))
+    assert await hub.reserve.remote(HERE, "first", REQUEST) == 1
+    waiting = [hub.reserve.remote(HERE, str(number), REQUEST) for number in range(1100)]
+    hub.settle.remote(HERE, "first", Spent(calls=1))
     found = await asyncio.wait_for(asyncio.gather(*waiting), 60)
     assert all(isinstance(each, Failed) for each in found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +19,6 @@ from tomewise.evaluate.items import Item, Prediction
 from tomewise.evaluate.memories import Build, Memory, open_memory
 from tomewise.evaluate.replay import remember_question, replay
 from tomewise.evaluate.rows import Row, make_usage_record, read_answer_fields
-from tomewise.evaluate.shared_desk import Opened, Receive
 from tomewise.fallbacks import count_fallbacks
 from tomewise.meter import Meter
 from tomewise.run import open_run
@@ -31,14 +30,64 @@ from tomewise.types import Document, Report
 KeyedItem: TypeAlias = tuple[str, str, Item]  # with the key of its row and the name of a variant
 
 
-class Asking:
-    """Asks the systems of an experiment, whose model pays for each reply once."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A memory was built: what that took by system, and why systems are left out."""
 
-    def __init__(self, experiment: Design) -> None:
+    builds: Mapping[str, Build]
+    refused: Mapping[str, str]
+
+
+Message: TypeAlias = Opened | Row
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+
+
+class GroupsHere:
+    """Asks the systems of an experiment, whose model pays for each reply once. Memories lie in a `folder`.
+
+    One memory is opened at a time; the next one is built while the last questions over one are asked.
+    """
+
+    def __init__(
+        self, experiment: Design, folder: Path, slots: asyncio.Semaphore, report: Report = lambda _: None
+    ) -> None:
         self._experiment = experiment
+        self._folder = folder
+        self._slots = slots
+        self._report = report
         self._prompts = digest_prompts(experiment.prompts)[:16]
+        self._opening = asyncio.Lock()
 
-    async def ask(self, key: str, variant: Variant, item: Item, memory: Memory) -> Row:
+    async def ask_group(
+        self, documents: tuple[Document, ...], variants: tuple[Variant, ...], questions: Sequence[KeyedItem], send: Send
+    ) -> None:
+        """Build the memory of documents and ask over it, each question when a slot is free; `send` gets what comes out.
+
+        Refused systems are not asked.
+        """
+        path = self._folder / f"{self._experiment.name_memory(digest_documents(documents))}.tome"
+        by_name = {variant.name: variant for variant in variants}
+
+        async def ask(key: str, system: str, item: Item, memory: Memory) -> None:
+            try:
+                await send(await self._ask(key, by_name[system], item, memory))
+            finally:
+                self._slots.release()
+
+        with ExitStack() as closing:
+            async with run_side_by_side() as under_way, self._opening:
+                memory = await open_memory(self._experiment, variants, documents, path, self._report)
+                closing.callback(memory.tome.close)
+                await send(Opened(builds=memory.builds, refused=memory.refused))
+                for key, system, item in questions:
+                    if system not in memory.refused:
+                        await self._slots.acquire()
+                        under_way.create_task(ask(key, system, item, memory))
+
+    async def listen(self) -> None:
+        """Nothing comes from elsewhere."""
+
+    async def _ask(self, key: str, variant: Variant, item: Item, memory: Memory) -> Row:
         """Ask a question and return its row, also where the question fails."""
         row = Row(
             key=key,
@@ -56,29 +105,6 @@ class Asking:
             except ModelError as error:
                 return replace(row, error=_describe_error(error), usage=make_usage_record(used))
         return replace(row, **fields)
-
-    async def begin_all(
-        self,
-        questions: Sequence[KeyedItem],
-        variants: Sequence[Variant],
-        memory: Memory,
-        slots: asyncio.Semaphore,
-        under_way: asyncio.TaskGroup,
-        send: Callable[[Row], Awaitable[None]],
-    ) -> None:
-        """Begin to ask each question when a slot is free, but for refused systems; `send` gets the rows."""
-        by_name = {variant.name: variant for variant in variants}
-
-        async def ask(key: str, system: str, item: Item) -> None:
-            try:
-                await send(await self.ask(key, by_name[system], item, memory))
-            finally:
-                slots.release()
-
-        for key, system, item in questions:
-            if system not in memory.refused:
-                await slots.acquire()
-                under_way.create_task(ask(key, system, item))
 
     async def _answer_and_rank(self, system: System, item: Item, memory: Memory, used: Meter) -> Mapping[str, Any]:
         """The fields of a row: the answer of a system, and a ranking where the item has gold.
@@ -120,44 +146,6 @@ class Asking:
             "settings": dict(variant.settings),
             "seed": experiment.seed,
         }
-
-
-class GroupsHere:
-    """Opens one memory at a time, in `tomes`; the next one is built while the last questions over one are asked."""
-
-    def __init__(self, experiment: Design, tomes: Path, slots: asyncio.Semaphore, report: Report) -> None:
-        self._experiment = experiment
-        self._asking = Asking(experiment)
-        self._tomes = tomes
-        self._slots = slots
-        self._report = report
-        self._opening = asyncio.Lock()
-
-    async def ask(
-        self,
-        documents: tuple[Document, ...],
-        variants: Sequence[Variant],
-        questions: Sequence[KeyedItem],
-        receive: Receive,
-    ) -> None:
-        """Build the memory of documents and ask over it; `receive` gets what comes out."""
-        path = self._tomes / f"{self._experiment.name_memory(digest_documents(documents))}.tome"
-
-        def record(system: str, build: Build) -> None:
-            receive(Opened(builds={system: build}, refused={}))
-
-        async def send(row: Row) -> None:
-            receive(row)
-
-        with ExitStack() as closing:
-            async with run_side_by_side() as under_way, self._opening:
-                memory = await open_memory(self._experiment, variants, documents, path, self._report, record)
-                closing.callback(memory.tome.close)
-                receive(Opened(builds={}, refused=memory.refused))
-                await self._asking.begin_all(questions, variants, memory, self._slots, under_way, send)
-
-    async def listen(self) -> None:
-        """Nothing comes from elsewhere."""
 
 
 def _describe_error(error: ModelError) -> str:

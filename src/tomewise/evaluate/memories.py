@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -36,8 +36,6 @@ from tomewise.types import Document, Evidence, Layer, LayerReport, PassageId, Re
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
 
-OnBuild: TypeAlias = "Callable[[str, Build], None]"  # with the name of the system
-
 _NO_RETRIEVER = "it has no retriever of its own, or several, so only its answers can be measured"
 _ASKED_MODEL = "asked the model: the given triples are of passages"
 _COST = "evaluated cost of "  # the key of the cost of a layer in its tome
@@ -48,11 +46,13 @@ _DECIMALS = 6  # cosines that differ by less tie
 class Memory:
     """A tome and the systems over it. Where the layers of a system could not be built, the error replaces the system.
 
-    `refused` says by system why it is left out. `passages` are all passages of the tome, by their ids.
+    `builds` says by system what building its layers took, `refused` why it is left out. `passages` are all passages of
+    the tome, by their ids.
     """
 
     tome: Tome
     systems: Mapping[str, System | ModelError]
+    builds: Mapping[str, Build]
     refused: Mapping[str, str]
     passages: Mapping[PassageId, RankedPassage]
 
@@ -128,7 +128,6 @@ async def open_memory(
     documents: Sequence[Document],
     path: Path,
     report: Report,
-    on_build: OnBuild,
 ) -> Memory:
     """The memory of documents at `path`, brought up to date for the variants. Raises StoreError, Locked."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -143,16 +142,17 @@ async def open_memory(
         }
         refused = _explain_refusals(experiment, assembled) if experiment.retrieval_only else {}
         systems: dict[str, System | ModelError] = {}
+        builds: dict[str, Build] = {}
         for variant in variants:
             if variant.name in refused:
                 continue
             system = assembled[variant.name]
             try:
-                on_build(variant.name, await build_layers(tome.store, system.layers, experiment.dataset.openie, report))
+                builds[variant.name] = await build_layers(tome.store, system.layers, experiment.dataset.openie, report)
                 systems[variant.name] = system
             except ModelError as error:
                 systems[variant.name] = error
-        return Memory(tome, systems, refused, await asyncio.to_thread(_read_passages, tome))
+        return Memory(tome, systems, builds, refused, await asyncio.to_thread(_read_passages, tome))
     except BaseException:
         tome.close()
         raise

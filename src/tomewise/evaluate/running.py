@@ -14,9 +14,10 @@ from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.concurrency import run_side_by_side
 from tomewise.errors import ModelUnavailable, UsageError
 from tomewise.evaluate.about import describe_experiment, read_earlier_systems, write_about
-from tomewise.evaluate.asking import GroupsHere
+from tomewise.evaluate.asking import GroupsHere, Message
 from tomewise.evaluate.design import Design, check_design
 from tomewise.evaluate.digests import digest_documents, digest_prompts
+from tomewise.evaluate.hub import HERE, BudgetedAtHub, Hub, HubCalls
 from tomewise.evaluate.items import Item
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge
@@ -25,7 +26,6 @@ from tomewise.evaluate.on_workers import GroupsOnWorkers
 from tomewise.evaluate.replay import PaidOnce
 from tomewise.evaluate.results import Results, find_journal, read_results
 from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_latest_rows, sum_usages
-from tomewise.evaluate.shared_desk import HERE, BudgetedAtDesk, Desk, DeskCalls, Message
 from tomewise.language.budget import Budget
 from tomewise.language.cached import CallCache, prove_room
 from tomewise.language.failures import StopAtFailures
@@ -59,9 +59,9 @@ async def run(
     check_design(experiment)
     folder = out / experiment.name()
     journal = find_journal(folder)
-    with journal.open_to_append(), _open_calls(out / "calls.tome", pool, make_budget) as (calls, desk):
+    with journal.open_to_append(), _open_calls(out / "calls.tome", pool, make_budget) as (calls, hub):
         if make_budget:
-            experiment = replace(experiment, model=BudgetedAtDesk(experiment.model, desk, HERE))
+            experiment = replace(experiment, model=BudgetedAtHub(experiment.model, hub, HERE))
         paid_once = _pay_once(experiment, calls)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         groups = _plan_groups(paid_once, journal, retry_failed)
@@ -70,7 +70,7 @@ async def run(
         write_about(folder, describe_experiment(experiment, read_earlier_systems(folder), now))
         slots, report = asyncio.Semaphore(experiment.limit), on_progress or (lambda _: None)
         place = (
-            GroupsOnWorkers(experiment, pool, desk, has_budget=bool(make_budget))
+            GroupsOnWorkers(experiment, pool, hub, has_budget=bool(make_budget))
             if pool
             else GroupsHere(paid_once, out / "tomes", slots, report)
         )
@@ -157,15 +157,15 @@ def _open_calls(
     path: Path, pool: WorkerPool | None, make_budget: Callable[[], Budget] | None
 ) -> Iterator[tuple[CallCache, Any]]:
     """The replies at a path, and the actor that alone keeps them, and the budget, when a pool works."""
-    store = open_store(path)  # with a pool too: an error here names what is wrong, but a desk would only end
+    store = open_store(path)  # with a pool too: an error here names what is wrong, but a hub would only end
     try:
         if pool is None:
             yield store.calls, None
             return
     finally:
         store.close()
-    desk = pool.start_beside(Desk, path.absolute(), make_budget)  # it works in another folder
-    yield DeskCalls(desk), desk
+    hub = pool.start_beside(Hub, path.absolute(), make_budget)  # it works in another folder
+    yield HubCalls(hub), hub
 
 
 def _pay_once(experiment: Design, calls: CallCache) -> Design:
@@ -230,7 +230,7 @@ class _Run:
                 finishing.close()
                 raise
 
-        def receive(message: Message) -> None:
+        async def receive(message: Message) -> None:
             if isinstance(message, Row):
                 # A worker that began again for one that died sends some rows once more.
                 if task := unasked.pop((message.key, message.system), None):
@@ -250,7 +250,7 @@ class _Run:
                 begin_judging(task, task.row)
         if unasked:
             questions = [(key, system, task.item) for (key, system), task in unasked.items()]
-            await self._place.ask(group.documents, list(variants.values()), questions, receive)
+            await self._place.ask_group(group.documents, tuple(variants.values()), questions, receive)
             await all_asked.wait()
 
     def _leave_out(self, unasked: Mapping[tuple[str, str], _Task], refused: Mapping[str, str]) -> list[tuple[str, str]]:
