@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from math import nan
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from tomewise.errors import ModelError, TomewiseError, UnknownName, UsageError, suggest
 from tomewise.evaluate.items import Item
@@ -22,6 +23,9 @@ from tomewise.language.roles import (
 )
 from tomewise.plugins import find_plugin, list_names, refuse_hidden, register
 from tomewise.types import Embedder, LanguageModel, Role
+
+if TYPE_CHECKING:
+    from tomewise.evaluate.rows import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +50,21 @@ class Judge:
     ask: Ask
     """An asynchronous function of model, embedder, item and answer that returns a `Judgement`."""
 
+    of_answer: ClassVar = True  # as those of a `Metric`
+    of_ranking: ClassVar = False
+    overall: ClassVar = None
+
     def applies(self, item: Item) -> bool:
         """Whether the item has a reference to judge by."""
         return bool(item.answers)
+
+    def score_row(self, row: Row) -> float | None:
+        """The score of a row: NaN where its item has no reference, None where it was not judged."""
+        if not self.applies(row.item):
+            return nan
+        if row.error:
+            return 0.0
+        return row.judgements[self.name].score if self.name in row.judgements else None
 
     async def judge(self, model: LanguageModel, embedder: Embedder, item: Item, answer: str) -> Judgement:
         """The judgement of `model`. An empty answer scores 0 without a call; a failed call becomes the `error`.

@@ -10,14 +10,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tomewise.errors import ModelError
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import RankedPassage
-from tomewise.evaluate.replay import ReplayedEmbedder, ReplayedModel, ReplayedStore
+from tomewise.evaluate.replay import ReplayedModel
 from tomewise.evaluate.rows import make_usage_record, sum_usages
 from tomewise.loops.ledger_notes import BETWEEN_QUOTES, NOTED
 from tomewise.loops.origins import EXTRACTS
@@ -135,8 +135,7 @@ async def open_memory(
     try:
         await tome.aadd(*documents, on_progress=report)
         # The model keeps its replies in the output folder and charges for each of them: no second cache comes between.
-        store = cast("Store", ReplayedStore(tome.store))
-        kit = replace(tome.kit, store=store, model=ReplayedModel(experiment.model))
+        kit = replace(tome.kit, model=ReplayedModel(experiment.model))
         assembled = {
             variant.name: assemble(variant.recipe or variant.system, kit, **variant.settings) for variant in variants
         }
@@ -175,9 +174,8 @@ def _explain_refusals(experiment: Design, systems: Mapping[str, System]) -> dict
 
 def _open_tome(experiment: Design, path: Path) -> Tome:
     settings: dict[str, Any] = {"passage_tokens": experiment.passage_tokens, "overlap": experiment.overlap}
-    # `replay` answers the ranking from these. They also leave the model open when the tome closes.
-    model, embedder = ReplayedModel(experiment.model), ReplayedEmbedder(experiment.embedder)
-    return Tome.open(path, model=model, embedder=embedder, prompts=experiment.prompts, **settings)
+    model = ReplayedModel(experiment.model)  # which stays open when the tome closes
+    return Tome.open(path, model=model, embedder=experiment.embedder, prompts=experiment.prompts, **settings)
 
 
 def _read_passages(tome: Tome) -> dict[str, RankedPassage]:

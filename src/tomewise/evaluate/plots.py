@@ -119,7 +119,7 @@ def score_by_cycles(results: Results, metric: str, most: int) -> list[float]:
 
     A question that was not answered by then counts as wrong.
     """
-    column = score_rows(results.rows, metric, metric in results.about.judges)
+    column = score_rows(results.rows, metric, results.about)
     if column is None:
         return []
     pairs = [(row.cycles, score) for row, score in zip(results.rows, column, strict=True) if not np.isnan(score)]

@@ -216,7 +216,11 @@ def _make_rich_table(grid: Grid) -> RenderableType:
 
 def _mark_up(entry: Entry) -> str:
     text = escape(entry.text)
-    return (f"[bold]{text}[/bold]" if entry.best else text) + entry.mark + (f"\n[dim]{entry.interval}[/dim]" if entry.interval else "")
+    return (
+        (f"[bold]{text}[/bold]" if entry.best else text)
+        + entry.mark
+        + (f"\n[dim]{entry.interval}[/dim]" if entry.interval else "")
+    )
 
 
 # ---------------------------------------------------------------- Markdown and LaTeX

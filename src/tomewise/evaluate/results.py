@@ -17,14 +17,14 @@ from tomewise.brief import describe_object
 from tomewise.errors import UnknownName
 from tomewise.evaluate.about import About, read_about
 from tomewise.evaluate.journal import Journal
-from tomewise.evaluate.judges import find_judge
+from tomewise.evaluate.judges import Judge, find_judge
 from tomewise.evaluate.metrics import Metric, find_metric
 from tomewise.evaluate.risk import Risk, measure_risks
 from tomewise.evaluate.rows import JsonObject, RankedBy, Row, read_latest_rows, sum_usages
 from tomewise.evaluate.significance import Scores, compute_p_value, correct_p_values, estimate_interval, resample_means
 from tomewise.evaluate.table import Cell, Line, Table
 
-Column: TypeAlias = Callable[[Row], "float | None"]  # NaN: the item lacks the gold; None: the row was not judged
+_Key: TypeAlias = tuple[str, str]  # of a system and of a column
 
 LENGTH = "length"
 _ROWS = "rows.jsonl"
@@ -121,25 +121,25 @@ def tabulate(
 
     Raises UnknownName for a column, a baseline or a slice that does not exist.
     """
-    names = tuple(columns or (*results.about.metrics, *results.about.judges))
-    judged = tuple(name for name in names if name in results.about.judges)
-    metrics = {name: find_metric(name) for name in names if name not in judged}
+    about = results.about
+    names = tuple(columns or (*about.metrics, *about.judges))
+    judged = tuple(name for name in names if name in about.judges)
     if baseline is not None and baseline not in results.systems:
         raise UnknownName(f"the baseline {baseline!r} has no row: it is one of {', '.join(results.systems)}")
+    scored = {name: _find_column(name, about) for name in names}
     by_system = {system: [row for row in results.rows if row.system == system] for system in results.systems}
-    score_columns = {
-        (system, name): score_rows(rows, name, name in judged) for system, rows in by_system.items() for name in names
-    }
-    ranked = tuple(name for name in names if name in metrics and metrics[name].of_ranking)
-    cells = _make_cells(by_system, score_columns, metrics, baseline, resamples, results.about.seed)
-    _correct_p(cells, names)
-    of_answers = {name for name, metric in metrics.items() if metric.of_answer and metric.overall is None}
-    risk_of = next((name for name in names if name in of_answers or name in judged), None)
-    risks = {
-        system: measure_risks(rows, score_columns[system, risk_of]) for system, rows in by_system.items() if risk_of
-    }
+    scores = {(system, name): score_rows(rows, name, about) for system, rows in by_system.items() for name in names}
+    cells = _make_cells(by_system, scored, scores, baseline, resamples, about.seed)
+    risk_of = next((name for name, column in scored.items() if column.of_answer and column.overall is None), None)
     lines = tuple(
-        _make_line(system, rows, cells[system], judged, results.builds.get(system), risks.get(system, ()))
+        _make_line(
+            system,
+            rows,
+            {name: cells[system, name] for name in names},
+            judged,
+            results.builds.get(system),
+            measure_risks(rows, scores[system, risk_of]) if risk_of else (),
+        )
         for system, rows in by_system.items()
     )
     slices = {
@@ -149,7 +149,8 @@ def tabulate(
         }
         for name in by
     }
-    return Table(results.about, names, judged, lines, baseline, slices, risk_of, results.refused, ranked)
+    ranked = tuple(name for name, column in scored.items() if column.of_ranking)
+    return Table(about, names, judged, lines, baseline, slices, risk_of, results.refused, ranked)
 
 
 def split_results(results: Results, name: str) -> dict[str, Results]:
@@ -194,17 +195,16 @@ def _choose_labels(values: Sequence[str | int]) -> Callable[[Any], str]:
     return lambda value: names[bisect_left(tops, value)]
 
 
-def score_rows(rows: Sequence[Row], name: str, judged: bool) -> Scores | None:
+def score_rows(rows: Sequence[Row], name: str, about: About) -> Scores | None:
     """The score of each row, NaN where its item lacks the gold; None when a row was not judged."""
-    column = _make_column(name, judged)
-    values = [column(row) for row in rows]
+    column = _find_column(name, about)
+    values = [column.score_row(row) for row in rows]
     return None if None in values else np.array(values, dtype=np.float64)
 
 
 def score_row(row: Row, about: About) -> dict[str, float | None]:
     """The scores of one row by column, None where it was not judged. Columns whose gold its item lacks are left out."""
-    names = (*about.metrics, *about.judges)
-    scores = {name: _make_column(name, name in about.judges)(row) for name in names}
+    scores = {name: _find_column(name, about).score_row(row) for name in (*about.metrics, *about.judges)}
     return {
         name: None if score is None else float(score)
         for name, score in scores.items()
@@ -212,55 +212,42 @@ def score_row(row: Row, about: About) -> dict[str, float | None]:
     }
 
 
-def _make_column(name: str, judged: bool) -> Column:
-    if not judged:
-        metric = find_metric(name)
-        return lambda row: metric.score(row.outcome) if metric.applies(row.item) else float("nan")
-    judge = find_judge(name)
-
-    def score(row: Row) -> float | None:
-        if not judge.applies(row.item):
-            return float("nan")
-        if row.error:
-            return 0.0
-        return row.judgements[name].score if name in row.judgements else None
-
-    return score
+def _find_column(name: str, about: About) -> Metric | Judge:
+    return find_judge(name) if name in about.judges else find_metric(name)
 
 
 def _make_cells(
     by_system: Mapping[str, list[Row]],
-    score_columns: Mapping[tuple[str, str], Scores | None],
-    metrics: Mapping[str, Metric],
+    columns: Mapping[str, Metric | Judge],
+    scores: Mapping[_Key, Scores | None],
     baseline: str | None,
     resamples: int,
     seed: int,
-) -> dict[str, dict[str, Cell]]:
+) -> dict[_Key, Cell]:
     """All cells. All columns are resampled together, since for many systems that is most of the work."""
-    keys = list(score_columns)
-    known = [_drop_missing(score_columns[key]) for key in keys]
-    differences = [_subtract_baseline(by_system, score_columns, key, baseline, metrics) for key in keys]
-    means = resample_means([*known, *differences], resamples=resamples, seed=seed)
-    cells: dict[str, dict[str, Cell]] = {system: {} for system in by_system}
-    for number, (system, name) in enumerate(keys):
-        metric = metrics.get(name)
-        if metric is not None and metric.overall is not None:
-            cells[system][name] = Cell(metric.total([row.outcome for row in by_system[system]]))
-        elif len(known[number]):
-            pairs = differences[number]
-            p = compute_p_value(pairs, means[len(keys) + number]) if len(pairs) >= _FEWEST else None
-            cells[system][name] = Cell(float(known[number].mean()), *estimate_interval(means[number]), p)
+    known = {key: _drop_missing(column) for key, column in scores.items()}
+    differences = [_subtract_baseline(by_system, columns, scores, key, baseline) for key in scores]
+    means = resample_means([*known.values(), *differences], resamples=resamples, seed=seed)
+    p_values = {
+        key: compute_p_value(pairs, drawn)
+        for key, pairs, drawn in zip(scores, differences, means[len(known) :], strict=True)
+        if len(pairs) >= _FEWEST
+    }
+    corrected: dict[_Key, float] = {}  # for the systems of each column
+    for name in columns:
+        tested = {key: p for key, p in p_values.items() if key[1] == name}
+        corrected |= zip(tested, correct_p_values(list(tested.values())), strict=True)
+    cells: dict[_Key, Cell] = {}
+    for key, drawn in zip(scores, means, strict=False):
+        column = columns[key[1]]
+        if isinstance(column, Metric) and column.overall is not None:
+            cells[key] = Cell(column.total([row.outcome for row in by_system[key[0]]]))
+        elif len(drawn):
+            interval = estimate_interval(drawn)
+            cells[key] = Cell(float(known[key].mean()), *interval, p_values.get(key), corrected.get(key))
         else:
-            cells[system][name] = Cell()
+            cells[key] = Cell()
     return cells
-
-
-def _correct_p(cells: dict[str, dict[str, Cell]], names: Sequence[str]) -> None:
-    """Correct the p-values of the cells for the systems of each column."""
-    for name in names:
-        tested = {system: p for system, columns in cells.items() if (p := columns[name].p) is not None}
-        for system, corrected in zip(tested, correct_p_values(list(tested.values())), strict=True):
-            cells[system][name] = replace(cells[system][name], p_holm=corrected)
 
 
 def _drop_missing(column: Scores | None) -> Scores:
@@ -270,27 +257,27 @@ def _drop_missing(column: Scores | None) -> Scores:
 
 def _subtract_baseline(
     by_system: Mapping[str, list[Row]],
-    score_columns: Mapping[tuple[str, str], Scores | None],
-    key: tuple[str, str],
+    columns: Mapping[str, Metric | Judge],
+    scores: Mapping[_Key, Scores | None],
+    key: _Key,
     baseline: str | None,
-    metrics: Mapping[str, Metric],
 ) -> Scores:
     """The scores of a system minus those of the baseline, on the questions that both were asked.
 
-    The difference of rankings of two kinds has no meaning, so it is left out.
+    The difference of rankings of two kinds has no meaning, so it is left out, as is that of scores that are no means.
     """
     system, name = key
-    system_scores = score_columns[key]
-    base = score_columns.get((baseline, name)) if baseline and baseline != system else None
-    kinds = {_read_ranked_by(by_system[each]) for each in (system, baseline) if each}
-    of_ranking = name in metrics and metrics[name].of_ranking
-    if system_scores is None or base is None or baseline is None or (of_ranking and len(kinds) > 1):
+    if baseline is None or system == baseline or columns[name].overall is not None:
         return np.empty(0)
-    by_question = dict(zip((row.item.id for row in by_system[baseline]), base, strict=True))
-    pairs = zip(by_system[system], system_scores, strict=True)
-    return _drop_missing(
-        np.array([score - by_question.get(row.item.id, np.nan) for row, score in pairs], dtype=np.float64)
-    )
+    rows, base_rows = by_system[system], by_system[baseline]
+    column, base = scores[key], scores[baseline, name]
+    if column is None or base is None:
+        return np.empty(0)
+    if columns[name].of_ranking and _read_ranked_by(rows) != _read_ranked_by(base_rows):
+        return np.empty(0)
+    by_question = dict(zip((row.item.id for row in base_rows), base, strict=True))
+    base = np.array([by_question.get(row.item.id, np.nan) for row in rows], dtype=np.float64)
+    return _drop_missing(column - base)
 
 
 def _make_line(

@@ -69,7 +69,7 @@ def list_questions(name: str, service: Wanted, start: Start = 0, limit: Limit = 
     found: dict[str, dict[str, Any]] = {}
     for row in results.rows:
         item = found.setdefault(row.item.id, {"id": row.item.id, "question": row.item.question.text, "scores": {}})
-        score = score_rows([row], metric, metric in about.judges) if metric else None
+        score = score_rows([row], metric, about) if metric else None
         item["scores"][row.system] = None if score is None or isnan(score[0]) else float(score[0])
     page = list(found.values())[start : start + limit]
     return {"metric": metric, "systems": results.systems, "questions": page, "total": len(found)}

@@ -6,15 +6,19 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from math import nan
 from numbers import Real
 from statistics import fmean
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.evaluate.items import Dataset, Item, Outcome
 from tomewise.evaluate.metrics import answers, rankings
 from tomewise.evaluate.metrics.answers import class_f1, pair_accuracy, pick_letter, rouge
 from tomewise.plugins import find_plugin, list_names, refuse_hidden, register
+
+if TYPE_CHECKING:
+    from tomewise.evaluate.rows import Row
 
 Need: TypeAlias = Literal["answers", "correct", "claims", "pairs", "supporting", "spans", "evidence"]
 Score: TypeAlias = Callable[[Outcome], float]
@@ -51,6 +55,10 @@ class Metric:
     def applies(self, item: Item) -> bool:
         """Whether the item has the gold that this metric needs."""
         return _HAS[self.needs](item)
+
+    def score_row(self, row: Row) -> float:
+        """The score of a row; NaN where its item lacks the gold."""
+        return self.score(row.outcome) if self.applies(row.item) else nan
 
     def try_on(self, outcome: Outcome) -> None:
         """Raise UsageError if the metric cannot score this outcome, so that a run stops before it has spent more."""
