@@ -63,6 +63,10 @@ class Record:
             return tuple(str(text) for text in texts)
         raise self.make_wrong_field_error(names[0], value, "a list of texts")
 
+    def find_texts(self, *names: str) -> tuple[str, ...]:
+        """Like `texts`, but nothing where the field is missing or empty."""
+        return () if self.find(*names) in (None, "", []) else self.texts(*names)
+
     def rows(self, *names: str) -> list[Record]:
         """The objects of a field that holds a list of them or maps keys to them; `place` has the number or key."""
         value = self.take(*names)

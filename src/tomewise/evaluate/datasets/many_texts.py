@@ -31,7 +31,7 @@ def _read_plain(folder: Path) -> Dataset:
     Ids are compared as text. `correct` (a letter or a wording) may replace `answers`. Other keys with text or whole
     numbers are slices.
     """
-    (corpus_file,), (questions,) = find_files(folder, "corpus.jsonl"), find_files(folder, "questions.jsonl")
+    corpus_file, questions = find_file(folder, "corpus.jsonl"), find_file(folder, "questions.jsonl")
     corpus = Corpus(corpus_file)
     for record in read_records(corpus_file):
         corpus.add(record.text("text"), title=str(record.find("title") or ""), id=record.text("id"))
@@ -49,7 +49,7 @@ def _add_gold(record: Record) -> Record:
         options=options,
         correct=correct,
         answers=record.texts("answers") if has_answers else find_wording(options, correct),
-        supporting=record.texts("supporting") if record.find("supporting") is not None else (),
+        supporting=record.find_texts("supporting"),
         slices=record.slices(*(key for key in record.values if key not in _KNOWN)),
     )
 
@@ -96,10 +96,9 @@ def _read_multihop(folder: Path, name: str, begins: str) -> Dataset:
 def _read_wiki_questions(path: Path, corpus: Corpus) -> Iterator[Record]:
     for record in read_records(path):
         ids = [(corpus.add(text, title=title), gold) for (title, text), gold in _read_passages(record)]
-        aliases = record.texts("answer_aliases") if record.find("answer_aliases") else ()
         yield record.add(
             id=record.text("id", "_id"),
-            answers=tuple(dict.fromkeys([*record.texts("answer"), *aliases])),
+            answers=tuple(dict.fromkeys([*record.texts("answer"), *record.find_texts("answer_aliases")])),
             supporting=tuple(dict.fromkeys(id for id, gold in ids if gold)),
             hops=_count_hops(record),
         )
@@ -111,8 +110,10 @@ def _read_passages(record: Record) -> list[tuple[_TitledText, bool]]:
     Without `supporting_facts`, a passage is gold unless its `is_supporting` is false.
     """
     if record.find("supporting_facts") is not None:
-        gold_titles = set(_read_gold_titles(record, record.take("supporting_facts")))
-        return [((title, text), title in gold_titles) for title, text in _read_context(record)]
+        facts = _read_pairs(record, "supporting_facts", ("title", "sent_id"), "sentence number")
+        gold_titles = {str(title) for title, _ in facts}
+        context = _read_pairs(record, "context", ("title", "sentences"), "sentences")
+        return [((str(title), _join_sentences(parts)), str(title) in gold_titles) for title, parts in context]
     rows = record.rows("paragraphs", "contexts", "supporting_facts")
     return [
         ((row.text("title"), row.text("text", "paragraph_text")), row.find("is_supporting") is not False)
@@ -128,21 +129,14 @@ def _count_hops(record: Record) -> int | None:
     return len(decomposition) if isinstance(decomposition, list) else None
 
 
-def _read_gold_titles(record: Record, facts: Any) -> list[str]:
-    if isinstance(facts, dict) and isinstance(facts.get("title"), list):
-        return [str(title) for title in facts["title"]]
-    if isinstance(facts, list) and all(isinstance(fact, list) and fact for fact in facts):
-        return [str(fact[0]) for fact in facts]
-    raise record.make_wrong_field_error("supporting_facts", facts, "a list of [title, sentence number]")
-
-
-def _read_context(record: Record) -> list[_TitledText]:
-    context = record.take("context")
-    if isinstance(context, dict) and {"title", "sentences"} <= set(context):
-        context = list(zip(context["title"], context["sentences"], strict=True))
-    if not isinstance(context, list) or not all(isinstance(part, list | tuple) and len(part) == 2 for part in context):
-        raise record.make_wrong_field_error("context", context, "a list of [title, sentences]")
-    return [(str(title), _join_sentences(sentences)) for title, sentences in context]
+def _read_pairs(record: Record, name: str, keys: tuple[str, str], second: str) -> list[tuple[Any, Any]]:
+    """The pairs of a title and something else: a list of them, or a mapping of two lists, as copies have it."""
+    value = record.take(name)
+    lists = [value.get(key) for key in keys] if isinstance(value, dict) else []
+    pairs = list(zip(*lists, strict=False)) if lists and all(isinstance(part, list) for part in lists) else value
+    if not isinstance(pairs, list) or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+        raise record.make_wrong_field_error(name, value, f"a list of [title, {second}]")
+    return pairs
 
 
 def _join_sentences(sentences: Any) -> str:
@@ -193,8 +187,7 @@ def _add_wiki_gold(record: Record, number: int, ids: Mapping[_TitledText, str]) 
 def _read_answers(record: Record) -> tuple[str, ...]:
     texts = record.texts("answer", "gold_ans", "reference", "obj")
     for name in ("possible_answers", "o_aliases", "answer_aliases"):
-        if record.find(name) is not None:
-            texts += tuple(alias for text in record.texts(name) for alias in _parse_aliases(record, name, text))
+        texts += tuple(alias for text in record.find_texts(name) for alias in _parse_aliases(record, name, text))
     return tuple(dict.fromkeys(texts))
 
 
@@ -277,10 +270,9 @@ def _add_source(record: Record, corpus: Corpus) -> Record:
     source = record.text("source")
     if not corpus.has(source):
         raise record.make_error(f"no corpus has the corpus_name {source!r}: add that corpus")
-    evidence = record.texts("evidence") if record.find("evidence") else ()
     return record.add(
         id=f"{source}/{record.text('id')}",
-        spans=corpus.find_spans(source, evidence),
+        spans=corpus.find_spans(source, record.find_texts("evidence")),
         documents=(source,),
         slices={"type": record.text("question_type"), "source": source},
     )
@@ -319,7 +311,7 @@ def _read_odsum(folder: Path) -> Dataset:
 
 def _add_summaries(record: Record, titles: Mapping[str, str]) -> Record:
     responses = record.rows("responses") if record.find("responses") is not None else []
-    meetings = record.texts("meetings_list") if record.find("meetings_list") is not None else ()
+    meetings = record.find_texts("meetings_list")
     if unknown := [name for name in meetings if name not in titles]:
         raise record.make_error(f"the meeting {unknown[0]!r} is not among the documents: add {unknown[0]}.txt")
     titles_of_gold = meetings or tuple(title for title in (str(record.find("title")),) if title in titles)
