@@ -26,7 +26,7 @@ from tomewise.cluster.worker_parts import ModelParts, WorkerParts
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, PartError, TomewiseError
-from tomewise.evaluate.hub import HERE, Hub
+from tomewise.evaluate.on_workers import HERE, Hub
 from tomewise.fallbacks import PART_SKIPPED, count_fallbacks
 from tomewise.language import roles
 from tomewise.language.budget import Budget, Budgeted

@@ -12,7 +12,7 @@ from tests.patience import SOON
 
 from tomewise.cluster.pool_worker import Failed
 from tomewise.errors import BudgetExceeded
-from tomewise.evaluate.hub import BudgetedAtHub, Hub
+from tomewise.evaluate.on_workers import BudgetedAtHub, Hub
 from tomewise.language import roles
 from tomewise.language.budget import Budget
 from tomewise.language.extractive import ExtractiveModel

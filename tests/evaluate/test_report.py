@@ -14,7 +14,7 @@ from rich.console import Console
 
 from tomewise.errors import ModelError
 from tomewise.evaluate import compare as comparing
-from tomewise.evaluate.about import About
+from tomewise.evaluate.design import About
 from tomewise.evaluate.items import Item, Prediction
 from tomewise.evaluate.judges import Judgement
 from tomewise.evaluate.plots import score_by_cycles

@@ -16,8 +16,7 @@ import pytest
 from tests.patience import wait_until
 
 from tomewise.errors import BudgetExceeded, Locked, ModelError, ModelUnavailable
-from tomewise.evaluate.about import find_folder, list_experiments
-from tomewise.evaluate.design import Design
+from tomewise.evaluate.design import Design, find_folder, list_experiments
 from tomewise.evaluate.items import Dataset, Item, Outcome, Prediction
 from tomewise.evaluate.judges import find_judge
 from tomewise.evaluate.metrics import find_metric

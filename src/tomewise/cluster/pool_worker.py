@@ -69,6 +69,14 @@ async def attempt(work: Callable[..., Awaitable[T]], *given: Any) -> T | Failed:
         return Failed.of(error)
 
 
+def _attempt_here(work: Callable[..., T], *given: Any) -> T | Failed:
+    """The same for a function that runs in a thread, where asyncio would wait for ever after a StopIteration."""
+    try:
+        return work(*given)
+    except BaseException as error:  # noqa: BLE001 - the driver raises it
+        return Failed.of(error)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
     """What a worker is asked: a role and its input. It travels as one argument, since Ray packs each one apart.
@@ -219,15 +227,15 @@ class Worker:
         result = await attempt(self._describe)
         return result.locate() if isinstance(result, Failed) else result
 
-    async def _describe(self) -> WorkerFacts:
+    async def _describe(self) -> WorkerFacts | Failed:
         if self._parts.model and isinstance(self._model, Preparable):
             await _prepare(self._model)
-        return await asyncio.to_thread(describe_here, self._parts, self._embedder)
+        return await asyncio.to_thread(_attempt_here, describe_here, self._parts, self._embedder)
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Failed:
         """The rows of these texts, shape (len(texts), dimensions)."""
         async with self._turn:
-            return await attempt(asyncio.to_thread, embed_rows, self._embedder, texts)
+            return await asyncio.to_thread(_attempt_here, embed_rows, self._embedder, texts)
 
 
 async def _prepare(model: Preparable) -> None:

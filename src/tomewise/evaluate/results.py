@@ -15,7 +15,7 @@ import numpy as np
 
 from tomewise.brief import describe_object
 from tomewise.errors import UnknownName
-from tomewise.evaluate.about import About, read_about
+from tomewise.evaluate.design import About, read_about
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge, find_judge
 from tomewise.evaluate.metrics import Metric, find_metric

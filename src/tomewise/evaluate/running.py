@@ -13,16 +13,13 @@ from typing import Any
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.concurrency import run_side_by_side
 from tomewise.errors import ModelUnavailable, UsageError
-from tomewise.evaluate.about import describe_experiment, read_earlier_systems, write_about
-from tomewise.evaluate.asking import GroupsHere, Message
-from tomewise.evaluate.design import Design, check_design
+from tomewise.evaluate.asking import Build, GroupsHere, Message
+from tomewise.evaluate.design import Design, check_design, describe_experiment, read_earlier_systems, write_about
 from tomewise.evaluate.digests import digest_documents, digest_prompts
-from tomewise.evaluate.hub import HERE, BudgetedAtHub, Hub, HubCalls
 from tomewise.evaluate.items import Item
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge
-from tomewise.evaluate.memories import Build
-from tomewise.evaluate.on_workers import GroupsOnWorkers
+from tomewise.evaluate.on_workers import HERE, BudgetedAtHub, GroupsOnWorkers, Hub, HubCalls
 from tomewise.evaluate.replay import PaidOnce
 from tomewise.evaluate.results import Results, find_journal, read_results
 from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_latest_rows, sum_usages

@@ -8,7 +8,7 @@ from html import escape
 from typing import TypeAlias
 
 from tomewise.brief import describe_object
-from tomewise.evaluate.about import About
+from tomewise.evaluate.design import About
 from tomewise.evaluate.risk import LEVELS, Risk
 from tomewise.evaluate.rows import JsonObject, RankedBy
 from tomewise.evaluate.significance import RESAMPLES

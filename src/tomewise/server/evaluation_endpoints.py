@@ -29,7 +29,7 @@ Names = Annotated[list[Name] | None, Query(max_length=_MOST_SLICES)]
 @family.get("", reply=EvaluationList)
 def list_evaluations(service: Wanted, start: Start = 0, limit: Limit = PAGE) -> dict[str, Any]:
     """The experiments in the folder that the server was given, the latest first."""
-    from tomewise.evaluate.about import list_experiments
+    from tomewise.evaluate.design import list_experiments
 
     folder = service.options.evaluations
     found = list_experiments(folder) if folder else []
@@ -84,7 +84,7 @@ def compare_answers(name: str, first: Name, second: Name, question: Name, servic
 
 
 def _read(name: str, service: Service) -> Results:
-    from tomewise.evaluate.about import find_folder, list_experiments
+    from tomewise.evaluate.design import find_folder, list_experiments
     from tomewise.evaluate.results import read_results
 
     folder = service.options.evaluations

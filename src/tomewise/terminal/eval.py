@@ -147,7 +147,7 @@ def list_(
 
         _print_names({"metrics": list(list_metrics()), "judges": list(list_judges())}, as_json)
         return
-    from tomewise.evaluate.about import find_folder, list_experiments
+    from tomewise.evaluate.design import find_folder, list_experiments
     from tomewise.evaluate.results import read_results
 
     all_results = [read_results(find_folder(out, about.name)) for about in list_experiments(out)]
@@ -244,7 +244,7 @@ def _baseline_name(baseline: str | None) -> str | None:
 
 def _read(out: Path, name: str | None) -> Results:
     from tomewise.errors import StoreError
-    from tomewise.evaluate.about import find_folder
+    from tomewise.evaluate.design import find_folder
     from tomewise.evaluate.results import read_results
 
     results = read_results(find_folder(out, name))

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tomewise.errors import ReadingError
-from tomewise.evaluate.datasets.corpus import Corpus
 from tomewise.evaluate.datasets.data_rows import Record, find_file, find_files, read_records, read_text
-from tomewise.evaluate.datasets.row_layout import Layout, find_wording, read_correct_letter, read_options
+from tomewise.evaluate.datasets.row_layout import Corpus, Layout, find_wording, read_correct_letter, read_options
 from tomewise.evaluate.items import Dataset, Span
 from tomewise.reading.places import join_turns, mark_headings, mark_turns
 from tomewise.sample import QUESTIONS, STORY

@@ -11,9 +11,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tomewise.evaluate.datasets.corpus import Corpus
 from tomewise.evaluate.datasets.data_rows import Record, find_file, find_files, read_records
-from tomewise.evaluate.datasets.row_layout import Layout, read_correct_letter, read_options
+from tomewise.evaluate.datasets.row_layout import Corpus, Layout, read_correct_letter, read_options
 from tomewise.evaluate.items import Dataset, Span
 
 # ---------------------------------------------------------------- a text in each row
