@@ -50,7 +50,7 @@ class ModelParts:
         """The model. Raises UsageError."""
         named: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         named["prompts"] = Prompts(texts=self.prompts) if self.prompts else None
-        return choose_model(named.pop("model"), **named, embedder=embedder)
+        return choose_model(named.pop("model"), named.pop("models"), **named, embedder=embedder)
 
     def write_prompts(self, folder: Path) -> Path | None:
         """Write the user's own prompts into a folder. Returns it, or None if there are none."""
