@@ -5,10 +5,10 @@ from __future__ import annotations
 import platform
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -48,9 +48,17 @@ class ModelParts:
 
     def make_model(self, embedder: Embedder) -> LanguageModel:
         """The model. Raises UsageError."""
-        named: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        named["prompts"] = Prompts(texts=self.prompts) if self.prompts else None
-        return choose_model(named.pop("model"), named.pop("models"), **named, embedder=embedder)
+        return choose_model(
+            self.model,
+            self.models,
+            embedder=embedder,
+            base_url=self.base_url,
+            limit=self.limit,
+            timeout=self.timeout,
+            window=self.window,
+            prompts=Prompts(texts=self.prompts) if self.prompts else None,
+            short_answers=self.short_answers,
+        )
 
     def write_prompts(self, folder: Path) -> Path | None:
         """Write the user's own prompts into a folder. Returns it, or None if there are none."""

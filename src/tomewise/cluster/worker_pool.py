@@ -142,7 +142,7 @@ class WorkerPool:
             if waits:
                 self._waiting.remove(piece)
         if waits:
-            self._end(piece, error=TomewiseError(_GIVEN_UP))
+            self._fail(piece, TomewiseError(_GIVEN_UP))
         elif cluster is not None and seat is not None:
             cluster.call(seat.worker, verb, *given)
 
@@ -180,18 +180,18 @@ class WorkerPool:
                 seat.busy += 1
                 piece.seat = seat
         if is_given_up:
-            self._end(piece, error=TomewiseError(_GIVEN_UP))
+            self._fail(piece, TomewiseError(_GIVEN_UP))
         elif cluster is None:
-            self._end(piece, error=TomewiseError(_CLOSED))
+            self._fail(piece, TomewiseError(_CLOSED))
         elif seat is None:
-            self._end(piece, error=TomewiseError(f"no worker of the pool is left ({self._last_loss}): {_GO_ON}"))
+            self._fail(piece, TomewiseError(f"no worker of the pool is left ({self._last_loss}): {_GO_ON}"))
         else:
             try:
                 done = cluster.call(seat.worker, piece.verb, *piece.given)
             except Exception as error:  # noqa: BLE001 - whoever waits for the piece gets it
                 with self._lock:
                     seat.busy -= 1
-                self._end(piece, error=TomewiseError(f"work cannot be sent to {seat.machine}: {shorten(error)}"))
+                self._fail(piece, TomewiseError(f"work cannot be sent to {seat.machine}: {shorten(error)}"))
             else:
                 done.add_done_callback(partial(self._finish, piece, seat, cluster))
 
@@ -203,16 +203,19 @@ class WorkerPool:
         loss = cluster.find_loss(error) if error else ""
         if self._is_closed or not loss:
             try:
-                self._end(piece, _read(done, piece.verb, f"the worker on {seat.machine}"))
+                result = _read(done, piece.verb, f"the worker on {seat.machine}")
             except TomewiseError as failure:
-                self._end(piece, error=failure)
+                self._fail(piece, failure)
+            else:
+                if self._take(piece):
+                    piece.result.set_result(result)
             return
         piece.losses += 1
         self._drop(seat, loss, cluster)
         if piece.losses == _TRIES:
-            self._end(
+            self._fail(
                 piece,
-                error=TomewiseError(
+                TomewiseError(
                     f"{_TRIES} workers ended with the same piece of work, the last one on {seat.machine} ({loss}): "
                     "give the machines more memory, or use fewer workers"
                 ),
@@ -222,14 +225,14 @@ class WorkerPool:
         with suppress(RuntimeError):  # the pool was closed meanwhile, and has failed all work
             self._sender.submit(self._send, piece)
 
-    def _end(self, piece: _Piece, result: Any = None, *, error: TomewiseError | None = None) -> None:
-        """Give a piece its result, or an error, unless `close` has failed it."""
+    def _take(self, piece: _Piece) -> bool:
+        """Whether the piece still waits for its result: it does not after `close`, which has failed it."""
         with self._lock:
-            waits = self._pieces.pop(piece.result, None) is not None
-        if waits and error:
+            return self._pieces.pop(piece.result, None) is not None
+
+    def _fail(self, piece: _Piece, error: BaseException) -> None:
+        if self._take(piece):
             piece.result.set_exception(error)
-        elif waits:
-            piece.result.set_result(result)
 
     def _drop(self, seat: _Seat, loss: str, cluster: RayCluster) -> None:
         """Take a lost worker out of the pool, and start another one where some are left to start."""
