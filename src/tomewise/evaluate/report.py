@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _LEADING = ("system", "n", "failed")
-_PLAIN = ("ranked_by", "resolved", "forced", "supported", "missing", "cycles", "error", "asked", "characters")
-_NESTED = ("citations", "evidence", "events", "texts", "versions", "fallbacks")
+_PLAIN = "ranked_by resolved forced supported missing cycles error asked characters".split()
+_NESTED = "citations evidence events texts versions fallbacks".split()
 _LATEX_SIGNS = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "·": r"$\cdot$", "†": r"$^{\dagger}$",

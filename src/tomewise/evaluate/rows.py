@@ -16,8 +16,8 @@ from tomewise.types import Answer, Event, Evidence, Support, Usage
 
 JsonObject = Mapping[str, Any]
 RankedBy = Literal["retriever", "shown"]
-_ANSWERED = ("resolved", "forced", "supported", "missing", "dropped_quotes", "derived_quotes")  # as in answers
-_COUNTED = ("calls", "reused", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+_ANSWERED = "resolved forced supported missing dropped_quotes derived_quotes".split()  # as in answers
+_COUNTED = "calls reused input_tokens output_tokens cached_tokens reasoning_tokens".split()
 _TIMED = ("model_seconds", "own_seconds")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from typing import Any
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.concurrency import run_side_by_side
 from tomewise.errors import ModelUnavailable, UsageError
-from tomewise.evaluate.asking import Build, GroupsHere, Message
+from tomewise.evaluate.asking import Build, GroupsHere, Message, Opened
 from tomewise.evaluate.design import Design, check_design, describe_experiment, read_earlier_systems, write_about
 from tomewise.evaluate.digests import digest_documents, digest_prompts
 from tomewise.evaluate.items import Item
@@ -199,8 +199,7 @@ class _Run:
         tasks = [task for group in groups for task in group.tasks]
         self._total = len(tasks)
         self._waiting = sum(task.row is None for task in tasks)
-        self._done = sum(task.row is not None and not task.judges for task in tasks)
-        self._report_done()
+        self._count_done(sum(task.row is not None and not task.judges for task in tasks))
         async with run_side_by_side() as around:
             listening = around.create_task(self._place.listen())
             async with run_side_by_side() as under_way:
@@ -212,9 +211,7 @@ class _Run:
         """Let what was not asked yet be asked; rows are stored as they come, and judged."""
         unasked = {(task.key, task.variant.name): task for task in group.tasks if task.row is None}
         variants = {task.variant.name: task.variant for task in unasked.values()}
-        name = self._experiment.name_memory(group.digest)
-        built: set[str] = set()
-        all_asked = asyncio.Event()
+        opened, all_asked = asyncio.Event(), asyncio.Event()
 
         def begin_judging(task: _Task, row: Row) -> None:
             if not row.error:
@@ -228,17 +225,13 @@ class _Run:
                 raise
 
         async def receive(message: Message) -> None:
+            # A worker that began again for one that died sends some messages once more.
             if isinstance(message, Row):
-                # A worker that began again for one that died sends some rows once more.
                 if task := unasked.pop((message.key, message.system), None):
                     begin_judging(task, self._store_row(replace(message, item=task.item), group))
-            else:
-                for key in self._leave_out(unasked, message.refused):
-                    del unasked[key]
-                for system, build in message.builds.items():
-                    if system not in built:
-                        self._record_build(name, system, build)
-                        built.add(system)
+            elif not opened.is_set():
+                opened.set()
+                self._record_opening(message, group, unasked)
             if not unasked:
                 all_asked.set()
 
@@ -250,34 +243,29 @@ class _Run:
             await self._place.ask_group(group.documents, tuple(variants.values()), questions, receive)
             await all_asked.wait()
 
-    def _leave_out(self, unasked: Mapping[tuple[str, str], _Task], refused: Mapping[str, str]) -> list[tuple[str, str]]:
-        """The questions to refused systems; the journal gets the reason of each refusal once."""
-        for system in sorted(set(refused) - self._refused):
-            self._journal.append({"kind": "refused", "system": system, "reason": refused[system]})
+    def _record_opening(self, opened: Opened, group: _Group, unasked: dict[tuple[str, str], _Task]) -> None:
+        """Write what a memory took, and each refusal once; the questions to refused systems are left out."""
+        for system in sorted(set(opened.refused) - self._refused):
+            self._journal.append({"kind": "refused", "system": system, "reason": opened.refused[system]})
             self._refused.add(system)
-        left_out = [(key, system) for key, system in unasked if system in refused]
-        if left_out:
-            self._done += len(left_out)
-            self._waiting -= len(left_out)
-            self._report_done()
-        return left_out
-
-    def _record_build(self, memory: str, system: str, build: Build) -> None:
-        if build != Build(sum_usages([]), {}, ()):  # a system without layers has nothing to build
-            self._journal.append({"kind": "build", "system": system, "memory": memory, **asdict(build)})
+        memory = self._experiment.name_memory(group.digest)
+        for system, build in opened.builds.items():
+            if build != Build(sum_usages([]), {}, ()):  # a system without layers has nothing to build
+                self._journal.append({"kind": "build", "system": system, "memory": memory, **asdict(build)})
+        left_out = [key for key in unasked if key[1] in opened.refused]
+        for key in left_out:
+            del unasked[key]
+            self._waiting -= 1
+            self._count_done(1)
 
     async def _finish(self, task: _Task, row: Row) -> None:
+        model, embedder = self._experiment.judging_model, self._experiment.embedder
         for judge in () if row.error else task.judges:
             async with self._slots:
-                await self._judge(judge, row)
-        self._done += 1
-        self._report_done()
-
-    async def _judge(self, judge: Judge, row: Row) -> None:
-        model, embedder = self._experiment.judging_model, self._experiment.embedder
-        with meter() as used:
-            judgement = await judge.judge(model, embedder, row.item, row.prediction.answer)
-        self._journal.append(make_judgement_record(row.key, judge.name, model.name, judgement, used.usage()))
+                with meter() as used:
+                    judgement = await judge.judge(model, embedder, row.item, row.prediction.answer)
+                self._journal.append(make_judgement_record(row.key, judge.name, model.name, judgement, used.usage()))
+        self._count_done(1)
 
     def _store_row(self, row: Row, group: _Group) -> Row:
         """Write a row to the journal. Raises ModelUnavailable when the first questions all failed with that error."""
@@ -295,5 +283,6 @@ class _Run:
         self._early_failures.clear()
         return row
 
-    def _report_done(self) -> None:
+    def _count_done(self, more: int) -> None:
+        self._done += more
         self._report(Progress(label="questions", done=self._done, total=self._total))

@@ -17,16 +17,19 @@ from tomewise.memory.schemata.network import describe_network
 from tomewise.notebook_display import write_table
 
 _NOTHING = "–"
+# The columns of costs: what they show of a question, and how.
 _COSTS = {
-    "calls": "calls",
-    "tokens in": "input_tokens",
-    "tokens out": "output_tokens",
-    "$": "cost",
-    "model s": "model_seconds",
-    "own s": "own_seconds",
-    "path": "depth",
+    "calls": ("calls", "{:,.1f}"),
+    "tokens in": ("input_tokens", "{:,.0f}"),
+    "tokens out": ("output_tokens", "{:,.0f}"),
+    "$": ("cost", "{:.4f}"),
+    "model s": ("model_seconds", "{:,.2f}"),
+    "own s": ("own_seconds", "{:,.2f}"),
+    "path": ("depth", "{:,.1f}"),
+    "tokens cached": ("cached_tokens", "{:,.0f}"),
+    "tokens reasoning": ("reasoning_tokens", "{:,.0f}"),
 }
-_RARE_COSTS = {"tokens cached": "cached_tokens", "tokens reasoning": "reasoning_tokens"}  # columns where not all 0
+_RARE = ("cached_tokens", "reasoning_tokens")  # are shown where not all are 0
 _MACHINERY = "machinery, not accuracy"
 _SHOWN = "§"
 _MARKS = ((0.01, "‡"), (0.05, "†"))
@@ -259,10 +262,10 @@ def _format_percent(value: float | None) -> str:
 
 
 def _make_costs(table: Table, title: str) -> Grid:
-    rare = {name: key for name, key in _RARE_COSTS.items() if any(line.usage[key] for line in table.lines)}
     columns = [
-        (heading, [Entry(_format_cost(heading, line.per_question[name])) for line in table.lines])
-        for heading, name in {**_COSTS, **rare}.items()
+        (heading, [Entry(_format_cost(line.per_question[name], form)) for line in table.lines])
+        for heading, (name, form) in _COSTS.items()
+        if name not in _RARE or any(line.usage[name] for line in table.lines)
     ]
     counts = [sum(_read_fallbacks(line).values()) for line in table.lines]
     if any(map(_read_fallbacks, table.lines)):
@@ -303,11 +306,5 @@ def _has_several_levels(table: Table) -> bool:
     return len(_list_levels(table)) > 1
 
 
-def _format_cost(heading: str, value: float | None) -> str:
-    if value is None:
-        return "unknown"
-    if heading == "$":
-        return f"{value:.4f}"
-    if heading.startswith("tokens"):
-        return f"{value:,.0f}"
-    return f"{value:,.2f}" if heading.endswith(" s") else f"{value:,.1f}"
+def _format_cost(value: float | None, form: str) -> str:
+    return "unknown" if value is None else form.format(value)

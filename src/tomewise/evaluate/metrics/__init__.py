@@ -175,9 +175,9 @@ def _choose_answer_metrics(items: Sequence[Item]) -> list[str]:
 def _choose_evidence_metrics(items: Sequence[Item]) -> list[str]:
     names: list[str] = []
     if any(item.supporting for item in items):
-        names += ["recall@2", "recall@5", "recall@10", "recall@20", "all@5", "mrr", "ndcg@10"]
+        names += "recall@2 recall@5 recall@10 recall@20 all@5 mrr ndcg@10".split()
     if any(item.spans for item in items):
-        names += ["span-recall@5", "span-recall@10", "span-coverage@10"]
+        names += "span-recall@5 span-recall@10 span-coverage@10".split()
     return [*names, *_OF_EVIDENCE] if names else []
 
 
@@ -229,16 +229,18 @@ _OF_EVIDENCE: dict[str, Score] = {
     "citation-recall": lambda outcome: rankings.measure_gold_recall(outcome.prediction.cited, outcome.item),
 }
 
+_OF_TEXTS = {
+    "em": answers.exact_match,
+    "f1": answers.token_f1,
+    "substring-em": answers.substring_match,
+    "helmet-f1": answers.helmet_f1,
+}
+
 _PLAIN: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("em", "answers", partial(_score_text, answers.exact_match)),
-        Metric("f1", "answers", partial(_score_text, answers.token_f1)),
-        Metric("substring-em", "answers", partial(_score_text, answers.substring_match)),
-        Metric("helmet-f1", "answers", partial(_score_text, answers.helmet_f1)),
-        Metric("rouge-1", "answers", partial(_score_rouge, "rouge1")),
-        Metric("rouge-2", "answers", partial(_score_rouge, "rouge2")),
-        Metric("rouge-l", "answers", partial(_score_rouge, "rougeL")),
+        *(Metric(name, "answers", partial(_score_text, function)) for name, function in _OF_TEXTS.items()),
+        *(Metric(f"rouge-{kind}", "answers", partial(_score_rouge, f"rouge{kind.upper()}")) for kind in "12l"),
         Metric("accuracy", "correct", _score_choice),
         # Claims offer the positive label first.
         Metric("f1-positive", "claims", _score_choice, partial(_score_class, "A")),
