@@ -65,7 +65,7 @@ class Memory:
     passages: Mapping[PassageId, RankedPassage]
 
     def rank_passages(
-        self, question: str, evidence: Sequence[Evidence], depth: int, *, of_one_retriever: bool = True
+        self, question: str, evidence: Sequence[Evidence], *, of_one_retriever: bool
     ) -> tuple[RankedPassage, ...]:
         """The source passages of evidence, best first, each once.
 
@@ -82,7 +82,7 @@ class Memory:
         if unscored := {source for piece in evidence for source in piece.sources} - set(scores):
             scores |= self._compute_cosines(question, unscored)
             scores = dict(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
-        return tuple(self.passages[id] for id in scores if id in self.passages)[:depth]
+        return tuple(self.passages[id] for id in scores if id in self.passages)[:DEPTH]
 
     def find_shown(self, evidence: Iterable[Evidence]) -> tuple[RankedPassage, ...]:
         """The passages whose own text is in the evidence, and the parts of passages that a loop quoted.
@@ -359,9 +359,8 @@ class GroupsHere:
             else:
                 with replay():
                     evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
-        by_one = system.retriever is not None
-        text = item.question.text
-        ranked = await asyncio.to_thread(memory.rank_passages, text, evidence, DEPTH, of_one_retriever=by_one)
+        by_one, text = system.retriever is not None, item.question.text
+        ranked = await asyncio.to_thread(memory.rank_passages, text, evidence, of_one_retriever=by_one)
         return {**fields, "prediction": replace(prediction, ranked=ranked)}
 
     def _describe_versions(self, variant: Variant) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isnan
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,10 +19,11 @@ from tomewise.evaluate.design import About, read_about
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge, find_judge
 from tomewise.evaluate.metrics import Metric, find_metric
-from tomewise.evaluate.risk import Risk, measure_risks
 from tomewise.evaluate.rows import JsonObject, RankedBy, Row, read_latest_rows, sum_usages
-from tomewise.evaluate.significance import Scores, compute_p_value, correct_p_values, estimate_interval, resample_means
-from tomewise.evaluate.table import Cell, Line, Table
+from tomewise.evaluate.table import LEVELS, RESAMPLES, Cell, Line, Risk, Table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _Key: TypeAlias = tuple[str, str]  # of a system and of a column
 
@@ -302,3 +303,106 @@ def _make_line(
 
 def _read_ranked_by(rows: Sequence[Row]) -> RankedBy:
     return "shown" if any(row.ranked_by == "shown" for row in rows) else "retriever"
+
+
+Scores: TypeAlias = "NDArray[np.float64]"
+
+# ---------------------------------------------------------------- could a difference between systems be chance?
+#
+# The bootstrap over questions. Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap: percentile
+# intervals (section 13.3), and for paired differences the test on resamples shifted to the null hypothesis
+# (section 16.4).
+
+_TAILS = ((1 - 0.95) / 2, (1 + 0.95) / 2)  # outside of an interval
+_AT_ONCE = 2_000_000  # drawn positions in memory at a time
+_NEAR = 1e-12  # sums of equal numbers in another order differ by less
+
+
+def resample_means(columns: Sequence[Scores], *, resamples: int = RESAMPLES, seed: int = 0) -> list[Scores]:
+    """For each column of scores the means of its resamples, shape (resamples,); for an empty column shape (0,).
+
+    Columns of equal length are drawn together: their i-th resamples hold the same questions.
+    """
+    means: list[Scores] = [np.empty(0)] * len(columns)
+    for length in sorted({len(column) for column in columns} - {0}):
+        numbers = [number for number, column in enumerate(columns) if len(column) == length]
+        drawn = _draw_means(np.column_stack([columns[number] for number in numbers]), resamples, seed)
+        for position, number in enumerate(numbers):
+            means[number] = drawn[:, position]
+    return means
+
+
+def estimate_interval(means: Scores) -> tuple[float, float]:
+    """The percentile interval that holds 95 % of the resampled means."""
+    low, high = np.quantile(means, _TAILS)
+    return float(low), float(high)
+
+
+def compute_p_value(differences: Scores, means: Scores) -> float:
+    """The two-sided p: how often the mean of a resample differs from the mean by as much as that differs from 0.
+
+    `means` are those of resamples of `differences`. Numerator and denominator each get 1, so that p is never 0.
+    """
+    observed = float(differences.mean())
+    extreme = np.abs(means - observed) >= abs(observed) - _NEAR
+    return float((1 + extreme.sum()) / (1 + len(means)))
+
+
+def correct_p_values(p_values: Sequence[float]) -> list[float]:
+    """The p-values corrected for multiple tests, in their order: from the smallest on, times the number that remain.
+
+    Rejecting those below a level keeps the chance of any false rejection below it, also where the tests are dependent.
+    Source: Holm 1979, A Simple Sequentially Rejective Multiple Test Procedure.
+    """
+    raw = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(raw, kind="stable")
+    stepped = np.maximum.accumulate(raw[order] * np.arange(len(raw), 0, -1))
+    corrected = np.empty_like(raw)
+    corrected[order] = np.minimum(stepped, 1.0)
+    return [float(p) for p in corrected]
+
+
+def _draw_means(scores: Scores, resamples: int, seed: int) -> Scores:
+    count = len(scores)
+    generator = np.random.default_rng(seed)
+    most = max(1, _AT_ONCE // count)  # resamples at a time
+    parts = []
+    for start in range(0, resamples, most):
+        size = min(most, resamples - start)
+        drawn = generator.integers(count, size=(size, count)) + np.arange(size)[:, None] * count
+        times = np.bincount(drawn.ravel(), minlength=size * count).reshape(size, count)
+        parts.append(times.astype(np.float64) @ scores / count)
+    return np.concatenate(parts)
+
+
+# ---------------------------------------------------------------- risk against coverage
+#
+# How often is a system wrong if it answers only where it is sure enough? El-Yaniv and Wiener (JMLR 2010): coverage is
+# the share of the questions that are answered, risk the mean loss among these, here 1 minus the score. The system
+# itself says how sure an answer is: answers given freely are surer than forced ones; among each, full support by the
+# evidence is surer than partial support, and that is surer than none.
+
+
+def measure_risks(rows: Sequence[Row], scores: Scores | None) -> tuple[Risk, ...]:
+    """The risk at each level, surest first. No level covers a question that failed or was declined.
+
+    `scores` are those of the rows; rows without gold have NaN and do not count. Without scores there are no risks.
+    """
+    if scores is None or not (has_gold := ~np.isnan(scores)).any():
+        return ()
+    levels = np.array([_find_level(row) for row in rows])[has_gold]
+    known = scores[has_gold]
+    return tuple(_measure_risk(name, known[levels <= level], len(known)) for level, name in enumerate(LEVELS))
+
+
+def _measure_risk(level: str, covered: Scores, questions: int) -> Risk:
+    risk = 1 - float(covered.mean()) if len(covered) else None
+    return Risk(level, len(covered) / questions, risk)
+
+
+def _find_level(row: Row) -> int:
+    """The index of its confidence in LEVELS; without an answer, one more than the last."""
+    if row.error or not (row.prediction.answer or row.prediction.choice):
+        return len(LEVELS)
+    forced = row.forced or not row.resolved
+    return LEVELS.index(f"forced, {row.supported}" if forced else row.supported)

@@ -9,13 +9,14 @@ from typing import TypeAlias
 
 from tomewise.brief import describe_object
 from tomewise.evaluate.design import About
-from tomewise.evaluate.risk import LEVELS, Risk
 from tomewise.evaluate.rows import JsonObject, RankedBy
-from tomewise.evaluate.significance import RESAMPLES
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.memory.schemata.network import describe_network
 from tomewise.notebook_display import write_table
 
+RESAMPLES = 10_000
+_SUPPORT = ("full", "partly", "none")
+LEVELS = (*_SUPPORT, *(f"forced, {support}" for support in _SUPPORT))  # of confidence, the surest first
 _NOTHING = "–"
 # The columns of costs: what they show of a question, and how.
 _COSTS = {
@@ -49,6 +50,18 @@ class Cell:
     high: float | None = None
     p: float | None = None
     p_holm: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """The answers at one level of confidence or a higher one.
+
+    `coverage` is their share of all questions. `risk` is 1 minus their mean score, or None without such an answer.
+    """
+
+    level: str
+    coverage: float
+    risk: float | None
 
 
 @dataclass(frozen=True, slots=True)
