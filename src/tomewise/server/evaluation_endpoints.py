@@ -78,9 +78,9 @@ def list_questions(name: str, service: Wanted, start: Start = 0, limit: Limit = 
 @family.get("/{name}/compare", errors=("unknown_name",), reply=ComparedAnswers)
 def compare_answers(name: str, first: Name, second: Name, question: Name, service: Wanted) -> dict[str, Any]:
     """The answers of two systems to the question of that id: what `tome eval compare --json` prints."""
-    from tomewise.evaluate.compare import compare, make_json
+    from tomewise.evaluate.compare import compare
 
-    return make_json(compare(_read(name, service), first, second, question))
+    return compare(_read(name, service), first, second, question)
 
 
 def _read(name: str, service: Service) -> Results:

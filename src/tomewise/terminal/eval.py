@@ -195,7 +195,7 @@ def compare(
 
     comparison = comparing.compare(_read(out, experiment), first, second, question)
     if as_json:
-        print_json(comparing.make_json(comparison))
+        print_json(comparison)
         return
     _print_all(comparing.make_rich_comparison(comparison))
 
