@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -132,7 +132,7 @@ class Build:
 
 async def open_memory(
     experiment: Design,
-    variants: Sequence[Variant],
+    variants: Collection[Variant],
     documents: Sequence[Document],
     path: Path,
     report: Report,
@@ -255,7 +255,7 @@ def _count_fallbacks(store: Store, layer: Layer) -> int:
     return replaced + len(store.intake(layer.name).failed)
 
 
-KeyedItem: TypeAlias = tuple[str, str, Item]  # with the key of its row and the name of a variant
+KeyedItem: TypeAlias = tuple[str, Variant, Item]  # with the key of its row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,31 +286,29 @@ class GroupsHere:
         self._prompts = digest_prompts(experiment.prompts)[:16]
         self._opening = asyncio.Lock()
 
-    async def ask_group(
-        self, documents: tuple[Document, ...], variants: tuple[Variant, ...], questions: Sequence[KeyedItem], send: Send
-    ) -> None:
+    async def ask_group(self, documents: tuple[Document, ...], questions: Sequence[KeyedItem], send: Send) -> None:
         """Build the memory of documents and ask over it, each question when a slot is free; `send` gets what comes out.
 
         Refused systems are not asked.
         """
         path = self._folder / f"{self._experiment.name_memory(digest_documents(documents))}.tome"
-        by_name = {variant.name: variant for variant in variants}
+        variants = {variant.name: variant for _, variant, _ in questions}
 
-        async def ask(key: str, system: str, item: Item, memory: Memory) -> None:
+        async def ask(key: str, variant: Variant, item: Item, memory: Memory) -> None:
             try:
-                await send(await self._ask(key, by_name[system], item, memory))
+                await send(await self._ask(key, variant, item, memory))
             finally:
                 self._slots.release()
 
         with ExitStack() as closing:
             async with run_side_by_side() as under_way, self._opening:
-                memory = await open_memory(self._experiment, variants, documents, path, self._report)
+                memory = await open_memory(self._experiment, variants.values(), documents, path, self._report)
                 closing.callback(memory.tome.close)
                 await send(Opened(builds=memory.builds, refused=memory.refused))
-                for key, system, item in questions:
-                    if system not in memory.refused:
+                for key, variant, item in questions:
+                    if variant.name not in memory.refused:
                         await self._slots.acquire()
-                        under_way.create_task(ask(key, system, item, memory))
+                        under_way.create_task(ask(key, variant, item, memory))
 
     async def listen(self) -> None:
         """Nothing comes from elsewhere."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupWork:
-    """What a worker needs for one memory: the `questions` are keys with the name of a variant and an item.
+    """What a worker needs for one memory: the `questions` are keys with a variant and an item.
 
     The `experiment` lacks what the worker has itself, and what this process does. Its dataset has the documents of the
     memory; `openie` are the extractions that the dataset brings. With `has_budget` the hub hears of each request.
@@ -63,9 +63,7 @@ class GroupsOnWorkers:
         own: dict[str, Any] = dict.fromkeys(("model", "embedder", "judge_model", "prompts"))
         self._experiment = replace(experiment, metrics=(), judges=(), **own)
 
-    async def ask_group(
-        self, documents: tuple[Document, ...], variants: tuple[Variant, ...], questions: Sequence[KeyedItem], send: Send
-    ) -> None:
+    async def ask_group(self, documents: tuple[Document, ...], questions: Sequence[KeyedItem], send: Send) -> None:
         """Let a worker build a memory and ask; `send` gets what comes out, a part of it twice if a worker dies.
 
         The last messages may come after the end. Raises what stopped the work, with the name of the machine.
@@ -77,9 +75,7 @@ class GroupsOnWorkers:
             work = GroupWork(
                 number=number,
                 experiment=replace(
-                    self._experiment,
-                    dataset=replace(dataset, documents=documents, items=(), openie=None),
-                    variants=variants,
+                    self._experiment, dataset=replace(dataset, documents=documents, items=(), openie=None)
                 ),
                 questions=tuple(questions),
                 openie=dataset.openie.read_bytes() if dataset.openie else None,
@@ -117,7 +113,7 @@ async def ask_on_worker(place: Workplace, hub: Any, work: GroupWork) -> None:
             prompts=place.prompts,
         )
         groups = GroupsHere(experiment, Path(folder), asyncio.Semaphore(place.limit))
-        await groups.ask_group(experiment.dataset.documents, experiment.variants, work.questions, send)
+        await groups.ask_group(experiment.dataset.documents, work.questions, send)
 
 
 def check_importable(variants: Sequence[Variant]) -> None:

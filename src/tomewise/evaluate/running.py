@@ -210,7 +210,6 @@ class _Run:
     async def _work_on_group(self, group: _Group, under_way: asyncio.TaskGroup) -> None:
         """Let what was not asked yet be asked; rows are stored as they come, and judged."""
         unasked = {(task.key, task.variant.name): task for task in group.tasks if task.row is None}
-        variants = {task.variant.name: task.variant for task in unasked.values()}
         opened, all_asked = asyncio.Event(), asyncio.Event()
 
         def begin_judging(task: _Task, row: Row) -> None:
@@ -239,8 +238,8 @@ class _Run:
             if task.row is not None and task.judges:
                 begin_judging(task, task.row)
         if unasked:
-            questions = [(key, system, task.item) for (key, system), task in unasked.items()]
-            await self._place.ask_group(group.documents, tuple(variants.values()), questions, receive)
+            questions = [(task.key, task.variant, task.item) for task in unasked.values()]
+            await self._place.ask_group(group.documents, questions, receive)
             await all_asked.wait()
 
     def _record_opening(self, opened: Opened, group: _Group, unasked: dict[tuple[str, str], _Task]) -> None:
