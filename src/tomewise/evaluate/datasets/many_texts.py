@@ -41,7 +41,7 @@ def _read_plain(folder: Path) -> Dataset:
 
 def _add_gold(record: Record) -> Record:
     options = read_options(record, "options") if record.find("options") else ()
-    correct = read_correct_letter(record, options, "correct", "answers") if options else None
+    correct = read_correct_letter(record, options, "correct answers") if options else None
     has_answers = record.find("answers") is not None or correct is None
     return record.add(
         id=record.text("id"),
@@ -49,7 +49,7 @@ def _add_gold(record: Record) -> Record:
         correct=correct,
         answers=record.texts("answers") if has_answers else find_wording(options, correct),
         supporting=record.find_texts("supporting"),
-        slices=record.slices(*(key for key in record.values if key not in _KNOWN)),
+        slices=record.slices(key for key in record.values if key not in _KNOWN),
     )
 
 
@@ -62,7 +62,7 @@ def _read_sample(_folder: Path) -> Dataset:
     text = read_text(STORY)
     story = corpus.add(text, id=STORY.name, marks=mark_headings(text))
     rows = (_add_excerpts(_add_gold(record), story, corpus) for record in read_records(QUESTIONS))
-    return Layout(name="sample", slices=("type",)).make_dataset(corpus, rows)
+    return Layout(name="sample", slices="type").make_dataset(corpus, rows)
 
 
 def _add_excerpts(record: Record, story: str, corpus: Corpus) -> Record:
@@ -70,7 +70,7 @@ def _add_excerpts(record: Record, story: str, corpus: Corpus) -> Record:
     if not spans:
         id = record.added["id"]
         raise ReadingError(f"{STORY} lacks an excerpt that question {id!r} rests on: install Tomewise again")
-    return record.add(spans=spans, supporting=(), slices=record.slices("type"))
+    return record.add(spans=spans, supporting=(), slices=record.slices(["type"]))
 
 
 # ---------------------------------------------------------------- multi-hop questions on passages of Wikipedia
@@ -87,8 +87,8 @@ def _read_multihop(folder: Path, name: str, begins: str) -> Dataset:
     """
     if folder.is_dir() and any(folder.glob(f"{begins}*_corpus.json")):
         return _read_hipporag(folder, begins)
-    patterns = ("*dev*.json*", "*validation*.parquet", "*.jsonl", "*.json", "*.parquet")
-    layout = Layout(name=name, files=patterns, rows=_read_wiki_questions, slices=("type", "level", "hops"))
+    patterns = "*dev*.json* *validation*.parquet *.jsonl *.json *.parquet"
+    layout = Layout(name=name, files=patterns, rows=_read_wiki_questions, slices="type level hops")
     return layout.read(folder)
 
 
@@ -96,7 +96,7 @@ def _read_wiki_questions(path: Path, corpus: Corpus) -> Iterator[Record]:
     for record in read_records(path):
         ids = [(corpus.add(text, title=title), gold) for (title, text), gold in _read_passages(record)]
         yield record.add(
-            id=record.text("id", "_id"),
+            id=record.text("id _id"),
             answers=tuple(dict.fromkeys([*record.texts("answer"), *record.find_texts("answer_aliases")])),
             supporting=tuple(dict.fromkeys(id for id, gold in ids if gold)),
             hops=_count_hops(record),
@@ -113,10 +113,9 @@ def _read_passages(record: Record) -> list[tuple[_TitledText, bool]]:
         gold_titles = {str(title) for title, _ in facts}
         context = _read_pairs(record, "context", ("title", "sentences"), "sentences")
         return [((str(title), _join_sentences(parts)), str(title) in gold_titles) for title, parts in context]
-    rows = record.rows("paragraphs", "contexts", "supporting_facts")
+    rows = record.rows("paragraphs contexts supporting_facts")
     return [
-        ((row.text("title"), row.text("text", "paragraph_text")), row.find("is_supporting") is not False)
-        for row in rows
+        ((row.text("title"), row.text("text paragraph_text")), row.find("is_supporting") is not False) for row in rows
     ]
 
 
@@ -160,11 +159,11 @@ def _read_hipporag(folder: Path, name: str = "") -> Dataset:
     corpus = Corpus(corpus_file)
     ids: dict[_TitledText, str] = {}
     for number, record in enumerate(read_records(corpus_file)):
-        title, text = record.text("title"), record.text("text", "paragraph_text")
+        title, text = record.text("title"), record.text("text paragraph_text")
         idx = record.find("idx")
         ids.setdefault(_join_words(title, text), corpus.add(text, title=title, id=str(number if idx is None else idx)))
     rows = read_records(find_file(corpus_file.parent, f"{stem}.json"))
-    layout = Layout(name=stem, slices=("type", "level", "hops"))
+    layout = Layout(name=stem, slices="type level hops")
     return layout.make_dataset(corpus, (_add_wiki_gold(record, number, ids) for number, record in enumerate(rows, 1)))
 
 
@@ -176,7 +175,7 @@ def _add_wiki_gold(record: Record, number: int, ids: Mapping[_TitledText, str]) 
                 f"the gold passage {title!r} is not in the corpus: give the corpus of this question file"
             )
     return record.add(
-        id=record.find("id", "_id") or number,
+        id=record.find("id _id") or number,
         answers=_read_answers(record),
         supporting=tuple(dict.fromkeys(ids[_join_words(title, text)] for title, text in gold)),
         hops=_count_hops(record),
@@ -184,7 +183,7 @@ def _add_wiki_gold(record: Record, number: int, ids: Mapping[_TitledText, str]) 
 
 
 def _read_answers(record: Record) -> tuple[str, ...]:
-    texts = record.texts("answer", "gold_ans", "reference", "obj")
+    texts = record.texts("answer gold_ans reference obj")
     for name in ("possible_answers", "o_aliases", "answer_aliases"):
         texts += tuple(alias for text in record.find_texts(name) for alias in _parse_aliases(record, name, text))
     return tuple(dict.fromkeys(texts))
@@ -219,7 +218,7 @@ def _read_multihop_rag(folder: Path) -> Dataset:
     ids: dict[str, str] = {}  # by url and by title
     for record in read_records(corpus_file):
         title, url = record.text("title"), str(record.find("url") or "")
-        ids[title] = ids[url or title] = corpus.add(record.text("body", "text"), title=title, id=url or title)
+        ids[title] = ids[url or title] = corpus.add(record.text("body text"), title=title, id=url or title)
     rows = read_records(find_file(folder, "MultiHopRAG.json*", "**/MultiHopRAG.json*"))
     layout = Layout(name="multihop-rag", id="", question="query")
     return layout.make_dataset(corpus, (_add_articles(record, ids, corpus) for record in rows))
@@ -257,8 +256,8 @@ def _read_graphrag_bench(folder: Path) -> Dataset:
     corpus = Corpus(folder)
     for path in find_files(folder, "Datasets/Corpus/*.json", "Corpus/*.json", "*corpus*.json"):
         for record in read_records(path):
-            name = record.text("corpus_name", "source", "id")
-            corpus.add(record.text("context", "text"), id=name)
+            name = record.text("corpus_name source id")
+            corpus.add(record.text("context text"), id=name)
     questions = find_files(folder, "Datasets/Questions/*.json", "Questions/*.json", "*question*.json")
     rows = [record for path in questions for record in read_records(path)]
     layout = Layout(name="graphrag-bench", answers="answer ground_truth")
@@ -289,16 +288,15 @@ def _read_odsum(folder: Path) -> Dataset:
     {Query, Summary or Summary_1..4, Article}, the question is asked over its own articles.
     """
     if not folder.is_dir() or not (queries := sorted(folder.glob("queries.json*"))):
-        files = ("test.json", "*.json")
-        return Layout(name="odsum", files=files, rows=_read_setting, id="", question="Query").read(folder)
+        return Layout(name="odsum", files="test.json *.json", rows=_read_setting, id="", question="Query").read(folder)
     corpus, titles = Corpus(folder), dict[str, str]()
     for path in find_files(folder, "[Dd]ocuments/*"):
         if path.suffix == ".txt":
             titles[path.stem] = corpus.add(read_text(path), id=path.stem)
             continue
         for record in read_records(path):
-            title = str(record.find("title", "metadata.title") or "")
-            id = corpus.add(record.text("document", "text", "article", "story"), title=title)
+            title = str(record.find("title metadata.title") or "")
+            id = corpus.add(record.text("document text article story"), title=title)
             titles.setdefault(title or id, id)
     rows = read_records(queries[0])
     # The file of meetings maps numbers to queries; that of stories is a list.
@@ -315,7 +313,7 @@ def _add_summaries(record: Record, titles: Mapping[str, str]) -> Record:
         raise record.make_error(f"the meeting {unknown[0]!r} is not among the documents: add {unknown[0]}.txt")
     titles_of_gold = meetings or tuple(title for title in (str(record.find("title")),) if title in titles)
     return record.add(
-        answers=tuple(row.text("response_text") for row in responses) or record.texts("answer", "responses"),
+        answers=tuple(row.text("response_text") for row in responses) or record.texts("answer responses"),
         supporting=tuple(dict.fromkeys(titles[name] for name in titles_of_gold)),
     )
 
@@ -325,7 +323,7 @@ def _read_setting(path: Path, corpus: Corpus) -> Iterator[Record]:
         summaries = [name for name in ("Summary_1", "Summary_2", "Summary_3", "Summary_4") if record.find(name)]
         articles = [article.strip() for article in record.text("Article").split("<doc-sep>")]
         yield record.add(
-            answers=tuple(record.text(name) for name in summaries) or (record.text("Summary", "Summary_1"),),
+            answers=tuple(record.text(name) for name in summaries) or (record.text("Summary Summary_1"),),
             documents=tuple(dict.fromkeys(corpus.add(article) for article in articles if article)),
         )
 
@@ -368,7 +366,7 @@ def _make_span(record: Record, pair: Any, meeting: str, places: list[tuple[int, 
 
 _QMSUM = Layout(
     name="qmsum",
-    files=("test.jsonl", "test/*.json", "*.jsonl", "*.json"),
+    files="test.jsonl test/*.json *.jsonl *.json",
     several=True,
     rows=_read_meetings,
     question="query",

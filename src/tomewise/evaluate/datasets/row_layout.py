@@ -111,8 +111,8 @@ class Layout:
     """
 
     name: str
-    files: tuple[str, ...] = ()
-    """Patterns. The first one with a match counts; unless `several`, it must match one file."""
+    files: str = ""
+    """Patterns, one space apart. The first one with a match counts; unless `several`, it must match one file."""
     several: bool = False
     rows: Callable[[Path, Corpus], Iterable[Record]] = _read_rows
     """Reads a file, and adds to its rows what must be computed: fields of the names below, fields of an item, `options`
@@ -128,11 +128,13 @@ class Layout:
     options: str = ""
     """The field with options, if there are some: then `answers` says which is right."""
     answers: str = "answer"
-    slices: tuple[str, ...] = ()
+    slices: str = ""
+    """Names of fields, one space apart, each of which is one."""
 
     def read(self, folder: Path) -> Dataset:
         """The dataset in a folder, or in a file. Raises ReadingError."""
-        paths = find_files(folder, *self.files) if self.several else [find_file(folder, *self.files)]
+        patterns = self.files.split()
+        paths = find_files(folder, *patterns) if self.several else [find_file(folder, *patterns)]
         corpus = Corpus(folder if self.several else paths[0], folder)
         return self.make_dataset(corpus, (record for path in paths for record in self.rows(path, corpus)))
 
@@ -142,19 +144,22 @@ class Layout:
         return Dataset(name=self.name, documents=corpus.documents, items=items, openie=openie)
 
     def _make_item(self, record: Record, number: str, corpus: Corpus) -> Item:
-        id, added, answers = record.find(*self.id.split()), record.added, self.answers.split()
-        fields = {"slices": record.slices(*self.slices), **{name: added[name] for name in _ADDED if name in added}}
+        id, added = record.find(self.id), record.added
+        fields = {
+            "slices": record.slices(self.slices.split()),
+            **{name: added[name] for name in _ADDED if name in added},
+        }
         if self.book:
             fields["documents"] = (corpus.add_book(record.text(self.book), title=added.get("title", "")),)
         elif self.text:
-            text_id = str(record.find(*self.text_id.split()) or "")
+            text_id = str(record.find(self.text_id) or "")
             fields["documents"] = (corpus.add(record.text(self.text), id=text_id),)
         options = read_options(record, self.options) if self.options else added.get("options", ())
         if options and "correct" not in added:
-            fields["correct"] = read_correct_letter(record, options, *answers)
-        text, instructions = record.text(*self.question.split()), added.get("instructions", "")
+            fields["correct"] = read_correct_letter(record, options, self.answers)
+        text, instructions = record.text(self.question), added.get("instructions", "")
         if "answers" not in added:
-            fields["answers"] = find_wording(options, fields["correct"]) if options else record.texts(*answers)
+            fields["answers"] = find_wording(options, fields["correct"]) if options else record.texts(self.answers)
         question = Question(text=text, options=options, instructions=instructions)
         return Item(id=number if id is None else str(id), question=question, **fields)
 
@@ -173,9 +178,9 @@ def read_options(record: Record, name: str) -> tuple[str, ...]:
     return _strip_letters([str(wording).strip() for wording in value])
 
 
-def read_correct_letter(record: Record, options: Sequence[str], *names: str) -> str:
+def read_correct_letter(record: Record, options: Sequence[str], names: str) -> str:
     """The letter of the right option. The file gives the letter, the wording, or the letter with the wording."""
-    answers = record.texts(*names)
+    answers = record.texts(names)
     for answer in answers:
         if answer.strip() in options:
             return get_letter(options.index(answer.strip()))
@@ -186,7 +191,7 @@ def read_correct_letter(record: Record, options: Sequence[str], *names: str) -> 
         if (match := _LETTERED.match(answer)) and match.group(1) in letters:
             return match.group(1)
     raise record.make_wrong_field_error(
-        names[0], " / ".join(answers), f"one of the options or one of the letters {', '.join(letters)}"
+        names.split()[0], " / ".join(answers), f"one of the options or one of the letters {', '.join(letters)}"
     )
 
 
