@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.evaluate.items import Dataset, Item, Outcome
 from tomewise.evaluate.metrics import answers, rankings
-from tomewise.evaluate.metrics.answers import class_f1, pair_accuracy, pick_letter, rouge
+from tomewise.evaluate.metrics.answers import class_f1, pair_accuracy, pick_letter
 from tomewise.plugins import find_plugin, list_names, refuse_hidden, register
 
 if TYPE_CHECKING:
@@ -184,13 +184,8 @@ def _choose_evidence_metrics(items: Sequence[Item]) -> list[str]:
 # ---------------------------------------------------------------- from outcomes to the pure functions
 
 
-def _score_text(function: Callable[[str, Sequence[str]], float], outcome: Outcome) -> float:
-    # An empty answer scores 0, also where the reference (such as "the") normalises to nothing.
-    return function(outcome.prediction.answer, outcome.item.answers) if outcome.prediction.answer.strip() else 0.0
-
-
-def _score_rouge(kind: str, outcome: Outcome) -> float:
-    return rouge(outcome.prediction.answer, outcome.item.answers, kind)
+def _score_text(compare: Callable[[str, str], float], outcome: Outcome) -> float:
+    return answers.take_best(compare, outcome.prediction.answer, outcome.item.answers)
 
 
 def _pick_letter(outcome: Outcome) -> str | None:
@@ -234,13 +229,13 @@ _OF_TEXTS = {
     "f1": answers.token_f1,
     "substring-em": answers.substring_match,
     "helmet-f1": answers.helmet_f1,
+    **{f"rouge-{kind}": partial(answers.rouge, f"rouge{kind.upper()}") for kind in "12l"},
 }
 
 _PLAIN: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         *(Metric(name, "answers", partial(_score_text, function)) for name, function in _OF_TEXTS.items()),
-        *(Metric(f"rouge-{kind}", "answers", partial(_score_rouge, f"rouge{kind.upper()}")) for kind in "12l"),
         Metric("accuracy", "correct", _score_choice),
         # Claims offer the positive label first.
         Metric("f1-positive", "claims", _score_choice, partial(_score_class, "A")),
