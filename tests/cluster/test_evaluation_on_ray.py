@@ -37,8 +37,8 @@ from tests.patience import wait_until
 from tomewise.cluster import ray_cluster
 from tomewise.errors import Locked, MissingDependency, TomewiseError, UsageError
 from tomewise.evaluate.experiment import Experiment
-from tomewise.evaluate.items import Item
-from tomewise.evaluate.judges import Judge, Judgement
+from tomewise.evaluate.items import Item, Judgement
+from tomewise.evaluate.judges import Judge
 from tomewise.evaluate.report import write_csv
 from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.recall.flat import Dense

@@ -15,8 +15,7 @@ from rich.console import Console
 from tomewise.errors import ModelError
 from tomewise.evaluate.compare import compare
 from tomewise.evaluate.design import About
-from tomewise.evaluate.items import Item, Prediction
-from tomewise.evaluate.judges import Judgement
+from tomewise.evaluate.items import Item, Judgement, Prediction
 from tomewise.evaluate.plots import score_by_cycles
 from tomewise.evaluate.report import make_json, make_rich_tables, write_csv, write_latex, write_markdown, write_parquet
 from tomewise.evaluate.results import Results, Table, list_slices, split_results, tabulate

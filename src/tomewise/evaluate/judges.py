@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import nan
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from tomewise.errors import ModelError, TomewiseError, UnknownName, UsageError, suggest
-from tomewise.evaluate.items import Item
+from tomewise.evaluate.items import Item, Judgement
 from tomewise.language.roles import (
     JUDGE_CORRECT,
     JUDGE_ENTAILED,
@@ -26,16 +26,6 @@ from tomewise.types import Embedder, LanguageModel, Role
 
 if TYPE_CHECKING:
     from tomewise.evaluate.rows import Row
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """The score of a judge, and in `detail` its reasons. A judge that failed gives the score 0 and an `error`."""
-
-    score: float
-    """From 0 to 1."""
-    detail: Mapping[str, Any] = field(default_factory=dict)
-    error: str | None = None
 
 
 Ask: TypeAlias = Callable[[LanguageModel, Embedder, Item, str], Awaitable[Judgement]]

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from tomewise.evaluate.items import Item, Outcome, Prediction, RankedPassage
-from tomewise.evaluate.judges import Judgement
+from tomewise.evaluate.items import Item, Judgement, Outcome, Prediction, RankedPassage
 from tomewise.meter import Meter
 from tomewise.outgoing import answer_models
 from tomewise.types import Answer, Event, Evidence, Support, Usage
