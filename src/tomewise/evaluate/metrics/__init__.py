@@ -224,7 +224,7 @@ _OF_EVIDENCE: dict[str, Score] = {
     "citation-recall": lambda outcome: rankings.measure_gold_recall(outcome.prediction.cited, outcome.item),
 }
 
-_OF_TEXTS = {
+_OF_TEXTS: dict[str, Callable[[str, str], float]] = {
     "em": answers.exact_match,
     "f1": answers.token_f1,
     "substring-em": answers.substring_match,
