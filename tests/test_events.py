@@ -10,9 +10,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tomewise.outgoing import answer_models
 
 from tomewise.events import CLASSES, Piece, Stopped, TypedEvent, list_facts, read_common, restore_event, shorten
-from tomewise.outgoing import answer_models
 from tomewise.types import Event, Place, Rewrite
 
 PLAIN = st.one_of(st.text(), st.integers(), st.booleans(), st.lists(st.text(), max_size=2))
@@ -76,7 +76,7 @@ JSON = st.recursive(
 )
 KNOWN = ("evidence", "notes", "pool", "found", "cut")
 ODD_PIECES = st.lists(
-    st.dictionaries(st.sampled_from(["node", "score", "place", "text", "layer", "title", "rewrite"]), JSON), max_size=3
+    st.dictionaries(st.sampled_from(["id", "score", "place", "text", "layer", "title", "rewrite"]), JSON), max_size=3
 )
 
 
@@ -91,11 +91,11 @@ def test_the_fields_that_any_event_may_have_are_read_whatever_they_hold(detail: 
 
 
 def test_odd_values_of_a_piece_are_left_out():
-    odd = {"node": 4, "score": 10**400, "place": {"chapter": 5}, "rewrite": "no", "text": None, "more": 1}
-    good = {"node": "n", "score": 1, "place": {"page": 3}, "rewrite": {"text": "again"}, "text": "Ada"}
+    odd = {"id": 4, "score": 10**400, "place": {"chapter": 5}, "rewrite": "no", "text": None, "more": 1}
+    good = {"id": "n", "score": 1, "place": {"page": 3}, "rewrite": {"text": "again"}, "text": "Ada"}
     first, second = read_common(Event(name="odd", detail={"evidence": [odd, "text", good]})).evidence
-    assert first == Piece(node="")
-    assert second == Piece(node="n", score=1.0, place=Place(page=3), rewrite=Rewrite(text="again"), text="Ada")
+    assert first == Piece(id="")
+    assert second == Piece(id="n", score=1.0, place=Place(page=3), rewrite=Rewrite(text="again"), text="Ada")
 
 
 def test_a_summary_names_values_on_one_line_and_leaves_out_the_empty_ones_and_the_ends_of_long_ones():

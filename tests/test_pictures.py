@@ -15,7 +15,7 @@ from tomewise.pictures import (
     list_nodes,
     read_uses,
 )
-from tomewise.types import Answer, Citation, Event
+from tomewise.types import Answer, Event, Quote, Statement
 
 
 @pytest.mark.parametrize(
@@ -33,18 +33,18 @@ def test_a_picture_holds_together(more, part):
 
 
 def test_uses_are_read_from_the_last_attempt():
-    cited = Citation(document="d", passage="p2", position=0, start=0, end=1, quote="x")
+    cited = Quote(document="d", passage="p2", position=0, start=0, end=1, text="x")
     events = (
         Tried(answer="", choice=None, failed=True, shown=["p1"], cut=0, notes=()),
         Tried(step=1, answer="x", choice=None, failed=False, shown=["p2", "p3"], cut=0, notes=()),
         Event(name="stopped"),
     )
-    uses = read_uses(Answer(text="x", citations=(cited,), events=events))
+    uses = read_uses(Answer(text="x", statements=(Statement(text="x", quotes=(cited,)),), events=events))
     wanted = {"p1": "", "p2": "cited", "p3": "shown", "p1 p3": "shown"}
     assert {nodes: uses.find(nodes.split()) for nodes in wanted} == wanted
 
 
-SHORT, WHOLE = ({"node": "p", "text": text, "title": "T"} for text in ("Once…", "Once upon a time."))
+SHORT, WHOLE = ({"id": "p", "text": text, "title": "T"} for text in ("Once…", "Once upon a time."))
 
 
 @pytest.mark.parametrize(
@@ -54,16 +54,16 @@ SHORT, WHOLE = ({"node": "p", "text": text, "title": "T"} for text in ("Once…"
         ([[WHOLE], [SHORT]], ["p"], {"p": ("Once upon a time.", "T")}),
         # An event of any shape.
         (
-            [[None, {"node": ["p"], "text": "no id"}, {"node": "p", "text": 5}, {"node": "q", "title": None}], 3],
+            [[None, {"id": ["p"], "text": "no id"}, {"id": "p", "text": 5}, {"id": "q", "title": None}], 3],
             ["p", "q"],
             {"p": ("5", ""), "q": ("", "")},
         ),
         (
             [
-                [{"node": "b"}, {"node": "a"}, None, "text", {"node": 4}, {}],
+                [{"id": "b"}, {"id": "a"}, None, "text", {"id": 4}, {}],
                 "none",
                 None,
-                [{"node": "b"}, {"node": "c"}],
+                [{"id": "b"}, {"id": "c"}],
             ],
             ["b", "a", "c"],
             dict.fromkeys("bac", ("", "")),

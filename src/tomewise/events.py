@@ -39,7 +39,7 @@ def shorten(value: object, length: int = _LONGEST) -> str:
 class Piece:
     """A piece of evidence in an event."""
 
-    node: NodeId
+    id: NodeId
     """Its id."""
     layer: str = ""
     """The node layer that holds it, such as `passages` or `facts:…`."""
@@ -173,10 +173,10 @@ def _read_count(value: object) -> int | None:
 
 
 def _read_piece(row: Row) -> Piece:
-    node, rewrite = row.get("node"), row.get("rewrite")
+    node, rewrite = row.get("id"), row.get("rewrite")
     words = {name: str(row.get(name) or "") for name in ("layer", "title", "text")}
     return Piece(
-        node=node if isinstance(node, str) else "",
+        id=node if isinstance(node, str) else "",
         score=_read_score(row.get("score")),
         place=_read_place(row.get("place")),
         rewrite=Rewrite(text=str(rewrite["text"])) if isinstance(rewrite, dict) and rewrite.get("text") else None,

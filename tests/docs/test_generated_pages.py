@@ -7,12 +7,12 @@ from functools import cache
 from pathlib import Path
 
 from tests.texts import REPOSITORY
+from tomewise.outgoing import answer_models
 from tools.docs.event_pages import find_makers, write_event_page
 from tools.docs.limit_pages import SECTIONS, read_number, write_limit_page
 from tools.docs.python_pages import load_package
 
 from tomewise import Document, Tome, events
-from tomewise.outgoing import answer_models
 from tomewise.settings import SETTINGS
 from tomewise.systems.registry import LOOPS, SYSTEMS
 

@@ -27,7 +27,7 @@ def make_memory() -> Hypergraph:
 
 
 def test_points_vertices_evidence_and_history_are_joined():
-    read = Retrieved(evidence=[Piece(node="p1", text="He fell.")], found=1, cut=0)
+    read = Retrieved(evidence=[Piece(id="p1", text="He fell.")], found=1, cut=0)
     picture = draw_memory(make_memory(), Question(text="Why?"), Answer(text="", events=(read,)))
     assert {node.id: node.group for node in picture.nodes} == {
         **dict.fromkeys(["M3", "M4"], "point"),

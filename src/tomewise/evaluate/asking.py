@@ -23,7 +23,7 @@ from tomewise.evaluate.design import DEPTH, Design
 from tomewise.evaluate.digests import digest_documents, digest_prompts
 from tomewise.evaluate.items import Item, Prediction, RankedPassage
 from tomewise.evaluate.replay import ReplayedModel, remember_question, replay
-from tomewise.evaluate.rows import Row, make_usage_record, read_answer_fields, sum_usages
+from tomewise.evaluate.rows import Row, make_cost_record, read_answer_fields, sum_costs
 from tomewise.fallbacks import count_fallbacks
 from tomewise.loops.ledger_notes import BETWEEN_QUOTES, NOTED
 from tomewise.loops.origins import EXTRACTS
@@ -90,9 +90,7 @@ class Memory:
         A summary does not show its passages.
         """
         pieces = list(evidence)
-        shown = [
-            self.passages[piece.node] for piece in pieces if piece.layer == PASSAGES and piece.node in self.passages
-        ]
+        shown = [self.passages[piece.id] for piece in pieces if piece.layer == PASSAGES and piece.id in self.passages]
         return (*shown, *self._find_extracts([piece for piece in pieces if piece.layer == EXTRACTS]))
 
     def _find_extracts(self, extracts: Sequence[Evidence]) -> Iterator[RankedPassage]:
@@ -119,12 +117,12 @@ class Memory:
 class Build:
     """What building the layers of one system in one memory took.
 
-    `usage` is the cost of all its layers, also of those that another system had built. `fallbacks` counts by layer the
+    `cost` is that of all its layers, also of those that another system had built. `fallbacks` counts by layer the
     texts that the layer replaced by another text, and those that failed. `notes` say what a reader of a table must
     know. `networks` are by layer the networks that layers record (see `memory.schemata.describe_network`).
     """
 
-    usage: dict[str, Any]
+    cost: dict[str, Any]
     fallbacks: dict[str, int]
     notes: tuple[str, ...]
     networks: dict[str, Any] = field(default_factory=dict)
@@ -196,7 +194,7 @@ def _read_passages(tome: Tome) -> dict[str, RankedPassage]:
 async def build_layers(store: Store, layers: Sequence[Layer], openie: Path | None, report: Report) -> Build:
     """Bring layers up to date, lowest first. Extractions from the file `openie` go only to graphs of passages.
 
-    The tome stores the usage of each layer, so that every system that uses a layer is charged for it. A layer that an
+    The tome stores the cost of each layer, so that every system that uses a layer is charged for it. A layer that an
     error stops is charged when a later build finishes it. Raises ModelError.
     """
     provide = _make_provider(store, openie, report) if openie else None
@@ -205,7 +203,7 @@ async def build_layers(store: Store, layers: Sequence[Layer], openie: Path | Non
             if await asyncio.to_thread(find_changes, layer, store, layers):
                 with open_run() as used:
                     await build([layer], store, report, provide=provide)
-                await asyncio.to_thread(_add_cost, store, layer, make_usage_record(used))
+                await asyncio.to_thread(_add_cost, store, layer, make_cost_record(used))
     return await asyncio.to_thread(_describe_build, store, layers, openie)
 
 
@@ -214,7 +212,7 @@ def _describe_build(store: Store, layers: Sequence[Layer], openie: Path | None) 
     records = {layer.name: kept.get(layer.name, {}) for layer in layers}
     notes = [_ASKED_MODEL] if any(_asks_model_anyway(layer, openie) for layer in layers) else []
     return Build(
-        usage=sum_usages(_read_cost(store, layer) for layer in layers),
+        cost=sum_costs(_read_cost(store, layer) for layer in layers),
         fallbacks={layer.name: count for layer in layers if (count := _count_fallbacks(store, layer))},
         notes=(*notes, *(note for layer in layers for note in describe_sizes(layer, records[layer.name]))),
         networks={name: record["network"] for name, record in records.items() if record.get("network")},
@@ -239,12 +237,12 @@ def _make_provider(store: Store, openie: Path, report: Report) -> Provide:
 
 
 def _read_cost(store: Store, layer: Layer) -> dict[str, Any]:
-    usage: dict[str, Any] = json.loads(read_setting(store, _COST + layer.name) or "{}")
-    return usage
+    cost: dict[str, Any] = json.loads(read_setting(store, _COST + layer.name) or "{}")
+    return cost
 
 
-def _add_cost(store: Store, layer: Layer, usage: dict[str, Any]) -> None:
-    text = json.dumps(sum_usages([_read_cost(store, layer), usage]))
+def _add_cost(store: Store, layer: Layer, cost: dict[str, Any]) -> None:
+    text = json.dumps(sum_costs([_read_cost(store, layer), cost]))
     with store.write() as change:
         change.put_note(SETTINGS, _COST + layer.name, text)
 
@@ -329,7 +327,7 @@ class GroupsHere:
             try:
                 fields = await self._answer_and_rank(system, item, memory, used)
             except ModelError as error:
-                return replace(row, error=_describe_error(error), usage=make_usage_record(used))
+                return replace(row, error=_describe_error(error), cost=make_cost_record(used))
         return replace(row, **fields)
 
     async def _answer_and_rank(self, system: System, item: Item, memory: Memory, used: Meter) -> Mapping[str, Any]:
@@ -342,13 +340,13 @@ class GroupsHere:
                 raise RuntimeError("a system without a retriever is refused before its first question")
             with count_fallbacks() as fallbacks:
                 evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
-            fields: dict[str, Any] = {"resolved": True, "usage": make_usage_record(used), "fallbacks": dict(fallbacks)}
+            fields: dict[str, Any] = {"resolved": True, "cost": make_cost_record(used), "fallbacks": dict(fallbacks)}
             prediction = Prediction()
         else:
             # Every question gets an answer, also a guess: the row says how sure it is, and the table shows the risk.
             with count_fallbacks() as fallbacks:
-                answer = await answer_question(system, replace(item.question, force=True, strict=True))
-            fields = {**read_answer_fields(answer), "usage": make_usage_record(used), "fallbacks": dict(fallbacks)}
+                answer = await answer_question(system, replace(item.question, force=True, current=True))
+            fields = {**read_answer_fields(answer), "cost": make_cost_record(used), "fallbacks": dict(fallbacks)}
             if not (item.supporting or item.spans):
                 return fields
             prediction = replace(fields["prediction"], shown=memory.find_shown(answer.evidence))

@@ -23,7 +23,7 @@ def compare(results: Results, first: str, second: str, question: str) -> dict[st
     """The answers of two systems to the question of that id: the question with its gold, and `systems`, a list of two.
 
     Each has its `scores` by column, without the columns for which the question has no gold; null: it was not judged.
-    `evidence` is what the system showed to the model: node, layer, title and text, whether one of its source passages
+    `evidence` is what the system showed to the model: id, layer, title and text, whether one of its source passages
     holds gold (`gold`), and whether the other system showed it too (`shared`). Raises UnknownName.
     """
     rows = {(row.system, row.item.id): row for row in results.select([first, second]).rows}
@@ -35,7 +35,7 @@ def compare(results: Results, first: str, second: str, question: str) -> dict[st
             hint = suggest(question, ids)
             raise UnknownName(f"{system} was not asked the question {question!r}: {hint}it was asked {asked}")
     left, right = rows[first, question], rows[second, question]
-    shared = {piece["node"] for piece in left.evidence} & {piece["node"] for piece in right.evidence}
+    shared = {piece["id"] for piece in left.evidence} & {piece["id"] for piece in right.evidence}
     sides = [_describe_side(row, score_row(row, results.about), shared) for row in (left, right)]
     return {**make_question_record(left.item), "systems": sides}
 
@@ -46,19 +46,19 @@ def _describe_side(row: Row, scores: Mapping[str, float | None], shared: set[str
         "system": row.system,
         "answer": row.prediction.answer,
         "choice": row.prediction.choice,
-        **{name: getattr(row, name) for name in ("error", "resolved", "forced", "supported")},
+        **{name: getattr(row, name) for name in ("error", "resolved", "forced", "claimed", "support")},
         "scores": scores,
-        "citations": [citation["quote"] for citation in row.citations],
+        "quotes": [quote["text"] for quote in row.quotes],
         "evidence": [
             {
-                **{name: piece[name] for name in ("node", "layer", "title")},
-                "text": row.texts[piece["node"]],
+                **{name: piece[name] for name in ("id", "layer", "title")},
+                "text": row.texts[piece["id"]],
                 "gold": bool(gold & set(piece["sources"])),
-                "shared": piece["node"] in shared,
+                "shared": piece["id"] in shared,
             }
             for piece in row.evidence
         ],
-        "usage": dict(row.usage),
+        "cost": dict(row.cost),
     }
 
 
@@ -94,13 +94,13 @@ def _write_side(side: JsonObject) -> tuple[str, ...]:
     """The cells of one system, from top to bottom."""
     from rich.markup import escape
 
-    usage = side["usage"]
+    spent = side["cost"]
     choice = f"[bold cyan]{side['choice']}.[/bold cyan] " if side["choice"] else ""
     answer = f"[red]failed: {escape(side['error'])}[/red]" if side["error"] else choice + escape(side["answer"] or "–")
     forced = "\n[yellow]made to answer[/yellow]" if side["forced"] and side["resolved"] else ""
     values = "  ".join(f"{name} {'–' if value is None else f'{value:.2f}'}" for name, value in side["scores"].items())
-    cited = "\n".join(f"“{escape(' '.join(quote.split()))}”" for quote in side["citations"])
-    cost = f"{usage['calls']} calls, {usage['input_tokens']:,} tokens in, path {usage['depth']}"
+    cited = "\n".join(f"“{escape(' '.join(quote.split()))}”" for quote in side["quotes"])
+    cost = f"{spent['calls']} calls, {spent['input_tokens']:,} tokens in, path {spent['depth']}"
     evidence = "\n".join(_write_piece(number, piece) for number, piece in enumerate(side["evidence"], start=1))
     return answer + forced, f"[dim]{escape(values)}[/dim]", cited, evidence, f"[dim]{cost}[/dim]"
 

@@ -30,7 +30,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.run import Request, change_run
 from tomewise.systems.registry import Variant
 from tomewise.tome.open_store import open_store
-from tomewise.types import Document, LanguageModel, Spent
+from tomewise.types import Cost, Document, LanguageModel
 
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
@@ -174,7 +174,7 @@ class Hub:
         for place, ticket in [key for key in self._reserved if key[0][0] == number]:
             request, _ = self._reserved[place, ticket]
             cost = request.price(request.input_tokens, 0)
-            await self.settle(place, ticket, Spent(calls=1, input_tokens=request.input_tokens, cost=cost))
+            await self.settle(place, ticket, Cost(calls=1, input_tokens=request.input_tokens, dollars=cost))
         self._begun[number] += 1
         return number, self._begun[number]
 
@@ -186,7 +186,7 @@ class Hub:
         """See `Permit`; `settle` with the same place and ticket ends it, also while it waits."""
         return await attempt(self._reserve, place, ticket, request)
 
-    async def settle(self, place: Place, ticket: str, spent: Spent) -> None:
+    async def settle(self, place: Place, ticket: str, spent: Cost) -> None:
         """See `Permit`. A reservation that is unknown has been settled: its worker was given up."""
         if (place, ticket) not in self._reserved:
             return
@@ -196,7 +196,7 @@ class Hub:
         elif granting.exception() is None:
             self._budget.settle(request, spent)
 
-    async def count(self, spent: Spent) -> None:
+    async def count(self, spent: Cost) -> None:
         """See `Account`."""
         self._budget.count(spent)
 
@@ -268,15 +268,15 @@ class _HubAccount:
         try:
             granted = await reach(self._hub.reserve.remote(self._place, ticket, request))
         except asyncio.CancelledError:
-            self._hub.settle.remote(self._place, ticket, Spent())
+            self._hub.settle.remote(self._place, ticket, Cost())
             raise
         self._tickets[id(request)].append(ticket)  # a request may be announced again while it is under way
         return int(granted)
 
-    def settle(self, request: Request, spent: Spent) -> None:
+    def settle(self, request: Request, spent: Cost) -> None:
         self._hub.settle.remote(self._place, self._tickets[id(request)].pop(), spent)
 
-    def count(self, spent: Spent) -> None:
+    def count(self, spent: Cost) -> None:
         self._hub.count.remote(spent)
 
 

@@ -22,7 +22,7 @@ from tomewise.evaluate.judges import Judge
 from tomewise.evaluate.on_workers import HERE, BudgetedAtHub, GroupsOnWorkers, Hub, HubCalls
 from tomewise.evaluate.replay import PaidOnce
 from tomewise.evaluate.results import Results, find_journal, read_results
-from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_latest_rows, sum_usages
+from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_latest_rows, sum_costs
 from tomewise.language.budget import Budget
 from tomewise.language.cached import CallCache, prove_room
 from tomewise.language.failures import StopAtFailures
@@ -249,7 +249,7 @@ class _Run:
             self._refused.add(system)
         memory = self._experiment.name_memory(group.digest)
         for system, build in opened.builds.items():
-            if build != Build(sum_usages([]), {}, ()):  # a system without layers has nothing to build
+            if build != Build(sum_costs([]), {}, ()):  # a system without layers has nothing to build
                 self._journal.append({"kind": "build", "system": system, "memory": memory, **asdict(build)})
         left_out = [key for key in unasked if key[1] in opened.refused]
         for key in left_out:
@@ -263,7 +263,9 @@ class _Run:
             async with self._slots:
                 with meter() as used:
                     judgement = await judge.judge(model, embedder, row.item, row.prediction.answer)
-                self._journal.append(make_judgement_record(row.key, judge.name, model.name, judgement, used.usage()))
+                self._journal.append(
+                    make_judgement_record(row.key, judge.name, model.name, judgement, used.measure_cost())
+                )
         self._count_done(1)
 
     def _store_row(self, row: Row, group: _Group) -> Row:

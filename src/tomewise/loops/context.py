@@ -62,7 +62,7 @@ def make_attempt_event(kind: type[Kind], step: int, context: Context, attempt: A
         choice=attempt.reply.choice,
         failed=not attempt.answer.resolved,
         missing=attempt.reply.missing,
-        shown=[piece.node for piece in context.evidence],
+        shown=[piece.id for piece in context.evidence],
         cut=context.cut,
         notes=context.notes,
         **more,

@@ -20,7 +20,7 @@ from tomewise.language.call_slots import CallSlots
 from tomewise.language.usage import Bill, announce_request, estimate_tokens, report_call
 from tomewise.meter import ModelCall
 from tomewise.run import Request
-from tomewise.types import Spent
+from tomewise.types import Cost
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,7 +76,7 @@ class ScriptedModel:
             return await self._others.ask(role, given)
         started = perf_counter()
         tokens = self.count_input_tokens(role, given)
-        bill = Bill(Spent())
+        bill = Bill(Cost())
         try:
             async with (
                 self._slots or nullcontext(),
@@ -92,12 +92,12 @@ class ScriptedModel:
                     raise reply
                 output = role.accept(given, _validate(role, reply))
                 received = estimate_tokens(output.model_dump_json())
-                bill.spent = Spent(calls=1, input_tokens=tokens, output_tokens=received, cost=self._cost)
+                bill.spent = Cost(calls=1, input_tokens=tokens, output_tokens=received, dollars=self._cost)
                 return output
         finally:
             if bill.spent.calls:
-                received, cost = bill.spent.output_tokens, bill.spent.cost
-                report_call(ModelCall(role.name, self.name, started, perf_counter(), tokens, received, cost))
+                received, dollars = bill.spent.output_tokens, bill.spent.dollars
+                report_call(ModelCall(role.name, self.name, started, perf_counter(), tokens, received, dollars))
 
     def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
         """The input tokens that `ask` would report."""
