@@ -110,7 +110,7 @@ class Experiment:
         if isinstance(embedder, str):
             embedder = choose_embedder(embedder, base_url=embedder_base_url)
         shared: dict[str, Any] = {"embedder": embedder, "limit": limit, "prompts": Prompts(folder), **model_settings}
-        # On workers the budget of the model that answers is kept at the desk.
+        # On workers the budget of the model that answers is kept at the hub.
         answering = {**shared, **dict.fromkeys(LIMITS)} if on else shared
         self.design = Design(
             dataset=replace(dataset, items=dataset.items[:questions]),

@@ -35,6 +35,8 @@ from tomewise.types import Cost, Document, LanguageModel
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
 
+_MOVE = "put it in a module that is installed on every machine, and import it from there"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupWork:
@@ -60,6 +62,7 @@ class GroupsOnWorkers:
         self._has_budget = has_budget
         self._places = asyncio.Semaphore(max(1, pool.size))
         self._senders: list[Send] = []
+        # A worker has these itself; objects that cannot be sent may be among them.
         own: dict[str, Any] = dict.fromkeys(("model", "embedder", "judge_model", "prompts"))
         self._experiment = replace(experiment, metrics=(), judges=(), **own)
 
@@ -128,8 +131,7 @@ def check_importable(variants: Sequence[Variant]) -> None:
             raise UsageError(f"{what}: {_MOVE}")
 
 
-_MOVE = "put it in a module that is installed on every machine, and import it from there"
-
+# ---------------------------------------------------------------- the hub
 
 Place: TypeAlias = tuple[int, int]  # who reserves: the number of a group, and how often that group has begun
 HERE: Place = (-1, 0)  # the process of the evaluation; groups have 0, 1, ...
