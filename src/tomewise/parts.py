@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import PartError, ReadingError, UsageError
-from tomewise.evaluate.items import Dataset, Item, Outcome
-from tomewise.evaluate.judges import Judge, Judgement
+from tomewise.evaluate.items import Dataset, Item, Judgement, Outcome
+from tomewise.evaluate.judges import Judge
 from tomewise.evaluate.metrics import Metric
 from tomewise.events import AnswerPart, Retrieved, Stopped
 from tomewise.language.roles import PassageIn
