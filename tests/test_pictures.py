@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tomewise.errors import UsageError
-from tomewise.events import Tried
+from tomewise.events import make_event
 from tomewise.pictures import (
     Group,
     Picture,
@@ -34,17 +34,18 @@ def test_a_picture_holds_together(more, part):
 
 def test_uses_are_read_from_the_last_attempt():
     cited = Citation(document="d", passage="p2", position=0, start=0, end=1, quote="x")
+    fields = {"choice": None, "missing": "", "cut": 0, "notes": [], "kept": ""}
     events = (
-        Tried(answer="", choice=None, failed=True, shown=["p1"], cut=0, notes=()),
-        Tried(step=1, answer="x", choice=None, failed=False, shown=["p2", "p3"], cut=0, notes=()),
-        Event(name="stopped"),
+        make_event("tried", answer="", failed=True, shown=["p1"], **fields),
+        make_event("tried", 1, answer="x", failed=False, shown=["p2", "p3"], **fields),
+        Event(name="tried", detail={"shown": 3}),  # from outside
     )
     uses = read_uses(Answer(text="x", citations=(cited,), events=events))
     wanted = {"p1": "", "p2": "cited", "p3": "shown", "p1 p3": "shown"}
     assert {nodes: uses.find(nodes.split()) for nodes in wanted} == wanted
 
 
-SHORT, WHOLE = ({"node": "p", "text": text, "title": "T"} for text in ("Once…", "Once upon a time."))
+SHORT, WHOLE = ({"id": "p", "text": text, "title": "T"} for text in ("Once…", "Once upon a time."))
 
 
 @pytest.mark.parametrize(
@@ -54,16 +55,16 @@ SHORT, WHOLE = ({"node": "p", "text": text, "title": "T"} for text in ("Once…"
         ([[WHOLE], [SHORT]], ["p"], {"p": ("Once upon a time.", "T")}),
         # An event of any shape.
         (
-            [[None, {"node": ["p"], "text": "no id"}, {"node": "p", "text": 5}, {"node": "q", "title": None}], 3],
+            [[None, {"id": ["p"], "text": "no id"}, {"id": "p", "text": 5}, {"id": "q", "title": None}], 3],
             ["p", "q"],
             {"p": ("5", ""), "q": ("", "")},
         ),
         (
             [
-                [{"node": "b"}, {"node": "a"}, None, "text", {"node": 4}, {}],
+                [{"id": "b"}, {"id": "a"}, None, "text", {"id": 4}, {}],
                 "none",
                 None,
-                [{"node": "b"}, {"node": "c"}],
+                [{"id": "b"}, {"id": "c"}],
             ],
             ["b", "a", "c"],
             dict.fromkeys("bac", ("", "")),

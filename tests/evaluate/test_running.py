@@ -80,7 +80,7 @@ async def test_a_row_holds_answer_ranking_evidence_and_usage(evaluate, dataset):
     assert (row.prediction.answer, row.prediction.ranked[0].document) == ("Ada Marsh", "d0")
     assert {passage.document for passage in row.prediction.ranked} == {"d0", "d1", "d2", "d3"}
     assert [citation["quote"] for citation in row.citations] == ["kept the lighthouse"]
-    assert row.texts[row.evidence[0]["node"]] == dataset.documents[0].text
+    assert row.texts[row.evidence[0]["id"]] == dataset.documents[0].text
     assert row.events[0]["name"] == "retrieved"
     assert "text" not in row.events[0]["detail"]["evidence"][0]
     assert row.usage["calls"] == row.usage["depth"] == 1

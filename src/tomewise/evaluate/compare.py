@@ -25,7 +25,7 @@ _MOST_IDS = 10  # of questions, in a message
 class Side:
     """One system's answer. `scores` lacks the columns for which the question has no gold; None: it was not judged.
 
-    `evidence` is what the system showed to the model: node, layer, title and text, whether one of its source passages
+    `evidence` is what the system showed to the model: id, layer, title and text, whether one of its source passages
     holds gold (`gold`), and whether the other system showed it too (`shared`).
     """
 
@@ -53,7 +53,7 @@ def compare(results: Results, first: str, second: str, question: str) -> Compari
             hint = suggest(question, ids)
             raise UnknownName(f"{system} was not asked the question {question!r}: {hint}it was asked {asked}")
     left, right = rows[first, question], rows[second, question]
-    shared = {piece["node"] for piece in left.evidence} & {piece["node"] for piece in right.evidence}
+    shared = {piece["id"] for piece in left.evidence} & {piece["id"] for piece in right.evidence}
     return Comparison(left.item, (_make_side(left, results, shared), _make_side(right, results, shared)))
 
 
@@ -61,10 +61,10 @@ def _make_side(row: Row, results: Results, shared: set[str]) -> Side:
     gold = _find_gold(row)
     pieces = tuple(
         {
-            **{name: piece[name] for name in ("node", "layer", "title")},
-            "text": row.texts[piece["node"]],
+            **{name: piece[name] for name in ("id", "layer", "title")},
+            "text": row.texts[piece["id"]],
             "gold": bool(gold & set(piece["sources"])),
-            "shared": piece["node"] in shared,
+            "shared": piece["id"] in shared,
         }
         for piece in row.evidence
     )

@@ -157,7 +157,7 @@ def sum_usages(usages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _make_evidence_record(piece: Evidence, texts: dict[str, str]) -> dict[str, Any]:
     texts[piece.node] = piece.text
-    record = {"node": piece.node, "layer": piece.layer, "score": piece.score, "title": piece.title}
+    record = {"id": piece.node, "layer": piece.layer, "score": piece.score, "title": piece.title}
     return {**record, "sources": list(piece.sources)}
 
 
@@ -170,9 +170,9 @@ def _make_event_record(event: Event, texts: dict[str, str]) -> dict[str, Any]:
 
 
 def _move_text(piece: Any, texts: dict[str, str]) -> Any:
-    if not isinstance(piece, dict) or not isinstance(piece.get("node"), str) or "text" not in piece:
+    if not isinstance(piece, dict) or not isinstance(piece.get("id"), str) or "text" not in piece:
         return piece
-    texts[piece["node"]] = piece["text"]
+    texts[piece["id"]] = piece["text"]
     return {name: value for name, value in piece.items() if name != "text"}
 
 

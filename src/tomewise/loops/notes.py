@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tomewise.calls import CallCount
-from tomewise.events import ChunkRead, ChunkUnread
+from tomewise.events import make_event
 from tomewise.language.roles import CARRY_NOTE, CarryIn
 from tomewise.loops.chunking import Room, check_rooms
 from tomewise.loops.desk import Desk
@@ -114,9 +114,8 @@ class SingleNote:
                 self.unread.append(chunk)
             else:
                 self.note = reply.note
-            kind = ChunkUnread if reply is None else ChunkRead
             name = await asyncio.to_thread(describe_chunk, chunk, self._desk)
-            yield kind(step=step, chunk=name, notes=[self.note])
+            yield make_event("unread" if reply is None else "read", step, chunk=name, notes=[self.note])
             for event in self.skipped.events(step):
                 yield event
 

@@ -16,7 +16,7 @@ from itertools import chain
 from tomewise.calls import CallCount, sum_calls
 from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
-from tomewise.events import AnsweredFromNotes, Divided, as_pieces
+from tomewise.events import make_event
 from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.loops.chunking import Chunking
 from tomewise.loops.desk import Desk, Prepared, decline, make_answer_input
@@ -86,7 +86,7 @@ class Relay:
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """The events of the readings, `answered` for each run, then the answer."""
         chunks = await self._find_chunks(question)
-        yield Divided(chunks=len(chunks), tokens=sum(chunk.tokens for chunk in chunks))
+        yield make_event("divided", chunks=len(chunks), tokens=sum(chunk.tokens for chunk in chunks))
         if not chunks:
             yield decline(_NO_TEXT)
             return
@@ -139,15 +139,16 @@ class Relay:
         answer = replace(answer, missing="; ".join(filter(None, (answer.missing, not_read))))
         shown = list(dict.fromkeys(source for piece in evidence for source in piece.sources))
         *_, ledger = [notes.conclude(answer.text) for notes in all_notes]
-        yield AnsweredFromNotes(
-            evidence=as_pieces(evidence),
+        yield make_event(
+            "answered",
+            evidence=evidence,
             shown=shown,
             notes=notes,
             cut=cut,
             answer=reply.answer,
-            ledger=ledger,
-            declined=not answer.resolved,
+            failed=not answer.resolved,
             missing=answer.missing,
+            **({} if ledger is None else {"ledger": ledger}),
         )
         yield answer
 

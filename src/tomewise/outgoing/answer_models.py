@@ -28,26 +28,13 @@ def write_plain(detail: Any) -> dict[str, Any]:
     return plain
 
 
-def _write_detail(detail: Any) -> dict[str, Any]:
-    """The detail as plain data, in which each piece of evidence says its `id`, as everywhere else."""
-    plain = write_plain(detail)
-    if isinstance(pieces := plain.get("evidence"), list):
-        plain["evidence"] = [_name_id(piece) if isinstance(piece, dict) else piece for piece in pieces]
-    return plain
-
-
-def _name_id(piece: dict[str, Any]) -> dict[str, Any]:
-    """The piece of evidence with its `node` under the name `id`."""
-    return {"id" if name == "node" else name: value for name, value in piece.items()}
-
-
 class Event(Outgoing):
     """One thing that happened while a question was answered; `types.Event` says what its `detail` may hold."""
 
     name: str
     step: int = 0
     summary: str = ""
-    detail: Annotated[dict[str, Any], BeforeValidator(_write_detail)] = {}
+    detail: Annotated[dict[str, Any], BeforeValidator(write_plain)] = {}
 
 
 class Spent(Outgoing):

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from fastapi import Request, Response
 
 from tomewise.errors import NotBuilt, TomewiseError
-from tomewise.events import AnswerPart
+from tomewise.events import is_event
 from tomewise.outgoing.answer_models import Event as EventModel
 from tomewise.outgoing.answer_models import Lagging, NumberedAnswer
 from tomewise.outgoing.report_models import BuildCosts
@@ -72,7 +72,7 @@ async def _stream(service: Service, name: str, body: Ask) -> AsyncIterator[Produ
 
         async def produce(emit: Emit) -> None:
             def report(event: Event, spent: Spent) -> None:
-                if isinstance(event, AnswerPart):
+                if is_event(event, "answer_part"):
                     emit(write_event(event.name, event.detail))
                     return
                 record = name_event(EventModel.of(event), admitted.tome).write()

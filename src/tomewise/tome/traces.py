@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cache, partial
 from threading import Lock
@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 from pydantic import TypeAdapter
 
 from tomewise.errors import StoreError, UnknownName
-from tomewise.events import restore_event
 from tomewise.outgoing import answer_models
 from tomewise.outgoing.form import Naming
 from tomewise.run import warn_unkept
@@ -74,7 +73,7 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
 
 
 def _write_event(event: Event) -> Record:
-    """The event as plain data; its pieces of evidence keep the names that they have in Python."""
+    """The event as plain data, whatever a loop from outside put into its detail."""
     detail = answer_models.write_plain(event.detail)
     return {"name": event.name, "step": event.step, "summary": event.summary, "detail": detail}
 
@@ -129,7 +128,7 @@ def _read_trace(row: Mapping[str, Any]) -> Trace:
         question = {name: row[name] for name in (*_ASKED, "within")}
         made = {"text": row["answer"], "events": list(restore_events(row)), "usage": _read_usage(row["usage"])}
         known = {field.name for field in fields(Answer)} - {"evidence", *made}
-        trace: Trace = _make_checker().validate_python(
+        return _make_checker().validate_python(
             {
                 "number": row["number"],
                 "asked": row["asked"],
@@ -143,7 +142,6 @@ def _read_trace(row: Mapping[str, Any]) -> Trace:
         raise StoreError(
             f"the row {number} of the table traces is damaged ({problem}): delete it with `tome log {number} --delete`"
         ) from None
-    return replace(trace, answer=replace(trace.answer, events=tuple(map(restore_event, trace.answer.events))))
 
 
 @cache
@@ -212,7 +210,7 @@ def cut_to_fit(record: Record, most_bytes: int) -> list[str]:
 
 
 def _is_piece(piece: Any) -> bool:
-    return isinstance(piece, dict) and {"node", "score", "text"} <= piece.keys()
+    return isinstance(piece, dict) and {"id", "score", "text"} <= piece.keys()
 
 
 def _share(piece: Record, pieces: list[Record], indices: dict[str, int]) -> list[Any]:

@@ -307,10 +307,10 @@ class Quotation:
 class Event:
     """One thing that happened while a question was answered.
 
-    Our loops yield events of classes of their own, see `tomewise.events`; a loop from outside may yield this one. A
-    reader needs to know no names of events. These fields of `detail` mean the same in every event: `evidence` (pieces
-    with `layer`, `score`, `title`, `place`, `text`), `notes` (texts), `pool` (what a working memory holds, as rows of
-    plain values), `found` and `cut` (how many passages were retrieved, and how many of them did not fit).
+    The events of our loops are in the table of `tomewise.events`; a loop from outside may yield others. A reader needs
+    to know no names of events. These fields of `detail` mean the same in every event: `evidence` (pieces with `id`,
+    `layer`, `score`, `title`, `place`, `text`), `notes` (texts), `pool` (what a working memory holds, as rows of plain
+    values), `found` and `cut` (how many passages were retrieved, and how many of them did not fit).
     """
 
     name: str
