@@ -120,6 +120,8 @@ def test_what_the_table_does_not_have_is_refused():
         make_event("rung")
     with pytest.raises(UsageError, match="'stopped' has no field 'why': it has reason, pool"):
         make_event("stopped", why="x")
+    with pytest.raises(UsageError, match="'found' needs the field 'asked'"):
+        make_event("found", answer="Ada")
 
 
 JSON = st.recursive(

@@ -6,15 +6,7 @@ import pytest
 
 from tomewise.errors import UsageError
 from tomewise.events import make_event
-from tomewise.pictures import (
-    Group,
-    Picture,
-    PictureLink,
-    PictureNode,
-    find_texts,
-    list_nodes,
-    read_uses,
-)
+from tomewise.pictures import Group, Picture, PictureLink, PictureNode, find_texts, list_nodes, read_uses
 from tomewise.types import Answer, Citation, Event
 
 
@@ -60,12 +52,7 @@ SHORT, WHOLE = ({"id": "p", "text": text, "title": "T"} for text in ("Once…", 
             {"p": ("5", ""), "q": ("", "")},
         ),
         (
-            [
-                [{"id": "b"}, {"id": "a"}, None, "text", {"id": 4}, {}],
-                "none",
-                None,
-                [{"id": "b"}, {"id": "c"}],
-            ],
+            [[{"id": "b"}, {"id": "a"}, None, "text", {"id": 4}, {}], "none", None, [{"id": "b"}, {"id": "c"}]],
             ["b", "a", "c"],
             dict.fromkeys("bac", ("", "")),
         ),

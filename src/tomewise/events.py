@@ -44,16 +44,19 @@ class Kind:
 # ---------------------------------------------------------------- making events
 
 
-def make_event(name: str, step: int = 0, /, **fields: Any) -> Event:
+def make_event(name: str, step: int = 0, **fields: Any) -> Event:
     """The event of this name; evidence, places and dataclasses in its fields become plain data.
 
-    Raises UsageError for a name or a field that the table does not have.
+    Raises UsageError for a name or a field that the table does not have, and without a field that is not optional.
     """
     kind = EVENTS.get(name)
     if kind is None:
         raise UsageError(f"no event {name!r} is in the table: yield an `Event` for one of your own")
     if unknown := fields.keys() - kind.fields.keys():
         raise UsageError(f"the event {name!r} has no field {min(unknown)!r}: it has {', '.join(kind.fields)}")
+    absent = kind.fields.keys() - fields.keys()
+    if missing := [field for field in absent if not kind.fields[field].startswith("optional ")]:
+        raise UsageError(f"the event {name!r} needs the field {min(missing)!r}: state it")
     detail = json.loads(json.dumps(fields, default=_write_noun))
     return Event(name=name, step=step, summary=kind.summarize(**detail), detail=detail)
 
@@ -78,7 +81,7 @@ def list_facts(**facts: object) -> str:
     Empty values are left out, long ones are cut.
     """
     shown = {name.replace("_", " ").strip(): value for name, value in facts.items() if value not in (None, "")}
-    values = {name: len(value) if isinstance(value, list) else value for name, value in shown.items()}
+    values = {name: len(value) if isinstance(value, list | tuple) else value for name, value in shown.items()}
     return ", ".join(f"{name}: {shorten(value)}" for name, value in values.items())
 
 
@@ -175,14 +178,14 @@ _make_reader = cache(TypeAdapter[Any])
 # ---------------------------------------------------------------- how events are summarized
 
 
-def _name(*fields: str, **labelled: str) -> Callable[..., str]:
-    """Names the values of these fields, then those of others under labels of their own."""
+def _list_fields(*fields: str, **labelled: str) -> Callable[..., str]:
+    """What sums up an event by the values of these fields, then of others under labels of their own."""
     labels = {**{field: field for field in fields}, **labelled}
     return lambda **detail: list_facts(**{label: detail[field] for label, field in labels.items()})
 
 
 def _summarize_attempt(*, failed: bool, **fields: Any) -> str:
-    named = {name: fields[name] for name in ("answer", "choice", "missing", "shown", "cut", "kept")}
+    named = {name: fields.get(name) for name in ("answer", "choice", "missing", "shown", "cut", "kept")}
     return list_facts(**{**named, "answer": "declined" if failed else named["answer"]})
 
 
@@ -214,7 +217,7 @@ _NOTE = "optional list of texts: the note, as a list of one text; left out by a 
 _QUERY = "text: what was searched with"
 _REGION = "`local`, around some points, `global`, beyond all, or `everywhere`, the question itself"
 _RETRIEVED = {
-    "evidence": "optional list of pieces: what is shown, the best first",
+    "evidence": "optional list of pieces: what is shown, the best first; left out of a trace that was cut",
     "found": "integer: how many pieces were found",
     "cut": _NOT_SHOWN,
 }
@@ -236,7 +239,7 @@ EVENTS: Mapping[str, Kind] = {
     "retrieved": Kind(
         "Evidence that a model is shown, out of what was found; the rest was cut for want of room.",
         _RETRIEVED,
-        _name("found", "cut"),
+        _list_fields("found", "cut"),
     ),
     "looked up": Kind(
         "Pages that were looked up, with their passages.",
@@ -247,12 +250,12 @@ EVENTS: Mapping[str, Kind] = {
             "all_pages": "integer: how many pages there are",
             "reasoning": "text: why the model chose these, in its own words",
         },
-        _name("pages", of="all_pages", reasoning="reasoning"),
+        _list_fields("pages", of="all_pages", reasoning="reasoning"),
     ),
     "searched": Kind(
         "What is new of what a search found.",
         {"query": _QUERY, "evidence": _NEW, "collected": "integer: how many pieces all searches found so far"},
-        _name("query", new="evidence", collected="collected"),
+        _list_fields("query", new="evidence", collected="collected"),
     ),
     "recalled": Kind(
         "What is new of what a probe found in one layer.",
@@ -300,7 +303,7 @@ EVENTS: Mapping[str, Kind] = {
             "reports": "list of texts: the titles of the reports in the batch",
             "notes": "list of texts: the points",
         },
-        _name("reports", points="notes"),
+        _list_fields("reports", points="notes"),
     ),
     "followed up": Kind(
         "What a smaller question brought, and what shall be asked next.",
@@ -311,7 +314,7 @@ EVENTS: Mapping[str, Kind] = {
             "evidence": "list of pieces: what was found for it",
             "follow_ups": "list of texts: the questions that shall be asked next",
         },
-        _name("query", "score", "follow_ups"),
+        _list_fields("query", "score", "follow_ups"),
     ),
     # Steps of loops.
     "stopped": Kind(
@@ -320,12 +323,12 @@ EVENTS: Mapping[str, Kind] = {
             "reason": "text: why, in words",
             "pool": "optional list of objects: the rows of the working memory; left out by a loop without one",
         },
-        _name("reason"),
+        _list_fields("reason"),
     ),
     "skipped": Kind(
         "A reply of a model, or a part of one, that could not be used.",
         {"reason": "text: why it could not be used"},
-        _name("reason"),
+        _list_fields("reason"),
     ),
     "chosen": Kind(
         'The system that goes on, or "none".',
@@ -348,7 +351,7 @@ EVENTS: Mapping[str, Kind] = {
             "thought": "text: the sentence",
             "concludes": "boolean: whether it states the answer, so that the loop ends",
         },
-        _name("thought"),
+        _list_fields("thought"),
     ),
     "decided": Kind(
         "The next smaller question, whether it is searched for, and its answer where it is not.",
@@ -392,7 +395,7 @@ EVENTS: Mapping[str, Kind] = {
     "answered": Kind(
         "The answer from what a reader wrote down.",
         {
-            "evidence": "optional list of pieces: the passages that the answering role saw",
+            "evidence": "optional list of pieces: the passages that the answering role saw; left out of a trace that was cut",
             "shown": "list of texts: the ids of the passages that these rest on",
             "notes": "list of texts: what the reader wrote down",
             "cut": "integer: how many notes and quotations did not fit",
@@ -402,7 +405,7 @@ EVENTS: Mapping[str, Kind] = {
             "ledger": "optional object: the whole ledger, from which its picture is drawn; left out by a loop that "
             "keeps a note",
         },
-        lambda answer, failed, missing, evidence, notes, cut, **_: list_facts(
+        lambda answer, failed, missing, notes, cut, evidence=(), **_: list_facts(
             answer="declined" if failed else answer, missing=missing, shown=evidence, notes=notes, cut=cut
         ),
     ),
@@ -440,7 +443,7 @@ EVENTS: Mapping[str, Kind] = {
             "units": "integer: how many searches the pool remembers, each with its cue",
             "nodes": "integer: how many pieces of evidence it holds",
         },
-        _name(searches_remembered="units", passages_summaries_and_episodes="nodes"),
+        _list_fields(searches_remembered="units", passages_summaries_and_episodes="nodes"),
     ),
     # The loop `evolve`, with a hypergraph.
     "planned": Kind(
@@ -486,7 +489,7 @@ EVENTS: Mapping[str, Kind] = {
             "chunks": "integer: the chunks that are read, one after another",
             "tokens": "integer: the tokens of all of them",
         },
-        _name("chunks", "tokens"),
+        _list_fields("chunks", "tokens"),
     ),
     "reading planned": Kind(
         "What to look for while reading.",
@@ -526,7 +529,7 @@ EVENTS: Mapping[str, Kind] = {
     "recovered": Kind(
         "What is read again for questions that are open after the whole text was read.",
         {"open": "integer: how many questions are open", "tokens": "integer: how many tokens are read again"},
-        _name("open", "tokens"),
+        _list_fields("open", "tokens"),
     ),
     # Around a loop.
     "rephrased": Kind(
