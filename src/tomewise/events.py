@@ -217,7 +217,7 @@ _NOTE = "optional list of texts: the note, as a list of one text; left out by a 
 _QUERY = "text: what was searched with"
 _REGION = "`local`, around some points, `global`, beyond all, or `everywhere`, the question itself"
 _RETRIEVED = {
-    "evidence": "optional list of pieces: what is shown, the best first; left out of a trace that was cut",
+    "evidence": "optional list of pieces: what is shown, the best first; left out of a cut trace",
     "found": "integer: how many pieces were found",
     "cut": _NOT_SHOWN,
 }
@@ -395,7 +395,7 @@ EVENTS: Mapping[str, Kind] = {
     "answered": Kind(
         "The answer from what a reader wrote down.",
         {
-            "evidence": "optional list of pieces: the passages that the answering role saw; left out of a trace that was cut",
+            "evidence": "optional list of pieces: the passages that the answering role saw; left out of a cut trace",
             "shown": "list of texts: the ids of the passages that these rest on",
             "notes": "list of texts: what the reader wrote down",
             "cut": "integer: how many notes and quotations did not fit",

@@ -173,11 +173,21 @@ class Evolve:
         call = self.planning.plan(state.question.text, state.memory, shown, searched, state.skipped)
         plan = await state.skipped.try_call(call, None)
         state.concerns = [*plan.concerns] if plan else [state.whole]
-        if plan and plan.sufficient:
+        plan = plan or Plan(False, "")
+        if plan.sufficient:
             state.end = "the memory suffices"
         elif not state.concerns and state.searched:
             state.end = "no new subquery was thought of"
-        return _make_plan_event(state.step, plan)
+        return make_event(
+            "planned",
+            state.step,
+            sufficient=plan.sufficient,
+            reasoning=plan.reasoning,
+            concerns=[
+                {"concern": each.text, "subquery": each.query, "place": each.region, "points": each.points}
+                for each in plan.concerns
+            ],
+        )
 
     async def _explore(self, state: _EvolveState) -> AsyncIterator[Event]:
         """Search for all concerns side by side."""
@@ -309,20 +319,6 @@ def _list_overlay(memory: Hypergraph, points: Sequence[MemoryPoint]) -> Iterator
     """The names of entities that only this memory knows."""
     vertices = {vertex for point in points for vertex in point.vertices}
     return (memory.vertices[vertex].name for vertex in vertices if not memory.vertices[vertex].in_graph)
-
-
-def _make_plan_event(step: int, plan: Plan | None) -> Event:
-    plan = plan or Plan(False, "")
-    return make_event(
-        "planned",
-        step,
-        sufficient=plan.sufficient,
-        reasoning=plan.reasoning,
-        concerns=[
-            {"concern": each.text, "subquery": each.query, "place": each.region, "points": each.points}
-            for each in plan.concerns
-        ],
-    )
 
 
 def _make_search_event(step: int, search: Search) -> Event:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TypeAlias
 
 from tomewise.calls import CallCount, sum_calls
 from tomewise.concurrency import gather_calls
@@ -23,8 +24,8 @@ from tomewise.loops.desk import Desk, Prepared, decline, make_answer_input
 from tomewise.loops.evidence import fit_to_window, measure_pieces, measure_texts
 from tomewise.loops.fusing import DEPTH
 from tomewise.loops.layout import Note, join
-from tomewise.loops.ledger_notes import LedgerReading
-from tomewise.loops.notes import Findings, Notes, Reading, describe_chunk
+from tomewise.loops.ledger_notes import LedgerNotes, LedgerReading
+from tomewise.loops.notes import Findings, NoteReading, SingleNote, describe_chunk
 from tomewise.loops.repeats import drop_near_repeats, fold
 from tomewise.loops.steps import Skipped, rank_found
 from tomewise.loops.working_pictures import draw_ledger
@@ -33,6 +34,10 @@ from tomewise.reading.chunks import Chunk
 from tomewise.types import Answer, Event, Evidence, Question, Retriever
 from tomewise.working.ledger import LedgerMemory
 
+Notes: TypeAlias = SingleNote | LedgerNotes
+"""What one reading writes down: its working memory. `unread` are the chunks whose call failed."""
+Reading: TypeAlias = NoteReading | LedgerReading
+"""A way of reading: opens empty notes for a question."""
 _NO_TEXT = "no text to read was found"
 _UNREAD = "This part of the text could not be read: {}."
 
@@ -141,6 +146,7 @@ class Relay:
         *_, ledger = [notes.conclude(answer.text) for notes in all_notes]
         yield make_event(
             "answered",
+            0,
             evidence=evidence,
             shown=shown,
             notes=notes,

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Protocol
+from typing import TypeAlias
 
 from tomewise.calls import CallCount, sum_calls
 from tomewise.concurrency import gather_calls
@@ -41,16 +41,6 @@ class Choice:
     reports: Sequence[ReportedCommunity]
     rated: int = 0
     skipped: Skipped = field(default_factory=Skipped)
-
-
-class Chooser(Protocol):
-    """A way to choose reports for a question."""
-
-    @property
-    def calls(self) -> CallCount:
-        """The calls of one choice."""
-
-    async def choose(self, question: Question, shelf: ReportShelf) -> Choice: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +108,10 @@ class RatedChoice:
             if reply is not None:
                 return reply.rating
         return 0
+
+
+Chooser: TypeAlias = LevelChoice | RatedChoice
+"""A way to choose reports for a question."""
 
 
 async def conclude(
