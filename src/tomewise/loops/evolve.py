@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -209,14 +209,16 @@ class Evolve:
         shown = await asyncio.to_thread(self._fit_points, state, EVOLVE)
         call = self.editor.change_points(state.question.text, state.memory, shown, material, state.skipped)
         changes = await state.skipped.try_call(call, Changes())
+        points = (*changes.updated, *changes.inserted)
+        vertices = {state.memory.vertices[vertex] for point in points for vertex in point.vertices}
         return make_event(
             "evolved",
             state.step,
             inserted=_list_rows(state.memory, changes.inserted),
             updated=_list_rows(state.memory, changes.updated),
-            overlay=sorted(_list_overlay(state.memory, changes.inserted + changes.updated)),
+            overlay=sorted(vertex.name for vertex in vertices if not vertex.in_graph),
             shown=[piece.node for piece in material.evidence],
-            notes=[point.description for point in (*changes.updated, *changes.inserted)],
+            notes=[point.description for point in points],
         )
 
     async def _merge_points(self, state: _EvolveState) -> Event:
@@ -313,12 +315,6 @@ class _EvolveState(LoopState):
     def whole(self) -> Concern:
         """The question itself, searched for in the whole memory."""
         return Concern(self.question.text, self.question.text, "everywhere")
-
-
-def _list_overlay(memory: Hypergraph, points: Sequence[MemoryPoint]) -> Iterator[str]:
-    """The names of entities that only this memory knows."""
-    vertices = {vertex for point in points for vertex in point.vertices}
-    return (memory.vertices[vertex].name for vertex in vertices if not memory.vertices[vertex].in_graph)
 
 
 def _make_search_event(step: int, search: Search) -> Event:

@@ -228,7 +228,7 @@ class LedgerNotes:
         await self._forget()
         for event in self.skipped.events(self._step):
             yield event
-        yield self._report_ledger()
+        yield make_event("ledger updated", self._step, pool=list(_list_rows(self.ledger)))
 
     async def _forget(self) -> None:
         asked = self._question.text
@@ -339,9 +339,6 @@ class LedgerNotes:
             return make_event("unread", self._step, chunk=name)
         not_found = sum(not fact.in_text for fact in facts)
         return make_event("extracted", self._step, chunk=name, notes=[fact.text for fact in facts], not_found=not_found)
-
-    def _report_ledger(self) -> Event:
-        return make_event("ledger updated", self._step, pool=list(_list_rows(self.ledger)))
 
 
 def _list_rows(ledger: Ledger) -> Iterator[Row]:

@@ -292,8 +292,8 @@ class Probe:
         of_passages = {layer for layer, ranked in rankings.items() if any(piece.layer == PASSAGES for piece in ranked)}
         passages = [piece for layer in rankings if layer in of_passages for piece in rankings[layer]]
         beside = {layer: ranked for layer, ranked in rankings.items() if layer not in of_passages}
-        notes = [Note(fused), *map(_make_note, cued)]
-        return await asyncio.to_thread(state.contexts.make_context, passages, notes, beside)
+        notes = [Note(unit.cue, unit.support or [piece.node for piece in unit.evidence]) for unit in cued]
+        return await asyncio.to_thread(state.contexts.make_context, passages, [Note(fused), *notes], beside)
 
     async def _rank(self, state: _ProbeState, layer: str, units: Sequence[Unit]) -> list[Evidence]:
         """What all searches of a layer found; for passages, also the plain search and the grounds of earlier notes."""
@@ -354,10 +354,6 @@ def _join_probes(units: Sequence[Unit]) -> list[Unit]:
     """The units with the probes of all of them, since they get one cue."""
     probe = " / ".join(dict.fromkeys(unit.probe for unit in units))
     return [replace(unit, probe=probe) for unit in units]
-
-
-def _make_note(unit: Unit) -> Note:
-    return Note(unit.cue, unit.support or [piece.node for piece in unit.evidence])
 
 
 def _join(counts: Sequence[CallCount]) -> CallCount:
