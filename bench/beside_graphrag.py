@@ -89,7 +89,7 @@ def run_ours() -> tuple[dict[str, Any], list[Contexts]]:
                     {
                         "reports": [each.report.id for each in rank_reports(found.keys, shelf, LEVEL)],
                         "relations": [piece.title for piece in found.relations[-1]],
-                        "passages": [piece.node for piece in found.passages],
+                        "passages": [piece.id for piece in found.passages],
                         "global": [each.report.id for each in level],
                     }
                 )

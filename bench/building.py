@@ -95,7 +95,7 @@ class ReadyModel:
             await asyncio.sleep(self._latency)
         if key not in self.replies:
             self.replies[key] = await self._model.ask(role, given)
-        report_call(ModelCall(role.name, self.name, start, time.perf_counter(), 0, 0, cost=0.0))
+        report_call(ModelCall(role.name, self.name, start, time.perf_counter(), 0, 0, dollars=0.0))
         return self.replies[key]
 
     def count_input_tokens(self, role: Any, given: Any) -> int:
@@ -152,7 +152,7 @@ async def measure_own_time(name: str, text: str, replies: dict[tuple[str, str], 
             if profiler:
                 profiler.disable()
         wall, processor = time.perf_counter() - wall, time.process_time() - processor
-    calls = seen.usage().total.calls
+    calls = seen.measure_cost().calls
     own_seconds = processor - timed.seconds
     print(
         f"own time, {name}: {calls} calls, {1000 * own_seconds / calls:.2f} ms each "
@@ -175,7 +175,7 @@ async def measure_latency(text: str, replies: dict[tuple[str, str], Any]) -> Non
             with meter() as seen:
                 await build(layers, store, ignore_progress)
             walls[only] = time.perf_counter() - start
-        usage = seen.usage()
+        usage = seen.measure_cost()
         ideal = max(usage.total.calls / LIMIT, usage.depth) * LATENCY
         print(
             f"{only or 'all three':24}{usage.total.calls:5} calls, {usage.depth} deep: {walls[only]:6.2f} s wall, "
@@ -194,7 +194,7 @@ async def compare_estimates(name: str, text: str, embedder: Embedder) -> None:
             (foreseen,) = await estimate([layer], store)
             with meter() as seen:
                 await build([layer], store, ignore_progress)
-            used = seen.usage().total
+            used = seen.measure_cost()
             for field in ("calls", "input_tokens", "output_tokens"):
                 before, after = getattr(foreseen, field), getattr(used, field)
                 difference = f"{100 * (before - after) / after:+.1f} %" if after else "-"

@@ -119,7 +119,7 @@ async def retrieve(tome: Tome, question: Question, without: Collection[str] = ()
     """The evidence that `hybrid` shows, without the passages of the documents in `without`."""
     found = await assemble("hybrid", tome.kit).retriever.retrieve(question.text, LIMIT + (SPARE if without else 0))
     document_of = {passage.id: passage.document for passage in tome.store.passages().values()} if without else {}
-    kept = [piece for piece in found if document_of.get(piece.node) not in without]
+    kept = [piece for piece in found if document_of.get(piece.id) not in without]
     desk = tome.kit.desk
     return desk.show(fit_to_budget(kept[:LIMIT], CONTEXT, desk.count))
 

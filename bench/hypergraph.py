@@ -66,7 +66,7 @@ async def ask_twice(tome: Tome, system: str, question: str) -> tuple[Answer, lis
 async def measure(tome: Tome, system: str, questions: Sequence[str]) -> str:
     """One row of the table."""
     asked = [await ask_twice(tome, system, question) for question in questions]
-    totals = [answer.usage.total for answer, _ in asked]
+    totals = [answer.cost for answer, _ in asked]
     rounds = [latencies for _, found in asked for latencies in found]
     events = (event for answer, _ in asked for event in answer.events)
     answered = [event.detail for event in events if event.name == "answered from points"]
@@ -75,7 +75,7 @@ async def measure(tome: Tome, system: str, questions: Sequence[str]) -> str:
         f"{fmean(total.calls for total in totals):.1f}",
         f"{fmean(total.input_tokens + total.output_tokens for total in totals):,.0f}",
         f"{fmean(total.output_tokens for total in totals):,.0f}",
-        str(max(answer.usage.depth for answer, _ in asked)),
+        str(max(answer.cost.depth for answer, _ in asked)),
         f"{median(rounds):.2f}, {max(rounds):.2f}" if rounds else "",
         f"{fmean(each['points'] for each in answered):.1f}" if answered else "",
         f"{fmean(each['vertices_per_point'] for each in answered):.2f}" if answered else "",

@@ -109,11 +109,11 @@ def time_changes(path: Path, repeats: int) -> None:
             assert len(passages) == 4
             fact = make_extraction(next(iter(passages.values())))["triples"][3]  # type: ignore[index]
             found = time_step("find it, warm", lambda fact=fact: ask(retriever, str(tuple(fact))))  # type: ignore[misc]
-            assert any(piece.node in {passage.id for passage in passages.values()} for piece in found[:2])  # type: ignore[index]
+            assert any(piece.id in {passage.id for passage in passages.values()} for piece in found[:2])  # type: ignore[index]
             time_step("remove the document", lambda name=name: tome.remove(name))  # type: ignore[misc]
             time_step("build after removal", lambda: tome.build("hipporag2"))
             rest = time_step("recall after removal", lambda fact=fact: ask(retriever, str(tuple(fact))))  # type: ignore[misc]
-            assert not {piece.node for piece in rest} & {passage.id for passage in passages.values()}  # type: ignore[attr-defined]
+            assert not {piece.id for piece in rest} & {passage.id for passage in passages.values()}  # type: ignore[attr-defined]
             print(f"  round {number}: " + ", ".join(f"{step} {seconds[-1]:.3f}" for step, seconds in times.items()))
         added = [sum(steps) for steps in zip(*list(times.values())[:3], strict=True)]
         removed = [sum(steps) for steps in zip(*list(times.values())[3:], strict=True)]

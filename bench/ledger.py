@@ -85,7 +85,7 @@ class Reading:
 
     @property
     def calls(self) -> int:
-        return self.answer.usage.total.calls
+        return self.answer.cost.calls
 
 
 def read(tome: Tome, window: int, question: str, **settings: Any) -> Reading:

@@ -129,7 +129,7 @@ async def search_ours(graph: dict[str, Any], folder: Path) -> dict[str, Any]:
             found[f"{mode} {number}"] = {
                 "entities": [piece.text for piece in pieces if piece.layer == "entities"],
                 "relations": [piece.title.split(", ") for piece in pieces if piece.layer == "facts"],
-                "passages": [numbers[piece.node] for piece in pieces if piece.layer == "passages"],
+                "passages": [numbers[piece.id] for piece in pieces if piece.layer == "passages"],
             }
     store.close()
     texts = name_texts(graph)

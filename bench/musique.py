@@ -104,7 +104,7 @@ async def measure(
     table = []
     for question in questions:
         found = await retriever.retrieve(question.text, DEPTH)
-        ranking = list(dict.fromkeys(document_of[piece.node] for piece in found))
+        ranking = list(dict.fromkeys(document_of[piece.id] for piece in found))
         recall = [len(question.documents.intersection(ranking[:cut])) / len(question.documents) for cut in CUTS]
         table.append([*recall, float(recall[CUTS.index(5)] == 1)])
     return np.array(table) * 100

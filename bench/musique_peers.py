@@ -94,7 +94,7 @@ def show_asked(tome: Tome, questions: Sequence[MusiqueQuestion], document_of: Ma
         shares = []
         for question in questions:
             answer = tome.ask(Question(text=question.text, force=True), system=system)
-            shown = {document_of[piece.node] for piece in answer.evidence if piece.layer == PASSAGES}
+            shown = {document_of[piece.id] for piece in answer.evidence if piece.layer == PASSAGES}
             shares.append(100 * len(question.documents & shown) / len(question.documents))
         low, high = estimate_interval(resample_means([shares])[0])
         print(f"| `{system}` | {fmean(shares):.1f} ({low:.0f} to {high:.0f}) |", flush=True)

@@ -31,7 +31,7 @@ async def ask_all(tome: Tome, questions: list[MusiqueQuestion]) -> tuple[list[Li
     passages = tome.store.passages()
     words = [[(passages[key].id, score) for key, score in tome.store.lexical(each.text, DEPTH)] for each in questions]
     retriever = assemble("hipporag2", tome.kit, **HIPPO).retriever
-    graph = [[(found.node, found.score) for found in await retriever.retrieve(q.text, DEPTH)] for q in questions]
+    graph = [[(found.id, found.score) for found in await retriever.retrieve(q.text, DEPTH)] for q in questions]
     table = await measure(retriever, questions, {passage.id: passage.document for passage in passages.values()})
     return words, graph, float(table[:, CUTS.index(5)].mean())
 

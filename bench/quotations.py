@@ -87,16 +87,15 @@ def fold(text: str) -> str:
 
 def check(answer: Answer, tome: Tome) -> None:
     """Every quotation is whole, and none is more than partly supported."""
-    assert answer.supported != "full"
-    for quotation in answer.quotations:
-        cited = quotation.citation
-        assert tome.store.text_between(cited.document, cited.start, cited.end) == cited.quote
+    assert answer.claimed != "full"
+    for quote in answer.quotes:
+        assert tome.store.text_between(quote.document, quote.start, quote.end) == quote.text
 
 
 def find_hits(row: dict[str, Any], answer: Answer) -> list[bool]:
     """For each sentence that is shown, whether it answers."""
     wanted = list(map(fold, row.get("sentences", ())))
-    shown = [fold(quotation.citation.quote) for quotation in answer.quotations]
+    shown = [fold(statement.text) for statement in answer.statements]
     return [any(words in text for words in wanted) for text in shown]
 
 
@@ -121,8 +120,8 @@ def ask_all(rows: Sequence[dict[str, Any]], *, print_misses: bool) -> None:
                     row["hits"], row["declined"] = find_hits(row, answer), not answer.resolved
                     if print_misses and not any(row["hits"]) and row["set"] != "unanswerable":
                         print(f"{row['question']} ({answer.missing})", file=sys.stderr)
-                        for quotation in answer.quotations:
-                            print(f"    {fold(quotation.citation.quote)[:160]}", file=sys.stderr)
+                        for statement in answer.statements:
+                            print(f"    {fold(statement.text)[:160]}", file=sys.stderr)
             print(f"{name}: at most {counting.most} texts embedded at once, the question and its rewrites among them")
 
 

@@ -115,8 +115,8 @@ async def ask_one(tome: Tome, name: str, question: str, excerpts: Sequence[str],
     shown = [flatten(text) for text in (*(piece.text for piece in model.shown.evidence), *model.shown.notes)]
     seen = fmean([is_seen(excerpt, shown, whole=whole) for excerpt in excerpts])
     divided = next((event.detail["chunks"] for event in answer.events if event.name == "divided"), 0)
-    total = answer.usage.total
-    return Outcome(seen, total.calls, answer.usage.depth, total.input_tokens + total.output_tokens, divided)
+    total = answer.cost
+    return Outcome(seen, total.calls, answer.cost.depth, total.input_tokens + total.output_tokens, divided)
 
 
 def measure(tasks: Sequence[Task], embedder: Embedder, chunk: int, *, whole: bool) -> None:

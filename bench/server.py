@@ -36,7 +36,7 @@ from tomewise.server.listening import Connection
 from tomewise.server.serve_options import ServerOptions
 from tomewise.settings import Settings
 from tomewise.tome.tome import Tome
-from tomewise.types import Answer, Event, Spent
+from tomewise.types import Answer, Cost, Event
 
 REPLY = json.dumps({"reasoning": "It says so.", "answer": "The keeper", "quotes": []})
 TEXT = NOVEL if NOVEL.exists() else STORY
@@ -185,9 +185,9 @@ async def measure_event(folder: Path) -> float:
         events: list[Event] = []
         answer = await tome.aask("Who came?", system="naive", on_event=events.append)
 
-        async def emit(name: str, body: object, on_event: Callable[[Event, Spent], None]) -> tuple[Tome, Answer]:
+        async def emit(name: str, body: object, on_event: Callable[[Event, Cost], None]) -> tuple[Tome, Answer]:
             for _ in range(EVENTS):
-                on_event(events[0], Spent())
+                on_event(events[0], Cost())
                 await asyncio.sleep(0)
             return tome, answer
 

@@ -94,8 +94,8 @@ def measure_seen(tome: Tome, answer: Answer, gold: tuple[Span, ...]) -> float:
 def show(tome: Tome, system: str, kind: str, asked: Asked, answers: Sequence[Answer], size: int = 0) -> float:
     """Print one row of the table. Returns the tokens of a question."""
     half = len(answers) // 2
-    calls = [answer.usage.total.calls for answer in answers]
-    tokens = [answer.usage.total.input_tokens + answer.usage.total.output_tokens for answer in answers]
+    calls = [answer.cost.calls for answer in answers]
+    tokens = [answer.cost.input_tokens + answer.cost.output_tokens for answer in answers]
     origins = [answer.session for answer in answers if answer.session]
     taken = f"{mean(len(each.notes) for each in origins):.1f}" if origins else ""
     seen = [measure_seen(tome, answer, gold) for answer, gold in zip(answers, asked.values(), strict=True) if gold]

@@ -75,15 +75,15 @@ WAIT = 9000.0  # seconds for one reply: a reader is slower than a server
 def make_row(tome: Tome, system: str, question: Open) -> dict[str, Any]:
     """One answer, with what it cost and an empty verdict."""
     answer = tome.ask(question.question, system=system)
-    total = answer.usage.total
+    total = answer.cost
     return {
         "question": question.id,
         "system": system,
         "answer": answer.text,
         "resolved": answer.resolved,
-        "supported": answer.supported,
+        "supported": answer.claimed,
         "missing": answer.missing,
-        "citations": len(answer.citations),
+        "citations": len(answer.quotes),
         "dropped": answer.dropped_quotes,
         "calls": total.calls,
         "tokens_in": total.input_tokens,

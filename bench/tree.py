@@ -126,7 +126,7 @@ async def measure_build(
     clock = Clock()
     with clock.measure(), meter() as seen:
         await build([layer], store, ignore_progress)
-    used = seen.usage().total
+    used = seen.measure_cost()
     own = (clock.processor - timed.clock.processor) / used.calls
     print(f"build, {name:12}{clock}; embedding {timed.clock}; levels {store.notes(BUILDS)['tree']['sizes']}")
     print(f"  {1000 * own:.1f} ms processor a call, without embedding (with the model's own time if it is extractive)")

@@ -72,7 +72,7 @@ def measure_waves(folder: Path) -> None:
         for wave in (1, WAVE):
             start = time.perf_counter()
             answer = tome.ask("Who kept the light?", system=f"cosmir chunk=300 recovery=0 wave={wave}", fresh=True)
-            whole, usage = time.perf_counter() - start, answer.usage
+            whole, usage = time.perf_counter() - start, answer.cost
             seconds[wave] = usage.model_seconds
             chunks = find_detail(answer, "divided")["chunks"]
             print(

@@ -36,8 +36,8 @@ def main() -> None:
         tome.add(STORY)
         for system in SYSTEMS:
             layers = tome.estimate(system)
-            tokens = sum(layer.input_tokens + layer.output_tokens for layer in layers)
-            print(f"{system:12} {sum(layer.calls for layer in layers):4} calls {tokens:8,} tokens")
+            tokens = sum(layer.cost.input_tokens + layer.cost.output_tokens for layer in layers)
+            print(f"{system:12} {sum(layer.cost.calls for layer in layers):4} calls {tokens:8,} tokens")
 
     with Tome.open(TOME, max_calls=20) as tome:
         try:
@@ -48,8 +48,8 @@ def main() -> None:
     killed = subprocess.run([sys.executable, __file__, "kill"], check=False)
     with Tome.open(TOME) as tome:
         print(f"killed with signal {-killed.returncode}")
-        usage = tome.build(SYSTEM).usage
-        print(f"the last build made {usage.total.calls} calls, and found {usage.kept} replies that were kept")
+        cost = tome.build(SYSTEM).cost
+        print(f"the last build made {cost.calls} calls, and found {cost.kept} replies that were kept")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ async def main() -> None:
                 printed = text if is_new else printed + text
             elif isinstance(item, Answer):
                 rest = item.text.removeprefix(printed) if item.text else f"not answered: {item.missing}"
-                print(f"{rest}\n{len(item.citations)} quotations stand in the text, supported: {item.supported}")
+                print(f"{rest}\n{len(item.quotes)} quotations stand in the text, support: {item.support}")
             else:
                 print(f"[{item.summary}]")
 

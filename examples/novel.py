@@ -24,11 +24,11 @@ def main() -> None:
 
         answer = tome.ask("Who kept the clock of the Tide House?", system="associative")
         print(answer.text or f"not answered: {answer.missing}")
-        for citation in answer.citations:
-            text = tome.document(citation.document).text
-            if text[citation.start : citation.end] != citation.quote:
-                raise SystemExit(f"a quotation is not in the text: {citation.quote}")
-            print(f"  characters {citation.start}-{citation.end}: {citation.quote}")
+        for quote in answer.quotes:
+            text = tome.document(quote.document).text
+            if text[quote.start : quote.end] != quote.text:
+                raise SystemExit(f"a quotation is not in the text: {quote.text}")
+            print(f"  characters {quote.start}-{quote.end}: {quote.text}")
 
         tome.add(LETTER)
         tome.build("associative")

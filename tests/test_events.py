@@ -14,7 +14,7 @@ from tomewise.errors import UsageError
 from tomewise.events import EVENTS, is_event, list_facts, make_event, read_common, report_retrieved, shorten
 from tomewise.types import Event, Evidence, Place, Rewrite
 
-PIECE = Evidence(node="p-1", layer="tree", text="Ada", score=0.5, sources=("p-1",), title="T", place=Place(page=3))
+PIECE = Evidence(id="p-1", layer="tree", text="Ada", score=0.5, sources=("p-1",), title="T", place=Place(page=3))
 STEP = {"subquestion": "who?", "answer": "Ada", "reasoning": "r"}
 TRIED = {"answer": "Ada", "choice": "A", "missing": "when", "shown": ["p"], "cut": 2, "notes": ["n"]}
 PROBE = {"probe": "who\nrang", "layer": "veridical"}
@@ -149,11 +149,9 @@ def test_odd_values_of_a_piece_are_left_out():
     odd = {"id": 4, "score": 10**400, "place": {"chapter": 5}, "rewrite": "no", "text": None, "more": 1}
     good = {"id": "n", "score": 1, "place": {"page": 3}, "rewrite": {"text": "again"}, "text": "Ada"}
     first, second = read_common(Event(name="odd", detail={"evidence": [odd, "text", good]})).evidence
-    nothing = Evidence(node="", layer="", text="", score=0.0, sources=())
+    nothing = Evidence(id="", layer="", text="", score=0.0, sources=())
     assert first == nothing
-    assert second == replace(
-        nothing, node="n", score=1.0, place=Place(page=3), rewrite=Rewrite(text="again"), text="Ada"
-    )
+    assert second == replace(nothing, id="n", score=1.0, place=Place(page=3), rewrite=Rewrite(text="again"), text="Ada")
 
 
 def test_a_summary_names_values_on_one_line_and_leaves_out_the_empty_ones_and_the_ends_of_long_ones():

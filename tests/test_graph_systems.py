@@ -66,7 +66,7 @@ def test_a_build_tells_what_given_extractions_cover_and_asks_for_the_rest(write_
     report = tome.build("hipporag2", extractions=write_rows(*triples))
     (graph,) = report.layers
     assert graph.notes[0] == "given.jsonl: covers 1 of 2 passages; 1 of its texts is not in this tome"
-    assert report.usage.total.calls == 1
+    assert report.cost.calls == 1
     assert "ada kept light" in {
         node.text for node in tome.store.nodes(GraphNames("passages", "triples").facts).values()
     }

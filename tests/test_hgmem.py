@@ -267,7 +267,7 @@ async def test_four_rounds_at_most_no_plan_after_the_last_and_a_round_is_three_c
     answer = await answer_question(assemble("hgmem", Kit(store, delayed, EMBEDDER), limit=1), Question(text=STEM))
     calls = Counter(call.role for call in delayed.calls)
     assert calls == {"evolve": 4, "plan": 3, "merge_points": 3, "answer": 1}
-    assert answer.usage.depth == 1 + 3 * 3 + 1
+    assert answer.cost.depth == 1 + 3 * 3 + 1
     reasons = [event.detail["reason"] for event in answer.events if event.name == "stopped"]
     assert reasons == ["no round is left (allowed: 4)"]
     store.close()

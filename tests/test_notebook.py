@@ -12,7 +12,7 @@ import pytest
 
 from tomewise.notebook_display import show_bars
 from tomewise.tome.tome import Tome
-from tomewise.types import Answer, Citation, Document, Event, Evidence, Progress
+from tomewise.types import Answer, Document, Event, Evidence, Progress, Quote, Statement
 
 EVIL = "<script>alert(1)</script> & \"quoted\" 'text'"
 ALLOWED = {
@@ -51,15 +51,20 @@ def read(html: str | None) -> str:
 def make_answer(**fields: Any) -> Answer:
     text = f"{'before ' * 40}{EVIL} the clerk did{' after' * 40}"
     start = text.index("the clerk did")
-    evidence = Evidence(node="p1", layer="passages", text=text, score=0.5, sources=("p1",))
+    evidence = Evidence(id="p1", layer="passages", text=text, score=0.5, sources=("p1",))
     where = {"document": "/d/a.txt", "passage": "p1", "position": 2, "start": start, "end": start + 13}
-    citation = Citation(**where, quote="the clerk did", title=EVIL)
-    values: dict[str, Any] = {"text": EVIL, "citations": (citation,), "evidence": (evidence,) * 50, "system": "hybrid"}
+    citation = Quote(**where, text="the clerk did", title=EVIL)
+    values: dict[str, Any] = {
+        "text": EVIL,
+        "statements": (Statement(text=EVIL, quotes=(citation,)),),
+        "evidence": (evidence,) * 50,
+        "system": "hybrid",
+    }
     return Answer(**values | fields)
 
 
 def test_an_answer_has_its_quotations_in_their_place() -> None:
-    html = make_answer(missing=EVIL, supported="partly", choice="A")._repr_html_()
+    html = make_answer(missing=EVIL, claimed="partly", choice="A")._repr_html_()
     text = read(html)
     assert f"A. {EVIL}" in text
     assert "<mark>the clerk did</mark> after after" in html

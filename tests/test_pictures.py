@@ -7,7 +7,7 @@ import pytest
 from tomewise.errors import UsageError
 from tomewise.events import make_event
 from tomewise.pictures import Group, Picture, PictureLink, PictureNode, find_texts, list_nodes, read_uses
-from tomewise.types import Answer, Citation, Event
+from tomewise.types import Answer, Event, Quote, Statement
 
 
 @pytest.mark.parametrize(
@@ -25,14 +25,14 @@ def test_a_picture_holds_together(more, part):
 
 
 def test_uses_are_read_from_the_last_attempt():
-    cited = Citation(document="d", passage="p2", position=0, start=0, end=1, quote="x")
+    cited = Quote(document="d", passage="p2", position=0, start=0, end=1, text="x")
     fields = {"choice": None, "missing": "", "cut": 0, "notes": [], "kept": ""}
     events = (
         make_event("tried", answer="", failed=True, shown=["p1"], **fields),
         make_event("tried", 1, answer="x", failed=False, shown=["p2", "p3"], **fields),
         Event(name="tried", detail={"shown": 3}),  # from outside
     )
-    uses = read_uses(Answer(text="x", citations=(cited,), events=events))
+    uses = read_uses(Answer(text="x", statements=(Statement(text="x", quotes=(cited,)),), events=events))
     wanted = {"p1": "", "p2": "cited", "p3": "shown", "p1 p3": "shown"}
     assert {nodes: uses.find(nodes.split()) for nodes in wanted} == wanted
 

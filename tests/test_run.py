@@ -14,7 +14,7 @@ from tomewise.errors import BudgetExceeded
 from tomewise.language.usage import report_call
 from tomewise.meter import ModelCall, measure_depth, measure_union
 from tomewise.run import Run, change_run, current_run, meter, open_run
-from tomewise.types import Spent
+from tomewise.types import Cost
 
 intervals = st.lists(
     st.tuples(st.integers(0, 12), st.integers(0, 5)).map(lambda pair: (float(pair[0]), float(pair[0] + pair[1]))),
@@ -38,7 +38,7 @@ def test_depth_is_the_longest_chain_and_what_is_covered_the_measure_of_the_union
 
 
 def report(role, started=0.0, ended=1.0, cost=0.25):
-    report_call(ModelCall(role, "m", started, ended, input_tokens=10, output_tokens=2, cost=cost))
+    report_call(ModelCall(role, "m", started, ended, input_tokens=10, output_tokens=2, dollars=cost))
 
 
 def test_usage_adds_up_by_role_and_overlap():
@@ -47,9 +47,9 @@ def test_usage_adds_up_by_role_and_overlap():
         report("encode", 2.0, 4.0)
         report("encode", 3.0, 5.0)
         report("answer", 6.0, 7.0)
-    usage = m.usage(wall_seconds=8.0)
-    assert usage.total == Spent(calls=4, input_tokens=40, output_tokens=8, cost=1.0, seconds=7.0)
-    assert usage.roles["encode"] == Spent(calls=2, input_tokens=20, output_tokens=4, cost=0.5, seconds=4.0)
+    usage = m.measure_cost(wall_seconds=8.0)
+    assert (usage.calls, usage.input_tokens, usage.output_tokens, usage.dollars) == (4, 40, 8, 1.0)
+    assert usage.roles["encode"] == Cost(calls=2, input_tokens=20, output_tokens=4, dollars=0.5, model_seconds=4.0)
     assert (usage.model_seconds, usage.own_seconds, usage.depth) == (6.0, 2.0, 3)
 
 
@@ -57,7 +57,7 @@ def test_an_unknown_price_makes_the_sum_unknown():
     with meter() as m:
         report("answer")
         report("answer", cost=None)
-    assert m.usage().total.cost is None
+    assert m.measure_cost().dollars is None
 
 
 async def test_nested_meters_and_tasks_all_see_the_calls_and_meters_side_by_side_only_their_own():

@@ -26,7 +26,7 @@ from tomewise.evaluate.experiment import Experiment
 from tomewise.reading.read import NamedFile
 from tomewise.sample import STORY, read_questions
 from tomewise.tome.tome import Tome
-from tomewise.types import Citation, Document
+from tomewise.types import Document, Quote
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -125,7 +125,7 @@ def reply(request: dict[str, Any]) -> Behaviour:
 
 
 @contextmanager
-def serve_full(folder: Path) -> Iterator[tuple[Served, str, Citation]]:
+def serve_full(folder: Path) -> Iterator[tuple[Served, str, Quote]]:
     """A server with the sample, built and asked, the name of an experiment, and a quotation of question 2."""
     (folder / "lib").mkdir(parents=True)
     asked = {each.id: each.question for each in read_questions()}
@@ -134,7 +134,7 @@ def serve_full(folder: Path) -> Iterator[tuple[Served, str, Citation]]:
         for system in ("comorag", "hgmem", "cam"):
             tome.build(system)
         tome.ask(asked["f3"])
-        quoted = tome.ask(asked["f2"], system="comorag").citations[0]
+        quoted = tome.ask(asked["f2"], system="comorag").quotes[0]
         for question, system in {"f2": "hgmem", "n2": "hybrid", "f6": "naive", "f7": "comorag", "f8": "raptor"}.items():
             tome.ask(asked[question], system=system)
     with Tome.open(folder / "lib" / f"{SHELF}.tome") as tome:
@@ -234,7 +234,7 @@ ASKED = [
 ]
 
 
-def list_views(experiment: str, quoted: Citation) -> list[View]:
+def list_views(experiment: str, quoted: Quote) -> list[View]:
     """Every view with something to show, and some that fail."""
     chosen = f"#/evaluations/{experiment}"
     span = {"id": quoted.document, "start": quoted.start, "end": quoted.end, "trace": 2}

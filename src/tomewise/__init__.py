@@ -10,20 +10,21 @@ if TYPE_CHECKING:
     from tomewise.evaluate.experiment import Experiment
     from tomewise.plugins import register
     from tomewise.tome.tome import Tome
-    from tomewise.types import Answer, Citation, Condition, Document, Event, Evidence, Question, Scope
+    from tomewise.types import Answer, Condition, Document, Event, Evidence, Question, Quote, Scope, Statement
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Answer",
-    "Citation",
     "Condition",
     "Document",
     "Event",
     "Evidence",
     "Experiment",
     "Question",
+    "Quote",
     "Scope",
+    "Statement",
     "Tome",
     "TomewiseError",
     "register",

@@ -71,7 +71,7 @@ def _write_noun(noun: Any) -> dict[str, Any]:
         return as_plain_data(noun)
     if not isinstance(noun, Evidence):
         return asdict(noun)
-    values = {name: getattr(noun, "node" if name == "id" else name) for name in PIECE}
+    values = {name: getattr(noun, name) for name in PIECE}
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -156,7 +156,7 @@ def read_common(event: Event) -> CommonFields:
 def _read_piece(row: Row) -> Evidence:
     words: dict[str, Any] = {name: str(row.get(name) or "") for name in ("layer", "title", "text")}
     return Evidence(
-        node=_read(StrictStr, row.get("id"), ""),
+        id=_read(StrictStr, row.get("id"), ""),
         score=_read(StrictFloat, row.get("score"), 0.0),
         place=_read(Place, row.get("place"), Place()),
         rewrite=_read(Rewrite, row.get("rewrite"), None),

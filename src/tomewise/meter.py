@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TypeAlias
 
-from tomewise.types import Spent, Usage
+from tomewise.types import Cost
 
 Clock: TypeAlias = Callable[[], float]
 Interval: TypeAlias = tuple[float, float]
@@ -16,10 +16,10 @@ Interval: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One call of a model. `started` and `ended` are seconds on one clock; `cost` is in dollars, None if unknown.
+    """One call of a model. `started` and `ended` are seconds on one clock; `dollars` are None if the price is unknown.
 
-    `requests` counts the requests that were sent for the call: more than one if some were tried again. Tokens and cost
-    are the sums over all of them.
+    `requests` counts the requests that were sent for the call: more than one if some were tried again. Tokens and
+    dollars are the sums over all of them.
     """
 
     role: str
@@ -28,21 +28,21 @@ class ModelCall:
     ended: float
     input_tokens: int
     output_tokens: int
-    cost: float | None
+    dollars: float | None
     requests: int = 1
     cached_tokens: int = 0
     reasoning_tokens: int = 0
 
     @property
-    def spent(self) -> Spent:
-        return Spent(
+    def spent(self) -> Cost:
+        return Cost(
             calls=self.requests,
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
-            cost=self.cost,
-            seconds=self.ended - self.started,
             cached_tokens=self.cached_tokens,
             reasoning_tokens=self.reasoning_tokens,
+            dollars=self.dollars,
+            model_seconds=self.ended - self.started,
         )
 
 
@@ -77,21 +77,21 @@ class Meter:
             return tuple(self._calls)
 
     @property
-    def total(self) -> Spent:
-        return sum((call.spent for call in self.calls), Spent())
+    def total(self) -> Cost:
+        return sum((call.spent for call in self.calls), Cost())
 
-    def usage(self, wall_seconds: float | None = None) -> Usage:
-        """The usage so far. `wall_seconds` is how long the work took; by default, the time since the meter was made."""
+    def measure_cost(self, wall_seconds: float | None = None) -> Cost:
+        """The cost so far. `wall_seconds` is how long the work took; by default, the time since the meter was made."""
         calls = self.calls
         wall = self._clock() - self._begun if wall_seconds is None else wall_seconds
-        roles: dict[str, Spent] = {}
+        roles: dict[str, Cost] = {}
         for call in calls:
-            roles[call.role] = roles.get(call.role, Spent()) + call.spent
+            roles[call.role] = roles.get(call.role, Cost()) + call.spent
         intervals = [(call.started, call.ended) for call in calls]
         model_seconds = measure_union(intervals)
-        return Usage(
-            total=sum(roles.values(), Spent()),
-            roles=roles,
+        return replace(
+            sum(roles.values(), Cost()),
+            roles=dict(sorted(roles.items())),
             model_seconds=model_seconds,
             own_seconds=max(0.0, wall - model_seconds),
             depth=measure_depth(intervals),

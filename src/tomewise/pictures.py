@@ -5,15 +5,13 @@ Builders make pictures, `drawing` draws them. Texts are shown as texts, whatever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
-
-from pydantic import TypeAdapter
+from typing import Literal, TypeAlias
 
 from tomewise.errors import UsageError
 from tomewise.events import ATTEMPTS, is_event, read_common
-from tomewise.types import Answer, DocumentId, Event, NodeId
+from tomewise.types import Answer, DocumentId, Event, NodeId, Noun
 
 Kind: TypeAlias = Literal["graph", "tree", "line", "table"]
 Shape: TypeAlias = Literal["circle", "square", "diamond"]
@@ -87,7 +85,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class Picture(Noun):
     """What a layer or a working memory looks like.
 
     `about` is the question or the layer, `outcome` the answer. It shows `shown` of `total` things. `missing` says what
@@ -118,24 +116,10 @@ class Picture:
             if node.group not in groups:
                 raise UsageError(f"the node {node.id!r} is in the group {node.group!r}: add this group first")
 
-    def as_json(self, naming: Callable[[DocumentId], str] | None = None) -> dict[str, Any]:
-        """The picture as plain JSON data; `naming` gives the name to show for each document."""
-        data: dict[str, Any] = _PICTURE.dump_python(self, mode="json")
-        if naming:
-            for passage in data["passages"]:
-                passage["document"] = naming(passage["document"])
-            for facts in (node["facts"] for node in data["nodes"]):
-                if "document" in facts:  # the title or the id
-                    facts["document"] = naming(facts["document"])
-        return data
-
     def list_texts(self) -> tuple[NodeId, ...]:
         """The ids of all texts that its nodes rest on, each once."""
         notes = (passage for node in self.nodes for note in node.notes for passage in note.passages)
         return tuple(dict.fromkeys([passage for node in self.nodes for passage in node.passages] + list(notes)))
-
-
-_PICTURE = TypeAdapter(Picture)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,19 +137,19 @@ class Uses:
 
 def read_uses(answer: Answer) -> Uses:
     """What an answer used, as far as its events say; the last event that says what was shown counts."""
-    shown: Iterable[NodeId] = [piece.node for piece in answer.evidence]
+    shown: Iterable[NodeId] = [piece.id for piece in answer.evidence]
     for event in reversed(answer.events):
         if not shown and is_event(event, *ATTEMPTS, "evolved"):
             shown = event.detail["shown"]
         elif not shown and is_event(event, "retrieved", "looked up"):
-            shown = [piece.node for piece in read_common(event).evidence]
-    return Uses(frozenset(shown), frozenset(citation.passage for citation in answer.citations))
+            shown = [piece.id for piece in read_common(event).evidence]
+    return Uses(frozenset(shown), frozenset(quote.passage for quote in answer.quotes))
 
 
 def list_nodes(events: Iterable[Event]) -> list[NodeId]:
     """The nodes of all evidence in events, each once."""
     pieces = [piece for event in events for piece in read_common(event).evidence]
-    return list(dict.fromkeys(piece.node for piece in pieces if piece.node))
+    return list(dict.fromkeys(piece.id for piece in pieces if piece.id))
 
 
 def find_texts(events: Iterable[Event]) -> dict[NodeId, PicturePassage]:
@@ -173,7 +157,7 @@ def find_texts(events: Iterable[Event]) -> dict[NodeId, PicturePassage]:
     found: dict[NodeId, PicturePassage] = {}
     for event in events:
         for piece in read_common(event).evidence:
-            node = piece.node
+            node = piece.id
             if node and len(piece.text) >= len(found[node].text if node in found else ""):
                 found[node] = PicturePassage(id=node, text=piece.text, title=piece.title)
     return found

@@ -2,7 +2,7 @@
 
     with open_run() as used:
         ...              # the meter sees the calls made here, and in tasks and threads started here
-    used.usage()
+    used.measure_cost()
 
 A run is looked up, and no argument: between those who open it and those who need it are wrappers, loops and layers,
 which stay as they are. Inside, `change_run` replaces some of it for a while.
@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tomewise.meter import Clock, Meter
-from tomewise.types import Event, Report, Spent
+from tomewise.types import Cost, Event, Report
 
 if TYPE_CHECKING:
     from tomewise.types import In, LanguageModel, Out, Role
@@ -46,7 +46,7 @@ class Permit(Protocol):
     async def reserve(self, request: Request) -> int:
         """Wait until there is room for the request. Returns how often it may be sent, and raises to refuse it."""
 
-    def settle(self, request: Request, spent: Spent) -> None:
+    def settle(self, request: Request, spent: Cost) -> None:
         """Take note that the request has ended and has cost `spent`."""
 
 

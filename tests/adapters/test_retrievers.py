@@ -53,7 +53,7 @@ by_framework = pytest.mark.parametrize("find", [find_by_langchain, find_by_llama
 async def test_evidence_has_text_source_place_score_and_layer(book, find):
     ((node, text, metadata),) = await find(book, LIGHT, limit=1)
     (evidence,) = book.search(LIGHT, limit=1)
-    assert (node, text, metadata["score"]) == (evidence.node, evidence.text, evidence.score)
+    assert (node, text, metadata["score"]) == (evidence.id, evidence.text, evidence.score)
     assert metadata["layer"] == "passages"
     assert metadata["place"]["chapter"][-1] == "Chapter 2"
     assert metadata["source"].endswith("log.md, ch. 2, part 1")

@@ -32,7 +32,7 @@ ROLES = {
 }
 RANKED = {"retrieval_only": True, "metrics": (find_metric("recall@2"),)}
 KEPT = "The keeper put out the light."
-COUNTED = ("calls", "input_tokens", "output_tokens", "cost")
+COUNTED = ("calls", "input_tokens", "output_tokens", "dollars")
 
 
 @pytest.fixture
@@ -60,10 +60,10 @@ async def test_changed_code_makes_new_rows_and_pays_nothing(evaluate, experiment
     assert [row.key for row in second.rows] != [row.key for row in first.rows]
     for before, after in zip(first.rows, second.rows, strict=True):
         for counted in (*COUNTED, "depth"):
-            assert after.usage[counted] == before.usage[counted]
-        assert (before.usage["reused"], after.usage["reused"]) == (0, 1)
+            assert after.cost[counted] == before.cost[counted]
+        assert (before.cost["reused"], after.cost["reused"]) == (0, 1)
         assert after.asked >= before.asked
-    assert tabulate(second).lines[0].usage["calls"] == 4
+    assert tabulate(second).lines[0].cost["calls"] == 4
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_names_change_with_every_source_and_memories_with_what_makes_them(experi
 async def charge(given):
     """Reply after a call of its own, with a price and tokens of all kinds, beside that of the scripted model."""
     await asyncio.sleep(0)
-    call = ModelCall("gist", model="charging", started=0.0, ended=1.0, input_tokens=10, output_tokens=5, cost=0.5)
+    call = ModelCall("gist", model="charging", started=0.0, ended=1.0, input_tokens=10, output_tokens=5, dollars=0.5)
     report_call(replace(call, cached_tokens=4, reasoning_tokens=3))
     return {"memory": KEPT} if isinstance(given, GistIn) else {}
 
@@ -107,10 +107,10 @@ async def test_a_stored_reply_is_charged_as_if_paid_again(calls, model):
             reply = await PaidOnce(model, Prompts(), calls).ask(GIST, GistIn(text="t"))  # only the file survives
         assert reply.memory == KEPT
         assert used.reused == number
-        totals.append(replace(used.usage().total, seconds=0.0))
-        assert used.usage().depth == 2  # one call after the other, as the first time
+        totals.append(replace(used.measure_cost(), model_seconds=0.0, own_seconds=0.0, roles={}))
+        assert used.measure_cost().depth == 2  # one call after the other, as the first time
     first, again = totals
-    assert (first.calls, first.cost, first.cached_tokens, first.reasoning_tokens) == (2, 1.0, 4, 3)
+    assert (first.calls, first.dollars, first.cached_tokens, first.reasoning_tokens) == (2, 1.0, 4, 3)
     assert again == first
     assert len(model.calls) == 1
 
@@ -121,7 +121,7 @@ async def test_equal_asks_at_one_moment_are_one_call_and_charged_to_each(calls, 
     async def count_calls() -> int:
         with meter() as used:
             await paying.ask(DECOMPOSE, DecomposeIn(question="q"))
-        return used.usage().total.calls
+        return used.measure_cost().calls
 
     assert await asyncio.gather(*(count_calls() for _ in range(3))) == [2, 2, 2]
     assert len(model.calls) == 1
@@ -144,7 +144,7 @@ async def test_a_stored_reply_that_fits_no_longer_is_paid_again(calls, model, st
     await calls.keep(paying.make_key(GIST, given), role="gist", model=model.name, reply=text)
     with meter() as used:
         assert (await paying.ask(GIST, given)).memory == KEPT
-    assert (len(model.calls), used.usage().total.calls, used.reused) == (1, 2, 0)
+    assert (len(model.calls), used.measure_cost().calls, used.reused) == (1, 2, 0)
     assert (await paying.ask(GIST, given)).memory == KEPT
     assert len(model.calls) == 1
 

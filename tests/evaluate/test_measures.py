@@ -21,7 +21,7 @@ from tomewise.systems.kit import Kit, System, answer_once
 from tomewise.systems.registry import assemble
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
-from tomewise.types import Answer, Citation, Document, Event, Evidence, Question
+from tomewise.types import Answer, Document, Event, Evidence, Question, Quote, Statement
 
 GOLD = Item(id="q", question=Question(text="Which lighthouse?"), answers=("a",), supporting=("d1", "d2"))
 RANKED = (find_metric("recall@2"),)
@@ -48,10 +48,8 @@ def fix_system(find, answer=None):
 def make_evidence(*passages, score=0.9, **given):
     """Evidence of one passage, which is found by itself, or a summary of several."""
     sources = tuple(passage.id for passage in passages)
-    found = {"node": sources[0], "layer": "passages", "text": passages[0].text} if len(passages) == 1 else {}
-    return Evidence(
-        **{"node": "s", "layer": "tree", "text": "about all", **found, **given}, score=score, sources=sources
-    )
+    found = {"id": sources[0], "layer": "passages", "text": passages[0].text} if len(passages) == 1 else {}
+    return Evidence(**{"id": "s", "layer": "tree", "text": "about all", **found, **given}, score=score, sources=sources)
 
 
 async def test_a_summary_does_not_push_down_a_passage_found_by_itself(evaluate, embedder, dataset):
@@ -77,10 +75,17 @@ async def test_answers_are_forced_and_say_what_they_rest_on(evaluate, dataset):
 
     def answer(passages):
         first, second = passages[0], passages[-1]
-        cited = Citation(document=second.document, passage=second.id, position=0, start=0, end=4, quote=second.text[:4])
-        extract = make_evidence(second, layer=EXTRACTS, node="x", text="Ada … Sam Reed kept … at Skerry")
+        cited = Quote(document=second.document, passage=second.id, position=0, start=0, end=4, text=second.text[:4])
+        extract = make_evidence(second, layer=EXTRACTS, id="x", text="Ada … Sam Reed kept … at Skerry")
         shown = (make_evidence(first), make_evidence(*passages), make_evidence(second, layer="facts"), extract)
-        return Answer(text="a", evidence=shown, citations=(cited,), supported="partly", missing="the year", forced=True)
+        return Answer(
+            text="a",
+            evidence=shown,
+            statements=(Statement(text="a", quotes=(cited,)),),
+            claimed="partly",
+            missing="the year",
+            forced=True,
+        )
 
     system, questions = fix_system(lambda passages: [], answer)
     metrics = tuple(map(find_metric, ("em", "seen", "citation-precision", "citation-recall")))
@@ -90,7 +95,7 @@ async def test_answers_are_forced_and_say_what_they_rest_on(evaluate, dataset):
     assert all(question.force for question in questions)
     row = results.rows[0]
     assert not row.item.question.force
-    assert (row.supported, row.missing, row.forced) == ("partly", "the year", True)
+    assert (row.claimed, row.missing, row.forced) == ("partly", "the year", True)
     assert row.prediction.shown[0].document == "d0"
     extracts = row.prediction.shown[1:]  # the words of an extract that stand in its passage
     assert [whole[place.start : place.end] for place in extracts] == ["Sam Reed kept", "at Skerry"]
@@ -123,14 +128,14 @@ def test_what_was_seen_and_cited_against_documents_and_spans(name, documents, sp
     assert not metric.applies(replace(GOLD, supporting=()))
 
 
-def make_row(number: int, supported: str = "full", **given) -> Row:
+def make_row(number: int, claimed: str = "full", **given) -> Row:
     values = {"prediction": Prediction(answer="a"), "resolved": True, **given}
-    return Row(key=str(number), system="s", item=GOLD, supported=supported, **values)
+    return Row(key=str(number), system="s", item=GOLD, claimed=claimed, **values)
 
 
 def test_risk_and_coverage_by_how_sure_the_answers_are():
     given = [
-        {}, {}, {"supported": "partly"}, {"supported": "none"}, {"supported": "partly", "forced": True},
+        {}, {}, {"claimed": "partly"}, {"claimed": "none"}, {"claimed": "partly", "forced": True},
         {"resolved": False}, {"error": "ModelError: no"}, {"prediction": Prediction()}, {},
     ]  # fmt: skip
     rows = [make_row(number, **each) for number, each in enumerate(given)]
@@ -196,7 +201,7 @@ def test_events_of_a_loop_from_outside_may_have_any_shape():
     kept = read_answer_fields(Answer(text="Ada", events=tuple(Event(name="odd", detail=detail) for detail in details)))
     events = json.loads(json.dumps(kept["events"]))
     assert [event["detail"] for event in events] == [
-        {"evidence": [{"id": "p"}, {"id": ["p"], "text": "Snow."}, "Hail."], "value": "{1}"},
-        {"evidence": "a text"},
+        {"evidence": [{"id": "p"}, {"id": ["p"], "text": "Snow."}, "Hail."], "value": [1]},
+        {"evidence": "a text", "(1, 2)": 3},
     ]
     assert kept["texts"] == {"p": "Rain."}

@@ -21,9 +21,8 @@ from tomewise.evaluate.plots import score_by_cycles
 from tomewise.evaluate.report import make_json, make_rich_tables, write_csv, write_latex, write_markdown, write_parquet
 from tomewise.evaluate.results import Results, Table, list_slices, split_results, tabulate
 from tomewise.evaluate.rows import Row
-from tomewise.outgoing import answer_models
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.types import Question, Spent, Usage
+from tomewise.types import Cost, Question
 
 ABOUT = About(
     name="made-up", dataset="made_up & more", model="m", embedder="e", judge_model="judge", retrieval_only=False,
@@ -38,12 +37,12 @@ def row(system: str, number: int, right: bool, **given: Any) -> Row:
         answers=("yes",),
         slices={"type": "odd" if number % 2 else "even", "turns": number},
     )
-    spent = Spent(calls=2, input_tokens=100, output_tokens=10, cost=0.01)
-    usage = answer_models.Usage.of(Usage(total=spent, model_seconds=1.5, own_seconds=0.5, depth=2)).write()
+    spent = {"calls": 2, "input_tokens": 100, "output_tokens": 10, "dollars": 0.01, "depth": 2}
+    cost = Cost(**spent, model_seconds=1.5, own_seconds=0.5).to_dict()
     values = {
         "item": item,
         "prediction": Prediction(answer="yes" if right else "no"),
-        "usage": usage | given.pop("usage", {}),
+        "cost": cost | given.pop("cost", {}),
         "characters": 1000 * (number + 1),
         "judgements": {"acc-l": Judgement(score=0.5)},
         **given,
@@ -62,7 +61,7 @@ def results() -> Results:
     bad = [row("bad", number, number < 4) for number in range(19)]
     bad.append(row("bad", 19, True, error="ModelError: broken"))
     few = [row("few", number, True, judgements={}) for number in range(5)]
-    build = {"calls": 7, "input_tokens": 1234, "output_tokens": 56, "cost": 0.1}
+    build = {"calls": 7, "input_tokens": 1234, "output_tokens": 56, "dollars": 0.1}
     return Results(ABOUT, (*good, *bad, *few), {"good": build})
 
 
@@ -79,20 +78,20 @@ def test_a_table_holds_scores_intervals_significance_and_costs(results):
     assert few.cells["em"].p is None  # too few questions in common
     assert bad.cells["acc-l"].value == pytest.approx(19 * 0.5 / 20)
     assert few.cells["acc-l"].value is None  # not judged
-    assert (good.usage["calls"], good.usage["cost"]) == (40, pytest.approx(0.2))
+    assert (good.cost["calls"], good.cost["dollars"]) == (40, pytest.approx(0.2))
     assert good.per_question["input_tokens"] == 100
     assert good.per_question["depth"] == 2
 
 
 def test_an_unknown_price_makes_an_unknown_cost_and_tokens_of_all_kinds_are_shown(results):
-    table = tabulate_rows(row("good", 0, True, usage={"cost": None}))
-    assert table.lines[0].usage["cost"] is table.lines[0].per_question["cost"] is None
+    table = tabulate_rows(row("good", 0, True, cost={"dollars": None}))
+    assert table.lines[0].cost["dollars"] is table.lines[0].per_question["dollars"] is None
     assert "unknown" in write_markdown(table)
     counted = {"cached_tokens": 60, "reasoning_tokens": 7, "reused": 1}
-    table = tabulate_rows(row("good", 0, True, usage=counted))
+    table = tabulate_rows(row("good", 0, True, cost=counted))
     assert "| 60 | 7 |" in write_markdown(table)
     (line,) = make_json(table)["rows"]
-    assert {name: line["usage"][name] for name in counted} == counted
+    assert {name: line["cost"][name] for name in counted} == counted
     assert "tokens cached" not in write_markdown(tabulate(results))
 
 
@@ -122,11 +121,11 @@ def test_the_table_as_json(results):
     assert table["judge"] == "judge"
     assert table["metrics"] == ["em", "acc-l"]
     first = table["rows"][0]
-    measured = {"ci", "p", "p_holm", "usage", "per_question", "build", "fallbacks", "risks"}
+    measured = {"ci", "p", "p_holm", "cost", "per_question", "build", "fallbacks", "risks"}
     assert set(first) == {"system", "n", "failed", "ranked_by", "em", "acc-l"} | measured
-    counted = {"calls", "reused", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost"}
-    assert set(first["usage"]) == counted | {"model_seconds", "own_seconds"}
-    assert set(first["per_question"]) == {*first["usage"], "depth"}
+    counted = {"calls", "reused", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "dollars"}
+    assert set(first["cost"]) == counted | {"model_seconds", "own_seconds"}
+    assert set(first["per_question"]) == {*first["cost"], "depth"}
     assert set(first["ci"]) == {"em", "acc-l"}
     assert set(first["p"]) <= {"em", "acc-l"}
     assert set(table["slices"]["type"]) == {"even", "odd"}

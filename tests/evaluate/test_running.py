@@ -63,7 +63,7 @@ async def test_every_system_gets_every_question_and_a_rerun_asks_nothing(experim
     ]
     assert len(model.calls) == 4  # both systems rank these few passages alike
     assert not any(call.given.may_decline for call in model.calls), "an evaluation asks for a guess"
-    assert sum(row.usage["calls"] for row in first.rows) == 8
+    assert sum(row.cost["calls"] for row in first.rows) == 8
     assert [progress.done for progress in seen if progress.label == "questions"] == [*range(9)]
     assert {progress.total for progress in seen if progress.label == "questions"} == {8}
     second = await run(made, tmp_path)
@@ -79,11 +79,11 @@ async def test_a_row_holds_answer_ranking_evidence_and_usage(evaluate, dataset):
     assert row.item == dataset.items[0]
     assert (row.prediction.answer, row.prediction.ranked[0].document) == ("Ada Marsh", "d0")
     assert {passage.document for passage in row.prediction.ranked} == {"d0", "d1", "d2", "d3"}
-    assert [citation["quote"] for citation in row.citations] == ["kept the lighthouse"]
+    assert [quote["text"] for quote in row.quotes] == ["kept the lighthouse"]
     assert row.texts[row.evidence[0]["id"]] == dataset.documents[0].text
     assert row.events[0]["name"] == "retrieved"
     assert "text" not in row.events[0]["detail"]["evidence"][0]
-    assert row.usage["calls"] == row.usage["depth"] == 1
+    assert row.cost["calls"] == row.cost["depth"] == 1
     assert row.characters == sum(len(document.text) for document in dataset.documents)
     # The last question is asked over its own document.
     assert [passage.document for passage in alone.prediction.ranked] == ["d3"]
@@ -126,7 +126,7 @@ async def test_what_a_failed_question_spent_is_counted(evaluate):
 
     (row, *_) = (await evaluate(fail_later)).rows
     assert row.error == "ModelError: too late"
-    assert row.usage["calls"] == 1
+    assert row.cost["calls"] == 1
 
 
 async def test_an_unavailable_model_ends_the_run_at_once(experiment, tmp_path):
@@ -163,7 +163,7 @@ async def test_other_models_prompts_and_settings_ask_again(evaluate, tmp_path):
     ):
         results = await evaluate(system, **given)
         assert len(given["model"].calls) == asked
-        assert [row.usage["calls"] for row in results.rows] == [1] * 4
+        assert [row.cost["calls"] for row in results.rows] == [1] * 4
 
 
 async def test_judges_ask_their_own_model_once(evaluate):

@@ -19,10 +19,10 @@ from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.usage import announce_request
 from tomewise.run import Request
 from tomewise.testing import HashEmbedder
-from tomewise.types import Spent
+from tomewise.types import Cost
 
 REQUEST = Request(100, 50, lambda tokens_in, tokens_out: 0.0)
-SPENT = Spent(calls=1, input_tokens=100, output_tokens=20)
+SPENT = Cost(calls=1, input_tokens=100, output_tokens=20)
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
 
 
@@ -75,7 +75,7 @@ async def test_a_request_waits_for_room_and_is_refused_when_all_is_spent(desk: D
     assert [await desk.reserve((number, 0), "a", REQUEST) for number in (0, 1)] == [1, 1]
     waiting = asyncio.create_task(desk.reserve((1, 0), "b", REQUEST))
     await wait_a_little(waiting)
-    await desk.settle((0, 0), "a", Spent())  # it was never sent
+    await desk.settle((0, 0), "a", Cost())  # it was never sent
     assert await waiting == 1
     await desk.settle((1, 0), "a", SPENT)
     await desk.settle((1, 0), "b", SPENT)
@@ -96,7 +96,7 @@ async def test_what_a_dead_worker_had_sent_counts_and_is_waited_for_no_longer(de
     assert isinstance(await asyncio.wait_for(orphan, SOON), Failed)
     await wait_a_little(waiting)  # for the request of group 1
     await desk.settle(place, "a", SPENT)  # the dead worker was only out of reach: it is counted already
-    await desk.settle((1, 0), "a", Spent())
+    await desk.settle((1, 0), "a", Cost())
     assert await waiting == 1
     refused = await asyncio.wait_for(desk.reserve(place, "c", REQUEST), SOON)
     assert isinstance(refused, Failed), "nobody would settle it"

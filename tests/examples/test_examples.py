@@ -111,7 +111,7 @@ def test_every_cell_of_the_notebook_runs(here: Path) -> None:
     assert not any(cell.get("outputs") for cell in cells), "keep the notebook without outputs"
     names: dict[str, Any] = {}
     exec("\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"), names)
-    assert names["answer"].citations
+    assert names["answer"].quotes
     assert (here / "memory.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert len(names["experiment"].to_frame()) == 12
 

@@ -38,7 +38,7 @@ from tomewise.memory.ask_each import ask_each
 from tomewise.run import change_run, meter
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
-from tomewise.types import Answer, Document, Spent
+from tomewise.types import Answer, Cost, Document
 
 pytestmark = pytest.mark.usefixtures("here")  # no key, no proxy
 USAGE = {"prompt_tokens": 280, "completion_tokens": 500, "total_tokens": 780}
@@ -59,7 +59,7 @@ async def open_budget(
         yield Budgeted(model, **limits), server
 
 
-async def ask_all(behaviour: Behaviour, count: int, **limits: Any) -> tuple[Spent, OpenAIServer]:
+async def ask_all(behaviour: Behaviour, count: int, **limits: Any) -> tuple[Cost, OpenAIServer]:
     """Ask `count` questions at once until the budget refuses. Returns what was spent."""
     async with open_budget(behaviour, **limits) as (budgeted, server):
         with pytest.raises(BudgetExceeded):

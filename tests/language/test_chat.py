@@ -33,9 +33,9 @@ async def test_a_good_reply_is_typed_and_metered():
         assert isinstance(model, LanguageModel)
         with meter() as m:
             assert await model.ask(roles.FUSE, GIVEN) == roles.CueOut(cue=CUE)
-    total = m.usage().total
+    total = m.measure_cost()
     assert (total.calls, total.input_tokens, total.output_tokens, total.cost) == (1, 100, 20, None)
-    assert total.seconds > 0
+    assert total.model_seconds > 0
     (request,) = server.requests
     assert [message["role"] for message in request["messages"]] == ["system", "user"]
     assert '"cue":{"description"' in request["messages"][0]["content"]
@@ -51,7 +51,7 @@ async def test_a_reply_that_does_not_fit_is_repaired_once(content):
     async with open_chat(reply_with(content), GOOD) as (model, server):
         with meter() as m:
             assert await fuse(model) == CUE
-    assert (m.usage().total.calls, m.usage().depth) == (2, 2)
+    assert (m.measure_cost().calls, m.measure_cost().depth) == (2, 2)
     again = [message["content"] for message in server.requests[1]["messages"]]
     if content:
         assert again[2] == content
@@ -131,7 +131,7 @@ async def test_passing_failures_are_tried_again(passing):
         with meter() as m:
             assert await fuse(model) == CUE
     assert len(server.requests) == 3
-    assert (m.usage().total.calls, m.usage().depth) == (3, 1)
+    assert (m.measure_cost().calls, m.measure_cost().depth) == (3, 1)
 
 
 @pytest.mark.parametrize("lasting", [fail_with(429, "too many"), fail_with(500), CUT])
@@ -163,7 +163,7 @@ async def test_the_server_may_say_how_long_to_wait_up_to_the_longest_wait():
     async with open_chat(fail_with(429, retry_after_ms="200"), GOOD, backoff=Backoff(1, 0.0, 5.0)) as (model, _):
         with meter() as m:
             await fuse(model)
-    assert m.usage().total.seconds >= 0.2
+    assert m.measure_cost().model_seconds >= 0.2
     async with open_chat(fail_with(429, Retry_After="3600"), GOOD) as (model, _), asyncio.timeout(SOON):
         assert await fuse(model) == CUE
 
@@ -277,7 +277,7 @@ async def test_the_limit_holds_and_connections_are_shared():
         await fuse(model)
     assert server.most_at_once == 3
     assert server.connections <= 3
-    assert (len(server.requests), m.usage().depth) == (13, 1)
+    assert (len(server.requests), m.measure_cost().depth) == (13, 1)
 
 
 async def test_cancelling_frees_the_place():
@@ -310,7 +310,7 @@ async def test_uncounted_tokens_are_estimated():
     async with open_chat(Behaviour({**GOOD.body, "usage": None})) as (model, _):
         with meter() as m:
             await fuse(model)
-        total = m.usage().total
+        total = m.measure_cost()
         assert total.input_tokens == model.count_input_tokens(roles.FUSE, GIVEN) > 200
     assert total.output_tokens == 6  # 23 bytes
     assert total.cost is None
@@ -321,6 +321,6 @@ async def test_cached_and_reasoning_tokens_are_counted_separately():
     async with open_chat(Behaviour({**GOOD.body, "usage": {**GOOD.body["usage"], **details}})) as (model, _):
         with meter() as m:
             await asyncio.gather(fuse(model), fuse(model))
-    total = m.usage().total
+    total = m.measure_cost()
     assert (total.input_tokens, total.cached_tokens) == (200, 128)
     assert (total.output_tokens, total.reasoning_tokens) == (40, 24)

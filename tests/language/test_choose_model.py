@@ -135,7 +135,7 @@ def test_the_command_takes_a_model_for_a_role(here, command):
 
 
 def test_the_loop_heeds_the_window_of_the_answering_model():
-    pieces = [Evidence(node=f"n{i}", layer="passages", text="word " * 200, score=1.0, sources=()) for i in range(20)]
+    pieces = [Evidence(id=f"n{i}", layer="passages", text="word " * 200, score=1.0, sources=()) for i in range(20)]
 
     def count(model):
         def give(evidence):

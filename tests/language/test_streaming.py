@@ -73,7 +73,7 @@ async def test_a_reply_is_heard_however_the_network_cuts_it(text, size):
             assert await ask(model, ear) == CUE
     assert ear.texts == [text]
     assert len(ear.replies[0]) > 5
-    total = m.usage().total
+    total = m.measure_cost()
     assert (total.calls, total.input_tokens, total.output_tokens) == (1, 100, 20)
     assert server.requests[0]["stream"] is True
 
@@ -135,7 +135,7 @@ async def test_a_server_that_ignores_the_stream_is_paid_once():
         with meter() as m:
             assert await ask(model, ear) == CUE
     assert ear.texts == [REPLY]
-    assert (len(server.requests), m.usage().total.calls, m.usage().total.input_tokens) == (1, 1, 100)
+    assert (len(server.requests), m.measure_cost().calls, m.measure_cost().input_tokens) == (1, 1, 100)
 
 
 # ---------------------------------------------------------------- whether the next attempt streams
@@ -174,8 +174,8 @@ async def test_only_a_failure_that_may_be_due_to_the_stream_makes_the_next_attem
     assert [request["stream"] for request in server.requests] == [True, *[case in NOT_DUE] * 2]
     assert ear.texts[-1] == (REPLY if case in NOT_DUE else "")
     refused = case in ("rate", "busy", "busy in the stream", "400", "422", "501", "error", "page")
-    assert m.usage().total.calls == 3
-    assert (m.usage().total.input_tokens == 200) is refused, "a server may charge for the prompt of a broken reply"
+    assert m.measure_cost().calls == 3
+    assert (m.measure_cost().input_tokens == 200) is refused, "a server may charge for the prompt of a broken reply"
 
 
 async def test_a_request_that_is_wrong_stays_wrong():
@@ -237,7 +237,7 @@ async def test_usage_that_is_stated_in_every_chunk_counts_once():
     async with open_chat(send(*chunks, make_chunk({}, "stop"))) as (model, _):
         with meter() as m:
             await ask(model)
-    assert (m.usage().total.input_tokens, m.usage().total.output_tokens) == (100, 5)
+    assert (m.measure_cost().input_tokens, m.measure_cost().output_tokens) == (100, 5)
 
 
 @pytest.mark.parametrize(
@@ -284,5 +284,5 @@ async def test_cancelling_hangs_up():
             with pytest.raises(asyncio.CancelledError):
                 await asking
             assert await asyncio.to_thread(server.left.wait, SOON)
-    assert m.usage().total.calls == 1
-    assert m.usage().total.input_tokens > 0, "what was sent counts"
+    assert m.measure_cost().calls == 1
+    assert m.measure_cost().input_tokens > 0, "what was sent counts"

@@ -85,7 +85,7 @@ async def test_an_equal_ask_is_one_call_and_costs_nothing():
     with meter() as m:
         again = await cache(inside, calls).ask(roles.FUSE, GIVEN)
     assert first == again == roles.CueOut(cue="Mara hid it.")
-    assert (len(inside.calls), m.usage().total.calls) == (1, 0)
+    assert (len(inside.calls), m.measure_cost().calls) == (1, 0)
 
 
 async def test_the_key_covers_role_prompt_model_input_and_schema(tmp_path):
@@ -216,7 +216,7 @@ class Silent(ScriptedModel):
         self.price = cost
 
     async def ask(self, role, given):
-        report_call(ModelCall(role.name, "m", 0, 1, input_tokens=1, output_tokens=1, cost=self.price))
+        report_call(ModelCall(role.name, "m", 0, 1, input_tokens=1, output_tokens=1, dollars=self.price))
         return roles.CueOut(cue="x")
 
 

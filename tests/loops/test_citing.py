@@ -45,9 +45,9 @@ def make_passage(text=TEXT, start=100):
 )
 def test_white_space_marks_and_dashes_are_folded(quote, found):
     citation = locate(quote, make_passage())
-    assert (citation and citation.quote) == found
+    assert (citation and citation.text) == found
     if citation:
-        assert TEXT[citation.start - 100 : citation.end - 100] == citation.quote
+        assert TEXT[citation.start - 100 : citation.end - 100] == citation.text
         assert (citation.document, citation.passage, citation.position, citation.title) == ("d", "p", 3, "T")
 
 
@@ -57,8 +57,8 @@ def test_whatever_is_found_stands_there(before, quote, after):
     where = make_passage(before + quote + after)
     citation = locate(quote, where)
     if citation:
-        assert where.text[citation.start - 100 : citation.end - 100] == citation.quote
-        assert len(citation.quote) >= 3
+        assert where.text[citation.start - 100 : citation.end - 100] == citation.text
+        assert len(citation.text) >= 3
     else:
         assert len(quote.strip()) < 3
 
@@ -88,7 +88,7 @@ def test_a_piece_is_found_however_it_is_wrapped(data):
 def test_hostile_quotations_cost_little(quote, text):
     begun = time.thread_time()
     found = locate(quote, make_passage(text))
-    assert found is None or found.quote in text
+    assert found is None or found.text in text
     assert time.thread_time() - begun < 3
 
 
@@ -109,7 +109,7 @@ def cite(open_store):
 
     def cite_of(*quotes, given=evidence):
         found = Citer(store).cite([Quote(label=label, quote=quote) for label, quote in quotes], given)
-        return [(citation.document, citation.quote) for citation in found.citations], found.dropped
+        return [(citation.document, citation.text) for citation in found.quotes], found.dropped
 
     return cite_of
 
@@ -167,17 +167,17 @@ def passages(store):
 
 def test_a_sentence_has_its_neighbours_also_from_other_passages_but_not_across_a_heading(store, passages):
     josiah, goat = Quoter(store).quote(AnswerOut(answer="", choice="B", quotes=[JOSIAH, GOAT]), passages)
-    assert (josiah.before, josiah.after) == ("Eleven keepers served.", "")
-    assert (goat.before, goat.after) == ("", "It climbed the stairs.")
-    assert [each.citation.place.chapter for each in (josiah, goat)] == [("Light",), ("Goat",)]
-    assert (josiah.option, goat.option) == ("B", None), "the option belongs to the first sentence alone"
+    assert (josiah.quotes[0].before, josiah.quotes[0].after) == ("Eleven keepers served.", "")
+    assert (goat.quotes[0].before, goat.quotes[0].after) == ("", "It climbed the stairs.")
+    assert [each.quotes[0].place.chapter for each in (josiah, goat)] == [("Light",), ("Goat",)]
+    assert (josiah.choice, goat.choice) == ("B", None), "the option belongs to the first sentence alone"
     moon = AnswerOut(answer="", quotes=[{"label": "E1", "quote": "The moon is made of cheese."}])
     assert Quoter(store).quote(moon, passages) == ()
 
 
 def test_passages_come_before_what_was_made_of_several_and_bring_their_headings(store, passages):
     first, second, third = passages
-    summary = Evidence(node="s-1", layer="tree", text="Of keepers.", score=9, sources=(first.id, second.id))
+    summary = Evidence(id="s-1", layer="tree", text="Of keepers.", score=9, sources=(first.id, second.id))
     given, found = Quoter(store).prepare(AnswerIn(question="Who?"), [summary, as_evidence(third, 1.0)])
     assert found == [third, first, second]
     assert [each.text for each in given.passages] == [third.text, first.text, second.text]

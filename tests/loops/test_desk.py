@@ -67,7 +67,7 @@ async def test_an_answer_has_verified_quotations(store, letters):
     quotes = [{"label": "E2", "quote": "the clerk forged"}, {"label": "E1", "quote": "the doctor forged"}]
     given, found = await answer(store, letters, {"answer": "the clerk", "quotes": quotes}, instructions="Be brief.")
     assert (found.text, found.choice, found.resolved, found.forced) == ("the clerk", None, True, False)
-    assert [(c.document, c.quote) for c in found.citations] == [("d1", "the clerk forged")]
+    assert [(c.document, c.text) for c in found.quotes] == [("d1", "the clerk forged")]
     assert found.dropped_quotes == 1
     assert [shown.label for shown in given.evidence] == [f"E{n}" for n in range(1, 7)]
     assert given.instructions == "Be brief."
@@ -77,7 +77,7 @@ async def test_a_quotation_of_a_summary_is_cited_from_a_passage_or_counted_apart
     summary = make_derived("tree", *parts[2:4], text="Part 2 of the story. Then Ada met Tom at the lamp.")
     quotes = [{"label": "E1", "quote": quote} for quote in ("Part 2 of the story", "Ada met Tom", "Ida met Poe")]
     _, found = await answer(store, [summary], {"answer": "Ada", "quotes": quotes})
-    assert [(c.position, c.quote) for c in found.citations] == [(2, "Part 2 of the story")]
+    assert [(c.position, c.text) for c in found.quotes] == [(2, "Part 2 of the story")]
     assert (found.derived_quotes, found.dropped_quotes) == (1, 1)
 
 
@@ -110,7 +110,7 @@ async def test_a_reply_is_an_answer_or_declined(store, letters, reply, question,
     assert given.may_decline is not question.get("force", False)
     assert given.options == list(question.get("options", ()))
     assert (found.text, found.choice, found.resolved, found.forced) == (text, choice, bool(text), False)
-    assert (found.supported, found.missing) == (supported, missing)
+    assert (found.claimed, found.missing) == (supported, missing)
     assert len(found.evidence) == 6, "the nearest passages can be shown"
 
 
@@ -154,7 +154,7 @@ async def test_the_desk_searches_as_well_unless_a_model_chose_what_comes_first(s
 
 
 def make_piece(node, text, layer="passages", title=""):
-    return Evidence(node=node, layer=layer, text=text, score=1.0, sources=(node,), title=title)
+    return Evidence(id=node, layer=layer, text=text, score=1.0, sources=(node,), title=title)
 
 
 @pytest.mark.parametrize("window", [100, 768, 850, 900, 950, 1050, 5000])
@@ -173,7 +173,7 @@ async def test_the_call_fits_the_window(store, letters, window):
 def test_fitting_counts_titles_and_passes_over_what_is_too_long():
     pieces = [make_piece("a", "one " * 10), make_piece("b", "one " * 500)]
     pieces += [make_piece("c", "one " * 10, title="long " * 100), make_piece("d", "one")]
-    assert [piece.node for piece in fit_to_budget(pieces, 100, COUNT)] == ["a", "d"]
+    assert [piece.id for piece in fit_to_budget(pieces, 100, COUNT)] == ["a", "d"]
     assert fit_to_budget([], 100, COUNT) == []
 
 
@@ -194,8 +194,8 @@ LINE = "The keeper of the lamp at Sker rowed out on the fourth of May to meet th
 
 
 def make_derived(layer, *below, text="They met."):
-    sources = tuple(piece.node for piece in below)
-    return Evidence(node="n" + layer, layer=layer, text=text, score=1.0, sources=sources, kind=KINDS.get(layer, ""))
+    sources = tuple(piece.id for piece in below)
+    return Evidence(id="n" + layer, layer=layer, text=text, score=1.0, sources=sources, kind=KINDS.get(layer, ""))
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_passages_are_joined_as_they_stand_and_what_two_share_comes_once():
 )
 def test_copies_are_shown_once_and_what_adds_a_word_stays(first, second, kept):
     pieces = [make_piece(node, text, layer) for node, (layer, text) in zip("ab", (first, second), strict=True)]
-    assert "".join(piece.node for piece in drop_near_repeats(pieces)) == kept
+    assert "".join(piece.id for piece in drop_near_repeats(pieces)) == kept
 
 
 @pytest.mark.parametrize(("budget", "kinds"), [(500, ["summary"]), (None, ["summary", "episode"])])

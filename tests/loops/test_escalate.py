@@ -17,9 +17,9 @@ from tomewise.loops.whole_form import WholeForm, find_forms
 from tomewise.testing import check_loop
 from tomewise.types import Answer, Event, Question
 
-DECLINED = Answer(text="", resolved=False, supported="none", missing="who paid the clerk")
+DECLINED = Answer(text="", resolved=False, claimed="none", missing="who paid the clerk")
 FULL = Answer(text="at nine")
-PARTLY = Answer(text="perhaps at nine", supported="partly", missing="the day")
+PARTLY = Answer(text="perhaps at nine", claimed="partly", missing="the day")
 ASKED, WHOLE = Question(text="When did the tide turn?"), Question(text="List all keepers.")
 
 

@@ -283,10 +283,10 @@ async def test_reports_lead_to_passages_of_the_scope(tmp_path, mode):
 async def test_a_report_that_does_not_fit_is_shown_by_its_summary(store):
     whole, _ = await ask(store, NEAR, {}, context=6000, reports=1.0, relations=0.0)
     first = next(piece for piece in whole.evidence if piece.kind == "summary")
-    (node,) = store.nodes_at(find_keys(store, [first.node]).values()).values()
+    (node,) = store.nodes_at(find_keys(store, [first.id]).values()).values()
     room = sum(measure_pieces([first], COUNT)) - 1
     less, _ = await ask(store, NEAR, {}, context=room, reports=1.0, relations=0.0)
-    texts = [piece.text for piece in less.evidence if piece.node == first.node]
+    texts = [piece.text for piece in less.evidence if piece.id == first.id]
     assert texts == [f"{node.data['title']}\n{node.data['summary']}"]
 
 

@@ -55,7 +55,7 @@ def pick(store, *numbers, document="p"):
 
 
 def list_numbers(evidence):
-    return [int(piece.node[1:]) for piece in evidence]
+    return [int(piece.id[1:]) for piece in evidence]
 
 
 def measure(texts):
@@ -81,10 +81,10 @@ def test_passages_are_packed_with_one_header_a_run(store, layout, ranked, budget
 @given(st.lists(st.integers(0, len(LENGTHS) - 1), unique=True), st.integers(0, 120))
 def test_what_is_taken_fits_as_it_is_shown(store, numbers, budget):
     layout = Layout(store, count_words)
-    taken = sorted(layout.pack(pick(store, *numbers), budget), key=lambda piece: piece.node)
+    taken = sorted(layout.pack(pick(store, *numbers), budget), key=lambda piece: piece.id)
     joined = join(taken, layout.find_passages(taken))
     assert measure([piece.text for piece in joined]) <= budget
-    assert [source for piece in joined for source in piece.sources] == [piece.node for piece in taken]
+    assert [source for piece in joined for source in piece.sources] == [piece.id for piece in taken]
 
 
 def test_notes_are_left_out_where_their_grounds_are_shown_and_capped_where_not(store, layout):
@@ -100,15 +100,15 @@ def test_notes_are_left_out_where_their_grounds_are_shown_and_capped_where_not(s
 
 def test_a_layer_beside_the_passages_has_its_share_and_what_is_left(store, layout):
     summaries = [
-        Evidence(node=f"s{n}", layer="tree", text=f"summary number {n} of all the rest", score=1.0, sources=("p0",))
+        Evidence(id=f"s{n}", layer="tree", text=f"summary number {n} of all the rest", score=1.0, sources=("p0",))
         for n in range(3)
     ]
     room = 7 + FENCE
     context = layout.lay_out(pick(store, 0, 3), room + 2 * (3 + FENCE), (), [Share(summaries, room)])
-    assert [piece.node for piece in context.evidence] == ["s0", "p0", "p3"]
+    assert [piece.id for piece in context.evidence] == ["s0", "p0", "p3"]
     assert context.cut == 2
     context = layout.lay_out(pick(store, 0), 2 * room + 3 + FENCE, (), [Share(summaries, room)])
-    assert [piece.node for piece in context.evidence] == ["s0", "p0", "s1"]
+    assert [piece.id for piece in context.evidence] == ["s0", "p0", "s1"]
 
 
 async def test_passages_that_follow_one_another_are_one_piece_and_a_quotation_may_run_over_the_end(store):
@@ -123,8 +123,8 @@ async def test_passages_that_follow_one_another_are_one_piece_and_a_quotation_ma
     shown = model.calls[0].given.evidence
     assert [piece.text.split()[0] for piece in shown] == ["part0", "part6"]
     assert shown[0].place == "parts 1 to 3 of 8"
-    assert {piece.node for piece in answer.evidence} == {"p0", "p1", "p2", "p6"}, "best first"
-    quoted = [(cited.passage, cited.quote) for cited in answer.citations]
+    assert {piece.id for piece in answer.evidence} == {"p0", "p1", "p2", "p6"}, "best first"
+    quoted = [(cited.passage, cited.text) for cited in answer.quotes]
     assert quoted == [("p0", "w0x1"), ("p1", "part1 w1x0"), ("p1", "w1x1"), ("p2", "w2x2")]
     assert answer.dropped_quotes == 0
 
@@ -143,7 +143,7 @@ def test_what_a_note_was_left_out_for_is_shown(store, layout):
     for budget in range(20, 120):
         context = layout.lay_out(ranked, budget, [Note("said twice", ["p0"])])
         assert "said twice" in context.notes or not context.notes
-        assert context.notes or "p0" in {piece.node for piece in context.evidence} or budget // 3 < 2 + FENCE
+        assert context.notes or "p0" in {piece.id for piece in context.evidence} or budget // 3 < 2 + FENCE
 
 
 # ---------------------------------------------------------------- one ranking of all searches
@@ -154,14 +154,14 @@ def search(store, *numbers, document="a", **settings):
 
 
 def rank(store, *searches):
-    return [(piece.node, piece.score) for piece in fuse(store, searches, None)]
+    return [(piece.id, piece.score) for piece in fuse(store, searches, None)]
 
 
 def test_scores_are_those_of_ranks_halved_for_neighbours_by_hand(store):
     both = rank(store, search(store, 0), search(store, 0, document="b"), search(store, 7, weight=0.5))
     assert both[:3] == [("a0", 0.5), ("b0", 0.5), ("a1", 0.25)], "an equal one by its id"
     assert rank(store, search(store, 7, document="b")) == [("b7", 0.5), ("b6", 0.25)], "in the same document"
-    summary = Evidence(node="s", layer="tree", text="All.", score=1.0, sources=("a3",))
+    summary = Evidence(id="s", layer="tree", text="All.", score=1.0, sources=("a3",))
     assert rank(store, Searched([summary])) == [("s", 0.5)], "what is no passage has no neighbours"
 
 

@@ -7,7 +7,7 @@ import pytest
 from tomewise.errors import UsageError
 from tomewise.events import make_event
 from tomewise.loops.working_pictures import draw_hypergraph, draw_ledger, draw_pool
-from tomewise.types import Answer, Citation, Event, Question
+from tomewise.types import Answer, Event, Question, Quote, Statement
 
 QUESTION = Question(text="Who forged the letter?")
 
@@ -36,8 +36,8 @@ EVENTS = (
     encode(1, "whose hand", "It is the doctor's hand."),
     attempt(1, "the doctor", "", "p1", "p3"),
 )
-CITED = Citation(document="d", passage="p3", position=0, start=0, end=1, quote="x")
-ANSWER = Answer(text="the doctor", events=EVENTS, citations=(CITED,))
+CITED = Quote(document="d", passage="p3", position=0, start=0, end=1, text="x")
+ANSWER = Answer(text="the doctor", events=EVENTS, statements=(Statement(text="the doctor", quotes=(CITED,)),))
 
 
 def test_a_pool_is_a_tree_by_cycle_probe_and_layer():

@@ -49,7 +49,7 @@ def make_recall(store, found: Found) -> dict[str, Shelves]:
     def list_pieces(layer: str, nodes: str) -> list[Evidence]:
         numbers = [int(node[1:]) for node in nodes.split() if node[0] == layer]
         return [
-            Evidence(node=f"{layer}{n}", layer=layer, text=f"{layer}{n}", score=1.0, sources=(passages[n].id,))
+            Evidence(id=f"{layer}{n}", layer=layer, text=f"{layer}{n}", score=1.0, sources=(passages[n].id,))
             for n in numbers
         ]
 
@@ -309,7 +309,7 @@ async def test_the_contract_of_loops_holds_and_an_answer_at_once_takes_one_call(
     model = make_model([cited])
     answer = await check_loop(build(store, model, make_recall(store, {STEM: "v0 v1 s0"})), QUESTION)
     assert (answer.text, answer.resolved, answer.forced) == ("at nine", True, False)
-    assert answer.citations[0].quote == "the tide turned"
+    assert answer.quotes[0].text == "the tide turned"
     played = await play(store, {}, [cited])
     assert [event.name for event in played.events] == ["recalled", "recalled", "tried", "stopped"]
     assert [event.summary.split(":")[0] for event in played.events[1:]] == ["probe", "answer", "reason"]
@@ -340,7 +340,7 @@ async def test_a_cycle_is_three_rounds_of_calls_deep(store):
     recall = make_recall(store, {STEM: "v0", "a": "v1", "b": "v2", "c": "v3"})
     with meter() as used:
         await converse(build(store, model, recall), QUESTION)
-    assert used.usage().depth == 2 + 3  # try and encode, then probe, encode beside fuse, try
+    assert used.measure_cost().depth == 2 + 3  # try and encode, then probe, encode beside fuse, try
 
 
 async def test_without_force_the_question_is_declined_in_the_end_with_what_is_missing(store):
@@ -348,7 +348,7 @@ async def test_without_force_the_question_is_declined_in_the_end_with_what_is_mi
     played = await play(store, {}, [declined], [[]], question=Question(text=STEM))
     answer = played.answer
     assert (answer.text, answer.resolved, answer.forced) == ("", False, False)
-    assert (answer.missing, answer.supported) == ("the hour of the tide", "none")
+    assert (answer.missing, answer.claimed) == ("the hour of the tide", "none")
     assert {piece.text for piece in answer.evidence} == {"v0", "s0"}, "what was read stays to be shown"
     assert played.reason == NO_PROBE
 
@@ -415,7 +415,7 @@ async def test_an_answer_that_was_kept_stands_before_any_guess(store, later):
     answer = played.answer
     assert len(list_inputs(played.model, "answer")) == 2, "nobody is made to answer"
     assert (answer.text, answer.resolved, answer.forced) == ("at ten", True, False)
-    assert (answer.supported, answer.missing) == ("partly", "who saw the tide")
+    assert (answer.claimed, answer.missing) == ("partly", "who saw the tide")
     assert played.reason == f"{LAST}; the answer that was kept stands"
 
 
@@ -427,7 +427,7 @@ async def test_an_answer_that_was_kept_stands_before_any_guess(store, later):
 async def test_an_answer_that_is_supported_partly_may_end_the_loop(store, answers, bounds):
     played = await play(store, {"more": "v1"}, answers, [["more"]], **bounds)
     assert len(list_inputs(played.model, "answer")) == len(answers)
-    assert (played.answer.text, played.answer.supported) == ("at ten", "partly")
+    assert (played.answer.text, played.answer.claimed) == ("at ten", "partly")
     assert "kept" not in played.reason
 
 

@@ -174,7 +174,7 @@ async def test_only_what_was_written_down_reaches_the_answering_role(store):
     (given,) = list_inputs(model, "answer")
     assert find_texts(given.evidence) == [f"{LIVED} (a reader's note, not to be quoted: Ada lived in the tower.)"]
     assert given.notes == []
-    assert [(cited.start, cited.quote) for cited in answer.citations][:1] == [(0, "Ada lived")]
+    assert [(cited.start, cited.text) for cited in answer.quotes][:1] == [(0, "Ada lived")]
 
 
 async def test_a_quote_that_is_not_in_the_text_is_marked(store):
@@ -333,7 +333,7 @@ async def test_a_model_that_is_away_ends_the_reading_and_what_was_read_is_not_as
     done = len(broken.calls) - 1
     assert done == 1 + 3 * 3
     assert len(whole.calls) == 3 * 6 + 1 - done
-    assert answer.usage.total.calls == len(whole.calls)
+    assert answer.cost.calls == len(whole.calls)
 
 
 # ---------------------------------------------------------------- texts
@@ -393,10 +393,10 @@ async def test_a_ledger_that_exceeds_the_window_shows_what_fits(store):
 
 async def test_waves_of_8_read_32_chunks_in_a_fifth_of_the_depth_with_fewer_calls(store):
     put_texts(store, EMBEDDER, "story", *(f"On day {n} it rained." for n in range(32)))
-    alone, together = [(await read(store, script(latency=0.005), wave=wave)).usage for wave in (1, 8)]
-    assert (alone.depth, alone.total.calls) == (1 + 3 * 32, 1 + 3 * 32)
+    alone, together = [(await read(store, script(latency=0.005), wave=wave)).cost for wave in (1, 8)]
+    assert (alone.depth, alone.calls) == (1 + 3 * 32, 1 + 3 * 32)
     assert together.depth <= 0.2 * alone.depth
-    assert together.total.calls == 1 + 32 + 2 * 4
+    assert together.calls == 1 + 32 + 2 * 4
 
 
 async def test_recovery_finds_what_was_missed_and_reads_little_again(store):
@@ -438,7 +438,7 @@ async def test_the_calls_are_known_before(store, chunks, settings, calls):
     asks = {"questions": ["On which day did it rain?"]}
     system = wire(store, script(extract_notes=note_second_reading, plan_reading=lambda _: asks), **settings)
     assert await system.loop.estimate_calls(ASKED) == calls
-    assert (await answer_question(system, ASKED)).usage.total.calls == calls
+    assert (await answer_question(system, ASKED)).cost.calls == calls
 
 
 async def test_recovery_ends_once_no_question_is_open(store):
@@ -502,14 +502,14 @@ async def test_each_reader_gets_the_note_of_the_one_before(store):
     assert given == [("", 50), ("One.", 50), ("One. Two.", 50)]
     (last,) = list_inputs(model, "answer")
     assert (last.evidence, last.notes) == ([], ["One. Two. Six."])
-    assert answer.usage.depth == 4
+    assert answer.cost.depth == 4
 
 
 async def test_both_ways_are_read_side_by_side_and_answered_together(store):
     model = script(latency=0.05)
     answer = await hand_on(store, model, "One.", "Two.", chunk=15, direction="both")
     assert list_inputs(model, "answer")[0].notes == ["One. Two.", "Two. One."]
-    assert answer.usage.depth < 5, "one after the other there would be 5"
+    assert answer.cost.depth < 5, "one after the other there would be 5"
 
 
 def script_runs(*texts):

@@ -81,7 +81,7 @@ async def test_each_thought_is_the_next_search_until_one_concludes(think, pieces
     assert find_texts(second.evidence) == [BORN, BOUGHT], "the latest first"
     assert not any(option in call.given.model_dump_json() for call in model.calls[:1] for option in QUESTION.options)
     assert last.notes == [], "the reader answers from the evidence alone"
-    assert (answer.choice, answer.citations[0].quote) == ("B", "born in Bruges")
+    assert (answer.choice, answer.quotes[0].text) == ("B", "born in Bruges")
     assert list_names(events) == ["searched", "thought", "searched", "thought", "stopped", "retrieved"]
     assert events[2].summary == f"query: {BOUGHT}, new: 1, collected: 2"
     assert "concludes" in events[-2].summary
@@ -112,7 +112,7 @@ async def test_the_collection_has_a_limit_and_the_loop_ends_when_it_is_full(thin
     model, _, events, answer = await think(number_thoughts, found, collected=3)
     assert list_roles(model) == ["think", "answer"]
     assert events[-2].summary == "reason: the collection is full (allowed: 3)"
-    assert [piece.node for piece in answer.evidence] == [pieces[place].node for place in (2, 0, 1)]
+    assert [piece.id for piece in answer.evidence] == [pieces[place].id for place in (2, 0, 1)]
 
 
 async def test_what_every_call_would_meet_is_raised_and_a_loop_that_collects_nothing_refused(think):
@@ -159,7 +159,7 @@ async def test_steps_by_search_and_from_memory_then_the_answer(step, pieces):
     findings = [f"{BUYER} Ida Poe", f"{TOWN} Bruges", memory]
     assert model.calls[-2].given.findings == last.notes == findings
     assert last.options == list(QUESTION.options)
-    assert [piece.node for piece in answer.evidence] == [pieces[n].node for n in (0, 2, 1)], "cited, then in turns"
+    assert [piece.id for piece in answer.evidence] == [pieces[n].id for n in (0, 2, 1)], "cited, then in turns"
     assert answer.choice == "B"
     assert list_names(events)[:3] == ["decided", "searched", "found"]
     decided = [event.summary for event in events if event.name == "decided"]
@@ -215,7 +215,7 @@ def look_up(store):
     ids = [passage.id for passage in store.passages(documents=["pages"]).values()]
     gists = [
         Evidence(
-            node=f"pg{n}",
+            id=f"pg{n}",
             layer="pages",
             text=f"Gist {n}.",
             score=score,
@@ -241,7 +241,7 @@ async def test_pages_are_looked_up_in_parallel_and_stand_in_place_of_their_gists
     assert {shown.kind for shown in asked.evidence} == {"gist"}
     assert (asked.limit, asked.read) == (5, [])
     assert find_texts(answer.evidence) == ["Gist 0.", *DAYS[2:4], "Gist 2.", *DAYS[6:]]
-    assert [citation.quote for citation in answer.citations] == ["On day 3"]
+    assert [citation.text for citation in answer.quotes] == ["On day 3"]
     assert list_names(events) == ["looked up", "stopped", "retrieved"]
     assert events[0].summary == "pages: 2, of: 4, reasoning: It is there."
     assert events[0].detail["pages"] == ["pg3", "pg1"]

@@ -104,23 +104,23 @@ async def test_search_says_how_to_get_what_does_not_fit(story: Path) -> None:
         assert f"call search again with skip={len(pieces)} and limit={30 - len(pieces)}" in read_text(first)
         rest = await call(client, "search", query="the tide and the gauge", skip=len(pieces), limit=1)
     with Tome.open(story) as tome:
-        nodes = [piece.node for piece in tome.search("the tide and the gauge", limit=len(pieces) + 1)]
+        nodes = [piece.id for piece in tome.search("the tide and the gauge", limit=len(pieces) + 1)]
     assert [piece["id"] for piece in [*pieces, *rest["pieces"]]] == nodes
 
 
 async def test_an_answer_with_too_many_long_quotations_is_cut(story: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Tome.open(story) as tome:
         answer = tome.ask(QUESTION)
-    many = tuple(replace(answer.citations[0], passage=f"p-{number}", quote="long " * 300) for number in range(40))
+    many = tuple(replace(answer.quotes[0], passage=f"p-{number}", text="long " * 300) for number in range(40))
 
     async def ask(*_: object, **__: object) -> Any:
-        return replace(answer, citations=many, text="word " * 9_000)
+        return replace(answer, statements=(replace(answer.statements[0], quotes=many),), text="word " * 9_000)
 
     monkeypatch.setattr(Tome, "aask", ask)
     async with connect(story) as client:
         result = await client.call_tool("ask", {"question": QUESTION})
     assert measure(result) <= 24_000
-    shown = len((result.structured_content or {})["citations"])
+    shown = len((result.structured_content or {})["answer"]["statements"][0]["quotes"])
     assert 0 < shown < 40
     assert f"{40 - shown} more passages stand behind this answer: call read with passage=p-{shown}," in read_text(
         result

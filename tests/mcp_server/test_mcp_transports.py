@@ -51,7 +51,7 @@ async def test_a_client_asks_over_standard_input(story: Path, mode: str, command
         assert len((await client.list_tools()).tools) == 6
         result = await client.call_tool("ask", {"question": QUESTION}, progress_callback=note)
         answer = result.structured_content or {}
-        assert (answer["text"], answer["citations"]) == (printed["text"], printed["citations"])
+        assert (answer["answer"]["text"], answer["answer"]["statements"]) == (printed["text"], printed["statements"])
         assert steps == [(1.0, "retrieved")]
         assert (await call(client, "overview"))["tome"] == "novel"
 

@@ -35,7 +35,7 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.run import open_run
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import ScriptedModel
-from tomewise.types import Change, Estimate, LayerReport, Node, Progress, Report
+from tomewise.types import Change, Cost, Estimate, LayerReport, Node, Progress, Report
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ class Step:
         return LayerReport(layer=self.name, added=len(nodes))
 
     async def estimate(self, change: Change) -> Estimate:
-        return Estimate(layer=self.name, calls=max(1, len(change.added)))
+        return Estimate(layer=self.name, cost=Cost(calls=max(1, len(change.added))))
 
 
 def make_tower(store, events, **errors: Exception) -> list[Step]:

@@ -113,7 +113,7 @@ async def test_an_estimate_has_the_exact_calls_and_the_tokens_within_a_tenth(nam
         foreseen = (await estimate(layers, store))[-1]
         with meter() as used:
             await build_layers(layers, store)
-        spent = [cost for role, cost in used.usage().roles.items() if role != "gist"]
+        spent = [cost for role, cost in used.measure_cost().roles.items() if role != "gist"]
         assert foreseen.calls == sum(cost.calls for cost in spent) == len(numbers) * calls_per_text
         # Without the gists, and without the names that the second call reads, the input is not known.
         if are_sources_known and (calls_per_text == 1 or numbers[0]):

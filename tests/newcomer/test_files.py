@@ -36,7 +36,7 @@ with Tome.open() as tome:
     found = {}
     for record in tome.documents():
         answer = tome.ask("What did the keeper see in w7a1x?", documents=[record.id])
-        cited = [[c.quote, describe_place(c.place)] for c in answer.citations]
+        cited = [[c.text, describe_place(c.place)] for c in answer.quotes]
         found.setdefault(record.source.rsplit("/", 1)[-1], []).extend(cited)
 print(json.dumps(found))
 """

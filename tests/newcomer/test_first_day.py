@@ -66,8 +66,8 @@ def test_a_day_with_the_light_installation(machine: Installed):
     run_all(machine, "tome --version", "tome --help", "tome systems", "tome systems comorag", "tome models")
     run_all(machine, "tome add novel.txt notes/", 'tome ask "Who forged the letter?"', 'tome search "the coin"')
     answer = json.loads(run_all(machine, 'tome ask "Who put out the light?" --system naive --json')[0])
-    assert answer["citations"][0]["document"] == str(machine.here / "novel.txt")
-    assert answer["citations"][0]["quote"] in STORY + LETTER
+    assert answer["statements"][0]["quotes"][0]["document"] == str(machine.here / "novel.txt")
+    assert answer["statements"][0]["quotes"][0]["text"] in STORY + LETTER
     (notes / "one.md").rename(notes / "moved.md")
     (notes / "two.md").unlink()
     run_all(machine, "tome add --sync notes/", "tome clean", "tome log", "tome log 1 --again", "tome sessions")

@@ -36,10 +36,10 @@ class Shelves:
 def make_pieces(nodes: Iterable[str], best: float = 1.0, layer: str = "passages") -> list[Evidence]:
     """A piece of evidence for each node, whose text is its name, each a tenth below the one before."""
     return [
-        Evidence(node=node, layer=layer, text=node, score=best - rank / 10, sources=(node,))
+        Evidence(id=node, layer=layer, text=node, score=best - rank / 10, sources=(node,))
         for rank, node in enumerate(nodes)
     ]
 
 
 def join_nodes(found: Iterable[Evidence]) -> str:
-    return "".join(piece.node for piece in found)
+    return "".join(piece.id for piece in found)

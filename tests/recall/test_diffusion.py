@@ -74,7 +74,7 @@ def rank_cognitively(store, **settings):
 
 def list_homes(store, found):
     passages = {passage.id: passage.document for passage in store.passages().values()}
-    return [passages[piece.node] for piece in found]
+    return [passages[piece.id] for piece in found]
 
 
 def list_cosines(store):
@@ -185,7 +185,7 @@ async def test_the_contract_of_retrievers_holds(store, make):
     await check_retriever(retriever, QUERY, store)
     everything = await retriever.retrieve(QUERY, 50)
     assert len(everything) == len(TEXTS)
-    order = [(-piece.score, piece.node) for piece in everything]
+    order = [(-piece.score, piece.id) for piece in everything]
     assert order == sorted(order)
 
 
@@ -219,7 +219,7 @@ async def test_retrievers_in_threads_while_documents_come_and_go(build_graph):
             await remove_and_build(store, "guest")
         found = [evidence for future in asking for evidence in await asyncio.wrap_future(future)]
     assert {len(evidence) for evidence in found} == {4}
-    assert [piece.node for piece in found[-1]] == [piece.node for piece in expected]
+    assert [piece.id for piece in found[-1]] == [piece.id for piece in expected]
     assert await retriever.retrieve(QUERY, 4) == expected
 
 

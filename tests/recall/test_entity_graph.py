@@ -202,7 +202,7 @@ async def test_relations_and_passages_stand_as_on_the_page(build_relations, seed
     found = LocalGraph(store, EMBEDDER, NAMES, entities=4, relations=each).find("Who is Name3?", None)
     names = [store.nodes_at([key])[key].text for key in found.keys]
     assert len(names) == 4
-    assert [piece.node for piece in found.entities] == [NAMES.entity(name) for name in names]
+    assert [piece.id for piece in found.entities] == [NAMES.entity(name) for name in names]
     for count, relations in enumerate(found.relations, start=1):
         assert list_pairs(relations) == choose_slowly(names[:count], pairs, each)
     for piece, pair in zip(found.relations[-1], list_pairs(found.relations[-1]), strict=True):

@@ -85,7 +85,7 @@ async def test_facts_are_those_that_the_question_selects_and_no_others_of_their_
 
 async def test_evidence_that_is_not_a_passage_of_this_tome_stays_as_it_is(store):
     (piece,) = await Dense(store, EMBEDDER).retrieve(QUERY, 1)
-    home = next(passage.document for passage in store.passages().values() if passage.id == piece.node)
+    home = next(passage.document for passage in store.passages().values() if passage.id == piece.id)
     await remove_and_build(store, home)
     assert await WithGists(Shelves({}, [piece]), store).retrieve(QUERY, 1) == [piece]
 

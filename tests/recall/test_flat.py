@@ -100,29 +100,29 @@ async def test_dense_recall_is_the_exact_ranking_by_cosine_and_a_collapsed_tree_
 
     texts = {passage.id: passage.content for passage in passages}
     found = await Dense(store, EMBEDDER).retrieve(QUERY, limit)
-    assert [(-piece.score, piece.node) for piece in found] == rank(texts)[:limit]
+    assert [(-piece.score, piece.id) for piece in found] == rank(texts)[:limit]
     summaries = {node.id: node.text for node in store.nodes(TREE).values()}
     collapsed = await CollapsedTree(store, EMBEDDER).retrieve(QUERY, limit)
-    assert [(-piece.score, piece.node) for piece in collapsed] == rank(texts | summaries)[:limit]
-    assert {piece.node for piece in collapsed if piece.layer == TREE} == {p.node for p in collapsed} & summaries.keys()
+    assert [(-piece.score, piece.id) for piece in collapsed] == rank(texts | summaries)[:limit]
+    assert {piece.id for piece in collapsed if piece.layer == TREE} == {p.id for p in collapsed} & summaries.keys()
     derived = await DenseDerived(store, EMBEDDER, TREE).retrieve(QUERY, limit)
-    assert [(-piece.score, piece.node) for piece in derived] == rank(summaries)[:limit]
+    assert [(-piece.score, piece.id) for piece in derived] == rank(summaries)[:limit]
 
 
 async def test_fusion_is_the_sum_of_reciprocal_ranks(store):
     scores = {}
     for part in ("dense", "lexical"):
         for rank, piece in enumerate(await RETRIEVERS[part](store).retrieve(QUERY, 100), start=1):
-            scores[piece.node] = scores.get(piece.node, 0) + 1 / (60 + rank)
+            scores[piece.id] = scores.get(piece.id, 0) + 1 / (60 + rank)
     slow = sorted(scores, key=lambda node: (-scores[node], node))
     found = await RETRIEVERS["fused"](store).retrieve(QUERY, 12)
-    assert [piece.node for piece in found] == slow[:12]
+    assert [piece.id for piece in found] == slow[:12]
     assert found[0].score == pytest.approx(scores[slow[0]])
 
 
 async def test_everything_comes_in_document_order(store):
     found = await Everything(store).retrieve("whatever", 1000)
-    assert [piece.node for piece in found] == [passage.id for passage in store.passages().values()]
+    assert [piece.id for piece in found] == [passage.id for passage in store.passages().values()]
 
 
 @pytest.mark.parametrize("query", ["zzz qqq", '" AND NEAR( *', ""])
@@ -158,7 +158,7 @@ async def test_a_scoped_ranking_is_the_full_ranking_filtered(store, name, docume
     everything = await retriever.retrieve(query, 1000)
     expected = [piece for piece in everything if own.issuperset(piece.sources)][:limit]
     found = await retriever.retrieve(query, limit, within=Scope(documents=frozenset(documents)))
-    assert [piece.node for piece in found] == [piece.node for piece in expected]
+    assert [piece.id for piece in found] == [piece.id for piece in expected]
     if name != "everything":  # its scores are ranks
         assert [piece.score for piece in found] == pytest.approx([piece.score for piece in expected], abs=2e-6)
 
@@ -204,7 +204,7 @@ def tree(open_store):
 
 @pytest.mark.parametrize("make", [CollapsedTree, lambda *parts: DenseDerived(*parts, TREE)])
 async def test_evidence_rests_on_the_passages_below(tree, make):
-    found = {piece.node: piece.sources for piece in await make(tree, EMBEDDER).retrieve("sea", 20)}
+    found = {piece.id: piece.sources for piece in await make(tree, EMBEDDER).retrieve("sea", 20)}
     homes = find_homes(tree)
     assert found["shore"] == tuple(homes[f"d{number}"] for number in range(4))
     assert found["court"] == (homes["d4"], homes["d5"])
@@ -212,10 +212,10 @@ async def test_evidence_rests_on_the_passages_below(tree, make):
 
 async def test_a_walk_down_sees_only_the_children_of_what_it_kept(tree):
     found = await TreeTraversal(tree, EMBEDDER, top_k=1).retrieve("Ada and the sea", 20)
-    assert sorted(piece.node for piece in found if piece.layer == TREE) == ["light", "shore"]
+    assert sorted(piece.id for piece in found if piece.layer == TREE) == ["light", "shore"]
     assert [piece.text for piece in found if piece.layer == "passages"] == [TEXTS[0]]
     broad = await TreeTraversal(tree, EMBEDDER, top_k=2).retrieve("Ada and the sea", 20)
-    assert {piece.node for piece in broad if piece.layer == TREE} >= {"shore", "town", "light"}
+    assert {piece.id for piece in broad if piece.layer == TREE} >= {"shore", "town", "light"}
     assert len(broad) == 6
 
 
@@ -226,7 +226,7 @@ async def test_a_walk_down_sees_only_the_children_of_what_it_kept(tree):
 async def test_what_was_removed_is_not_found(tree, make):
     with tree.write() as change:
         change.remove_document("d0")  # and with it the summaries made from it
-    nodes = {piece.node for piece in await make(tree, EMBEDDER).retrieve("Ada and the sea", 20)}
+    nodes = {piece.id for piece in await make(tree, EMBEDDER).retrieve("Ada and the sea", 20)}
     assert nodes.isdisjoint({"light", "shore"})
     assert nodes >= {"town", "court"}
 

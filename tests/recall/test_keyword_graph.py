@@ -129,7 +129,7 @@ def sort_out(found):
     """Names of entities, pairs, and passages, in the order of the evidence."""
     entities = [piece.title.partition(" ")[0] or piece.text for piece in found if piece.layer == "entities"]
     pairs = [tuple(piece.title.split(", ")) for piece in found if piece.layer == "facts"]
-    return entities, pairs, [piece.node for piece in found if piece.layer == "passages"]
+    return entities, pairs, [piece.id for piece in found if piece.layer == "passages"]
 
 
 @pytest.fixture(scope="module")

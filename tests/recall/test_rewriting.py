@@ -111,7 +111,7 @@ async def test_associative_ranks_as_the_slow_reading_does(store: SqlStore, kit: 
     await build(system.layers, store, quiet)
     world, ids = read_world(store)
     found = await system.retriever.retrieve(question, 8)
-    assert [piece.node for piece in found] == [ids[place] for place in rank_associative(world, question)]
+    assert [piece.id for piece in found] == [ids[place] for place in rank_associative(world, question)]
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -122,7 +122,7 @@ async def test_hybrid_ranks_as_the_slow_reading_does(store: SqlStore, kit: Kit, 
     for key, score in store.lexical(question, 100):
         bm25[sorted(store.passages()).index(key)] = score
     found = await assemble("hybrid", kit, comparisons="whole").retriever.retrieve(question, 8)
-    assert [piece.node for piece in found] == [ids[place] for place in rank_hybrid(world, question, bm25, list_names)]
+    assert [piece.id for piece in found] == [ids[place] for place in rank_hybrid(world, question, bm25, list_names)]
 
 
 @pytest.mark.parametrize("name", ["hybrid", "associative"])
@@ -136,7 +136,7 @@ async def test_the_bridge_brings_the_passage_of_the_second_step(store: SqlStore,
     assert (rewrite := found["Dunes"].rewrite)
     assert rewrite.name == "denmark"
     assert rewrite.text == "which coast has the land that denmark is from"
-    assert rewrite.source in {found["Boat of Signe Holm"].node, found["Signe Holm"].node}
+    assert rewrite.source in {found["Boat of Signe Holm"].id, found["Signe Holm"].id}
     plain = await assemble(name, kit, rewriting=0.0).retriever.retrieve(ROWER, 11)
     assert all(piece.rewrite is None for piece in plain)
     assert next(iter(found)) == plain[0].title, "what is first without rewriting stays first"

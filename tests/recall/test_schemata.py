@@ -102,7 +102,7 @@ async def test_global_retrieval_ranks_all_levels_as_one(store):
 
 async def test_traversal_goes_from_the_top_to_children_of_what_it_kept(store):
     found = await HierarchicalSchemata(make_nodes(store), top_k=1).retrieve("Ada and the sea", 20)
-    assert {piece.node for piece in found if piece.layer == "schemata"} == {"shore", "light"}
+    assert {piece.id for piece in found if piece.layer == "schemata"} == {"shore", "light"}
     assert [piece.text for piece in found if piece.layer == "passages"] == [TEXTS[0]]
     broad = await HierarchicalSchemata(make_nodes(store), top_k=20).retrieve("Ada and the sea", 20)
     assert len(broad) == len(TEXTS) + len(SCHEMATA), "an isolated passage is a top itself"
@@ -133,13 +133,13 @@ async def test_no_node_is_offered_twice_and_rounds_are_bounded(store):
 
 
 async def test_without_a_choice_the_nearest_passages_are_the_evidence(store):
-    nearest = [piece.node for piece in await Dense(store, EMBEDDER).retrieve("the boat", 3)]
+    nearest = [piece.id for piece in await Dense(store, EMBEDDER).retrieve("the boat", 3)]
     nothing = ScriptedModel({"select_nodes": lambda _: {"keep": [0, -1, 99]}})
     found = await grow(store, nothing, seeds=3).retrieve("the boat", 3)
-    assert [piece.node for piece in found] == nearest
+    assert [piece.id for piece in found] == nearest
     assert len(nothing.calls) == 1
     found = await grow(store, ScriptedModel({}), seeds=3, rounds=0).retrieve("the boat", 3)
-    assert [piece.node for piece in found] == nearest
+    assert [piece.id for piece in found] == nearest
 
 
 async def test_an_unreadable_reply_is_asked_for_twice_more(store):
@@ -150,16 +150,16 @@ async def test_an_unreadable_reply_is_asked_for_twice_more(store):
     assert {piece.layer for piece in nearest} == {"passages"}
     mended = ScriptedModel({"select_nodes": [BadReply("no"), {"keep": [1]}, {"keep": []}]})
     seed, *_ = await GlobalSchemata(make_nodes(store)).retrieve("the boat", 1)
-    assert (await grow(store, mended, seeds=2).retrieve("the boat", 20))[0].node == seed.node
+    assert (await grow(store, mended, seeds=2).retrieve("the boat", 20))[0].id == seed.id
 
 
 async def test_what_the_model_keeps_comes_first_the_last_round_before_others_then_the_nearest(store):
     seeds = await GlobalSchemata(make_nodes(store)).retrieve("the boat", 2)
     model = ScriptedModel({"select_nodes": [{"keep": [2, 1]}, {"keep": [1]}, {"keep": []}]})
-    found = [piece.node for piece in await grow(store, model, seeds=2).retrieve("the boat", 20)]
-    assert found[1:3] == [seeds[1].node, seeds[0].node]
-    assert found[0] not in {seed.node for seed in seeds}
-    nearest = [piece.node for piece in await Dense(store, EMBEDDER).retrieve("the boat", 20)]
+    found = [piece.id for piece in await grow(store, model, seeds=2).retrieve("the boat", 20)]
+    assert found[1:3] == [seeds[1].id, seeds[0].id]
+    assert found[0] not in {seed.id for seed in seeds}
+    nearest = [piece.id for piece in await Dense(store, EMBEDDER).retrieve("the boat", 20)]
     assert found[3:] == [node for node in nearest if node not in found[:3]]
 
 
@@ -195,11 +195,11 @@ async def test_a_schema_is_within_a_scope_if_all_passages_below_it_are(store):
     nodes = make_nodes(store)
     scope = Scope(documents=frozenset({"d0", "d1", "d2", "d3"}))
     everything = await GlobalSchemata(nodes).retrieve("boat", 20, within=scope)
-    assert {piece.node for piece in everything if piece.layer == "schemata"} == {"light", "harbour", "shore"}
+    assert {piece.id for piece in everything if piece.layer == "schemata"} == {"light", "harbour", "shore"}
     assert {piece.text for piece in everything if piece.layer == "passages"} == {*TEXTS[:4]}
     narrow = Scope(documents=frozenset({"d0", "d1", "d2"}))
     found = await HierarchicalSchemata(nodes, top_k=9).retrieve("boat", 20, within=narrow)
-    assert {piece.node for piece in found if piece.layer == "schemata"} == {"light"}
+    assert {piece.id for piece in found if piece.layer == "schemata"} == {"light"}
     grown = await grow(store, keep_those_with(""), seeds=1).retrieve("Ada kept the light", 20, within=narrow)
     assert {piece.text for piece in grown if piece.layer == "passages"} == {*TEXTS[:3]}
 

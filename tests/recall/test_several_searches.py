@@ -103,7 +103,7 @@ async def test_a_second_question_gives_passages_in_turn_with_the_first(reply, no
     with count_fallbacks() as counts:
         found = await followed.retrieve(QUESTION, 4)
     assert (join_nodes(found), shelves.asked, dict(counts)) == (nodes, asked, skipped)
-    rewrites = {piece.node: piece.rewrite for piece in found if piece.rewrite}
+    rewrites = {piece.id: piece.rewrite for piece in found if piece.rewrite}
     assert rewrites == ({"d": Rewrite(text=SECOND, name="Denmark")} if len(asked) > 1 else {})
     assert [shown.text for shown in model.calls[0].given.evidence] == ["a", "b"]
     assert followed.calls.most == 1

@@ -130,7 +130,7 @@ def test_parts_are_events_of_their_own(tmp_path: Path) -> None:
     ):
         events = served.stream(BODY)
         names = [name for name, _ in events]
-        assert names[:3] == ["started", "retrieved", "usage"]
+        assert names[:3] == ["started", "retrieved", "cost"]
         assert names[-1] == "answer"
         assert set(names[3:-1]) == {"answer_part"}
         assert [data["replace"] for name, data in events if name == "answer_part"].count(True) == 1
@@ -157,7 +157,7 @@ def test_plain_events_of_a_system_from_outside_pass_through_the_server(tmp_path:
     with make_client(tmp_path) as client:
         reply = client.post(ASK, json={"question": QUESTION, "system": "odd"}, headers=STREAM)
         events = read_events(reply.text)
-        assert [name for name, _ in events if name != "usage"] == ["started", "odd", "answer_part", "chosen", "answer"]
+        assert [name for name, _ in events if name != "cost"] == ["started", "odd", "answer_part", "chosen", "answer"]
         url = f"{NOVEL}/traces/{events[-1][1]['trace']}"
         stored = client.get(url).json()["events"]
         assert [event["name"] for event in stored] == ["odd", "answer_part", "chosen"]

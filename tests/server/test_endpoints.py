@@ -138,12 +138,12 @@ def test_a_question_gives_what_the_command_prints_and_a_stream_ends_with_it(comm
     with serve_novel(here) as own:
         answer = own.post(ASK, {"question": QUESTION}).json()
         events = own.stream({"question": QUESTION})
-    assert [name for name, _ in events] == ["started", "retrieved", "usage", "answer"]
+    assert [name for name, _ in events] == ["started", "retrieved", "cost", "answer"]
     assert events[1][1]["detail"]["evidence"]
     streamed = events[-1][1]
     assert 1 <= answer.pop("trace") < streamed.pop("trace")
     for reply in (printed, answer, streamed):
-        reply.pop("usage")
+        reply.pop("cost")
     assert answer == printed == streamed
     assert answer["text"].startswith("Ada Marsh put out the light at nine.")
 
@@ -185,11 +185,11 @@ def test_files_are_added_under_their_names(served: Served):
 
 def test_a_build_goes_on_only_if_its_costs_are_accepted(served: Served):
     estimated = served.post(f"{NOVEL}/estimate", {"system": "cogitorag"}).json()
-    refused = served.post(f"{NOVEL}/builds", {"system": "cogitorag", "accept": {"calls": 0, "cost": 0}})
+    refused = served.post(f"{NOVEL}/builds", {"system": "cogitorag", "accept": {"calls": 0, "dollars": 0}})
     assert (refused.status_code, refused.json()["estimate"]) == (409, estimated)
     calls = estimated["total"]["calls"]
-    assert f'send "accept": {{"calls": {calls}, "cost": 0.0}}' in refused.json()["error"]["message"]
-    accepted = served.post(f"{NOVEL}/builds", {"system": "cogitorag", "accept": {"calls": calls, "cost": 0}})
+    assert f'send "accept": {{"calls": {calls}, "dollars": 0.0}}' in refused.json()["error"]["message"]
+    accepted = served.post(f"{NOVEL}/builds", {"system": "cogitorag", "accept": {"calls": calls, "dollars": 0}})
     assert (accepted.status_code, accepted.json()["system"], accepted.json()["files"]) == (202, "cogitorag", 0)
     followed = read_events(served.http.get(f"/api/jobs/{accepted.json()['id']}/events").text)
     name, job = followed[-1]
@@ -248,7 +248,7 @@ def test_a_question_and_a_search_stay_within_documents_and_conditions(client: Te
     assert {source["document"] for piece in found["evidence"] for source in piece["sources"]} == {"log"}
     assert post(client, "search", query=question, where=["year>2000"])["error"]["code"] == "usage"
     first = post(client, "ask", question=question, documents=["log"], session="talk")
-    assert {citation["document"] for citation in first["citations"]} == {"log"}
+    assert {citation["document"] for statement in first["statements"] for citation in statement["quotes"]} == {"log"}
     assert first["within"]["documents"] == ["log"]
     assert post(client, "ask", question="Who was she?", session="talk")["within"] == first["within"]
 

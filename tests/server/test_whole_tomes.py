@@ -124,7 +124,7 @@ def test_while_a_question_or_a_job_works_a_tome_stays_whole(client: TestClient, 
     assert read_code(rename(client, "other")) == (409, "locked")  # or has it open
     program.close()
     answer = client.post(ASK, json={"question": "Who put out the light?"}).json()
-    assert answer["citations"]
+    assert answer["statements"]
     assert delete(client).status_code == 200
 
 

@@ -117,6 +117,9 @@ class PlainSnapshot(PlainNotes):
     def nodes_at(self, keys: Iterable[int]) -> dict[int, Node]:
         return {int(key): self.content.nodes[key] for key in keys if key in self.content.nodes}
 
+    def count_passages(self) -> int:
+        return len(self.nodes("passages"))
+
     def node_keys(self, layer: str) -> list[int]:
         return sorted(self.nodes(layer), key=self._place)
 

@@ -106,4 +106,4 @@ def test_what_cannot_be_chosen_is_refused(store, settings, error, words):
 async def test_quotations_without_a_model_are_enough(store, text, resolved):
     chosen, answer, _ = await choose(store, Question(text=text), ExtractiveModel(EMBEDDER))
     assert [detail["chosen"] for detail in chosen] == ["hybrid"]
-    assert (bool(answer.quotations), answer.resolved) == (True, resolved)
+    assert (bool(answer.statements), answer.resolved) == (True, resolved)

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import fields
 
 import pytest
 import typer
@@ -14,6 +15,7 @@ from tests.texts import prose
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.terminal import commands, program
+from tomewise.types import Answer, Cost, Quote
 
 QUESTION = "Who put out the light?"
 NOWHERE = ("--model", "openai:test", "--base-url", "http://127.0.0.1:9/v1")  # nothing is asked, so nothing listens
@@ -27,22 +29,18 @@ def test_from_a_file_to_a_cited_answer(command, log, read_json):
     assert (added.code, added.err) == (0, "")
     assert "added 1 document: log.txt" in added.out
     answer = read_json("ask", QUESTION)
-    assert list(answer) == [
-        "text", "choice", "resolved", "forced", "supported", "missing", "system", "model", "citations",
-        "quotations", "dropped_quotes", "derived_quotes", "usage", "session", "lagging", "kept", "within", "nearest",
-    ]  # fmt: skip
+    assert {*answer} == {field.name for field in fields(Answer)} - {"evidence", "events"} | {"support"}
     assert "Ada Marsh" in answer["text"]
     assert (answer["system"], answer["model"], answer["resolved"]) == ("hybrid", "extractive", True)
-    cited = answer["citations"][0]
-    assert set(cited) == {"document", "passage", "position", "start", "end", "quote", "title", "place"}
+    assert (answer["support"], answer["coverage"]["read"]) == ("quoted", 1)
+    cited = answer["statements"][0]["quotes"][0]
+    assert {*cited} == {field.name for field in fields(Quote)}
     text = command("show", cited["document"]).out.removesuffix("\n")
     assert text == LOG
-    assert text[cited["start"] : cited["end"]] == cited["quote"]
-    usage = answer["usage"]
-    parts = {"calls", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost", "model_seconds"}
-    assert set(usage) == parts | {"own_seconds", "depth", "kept", "roles"}
-    assert all(set(role) == parts for role in usage["roles"].values())
-    assert usage["calls"] == sum(role["calls"] for role in usage["roles"].values()) == 1
+    assert text[cited["start"] : cited["end"]] == cited["text"]
+    cost = answer["cost"]
+    assert all({*each} == {field.name for field in fields(Cost)} for each in (cost, *cost["roles"].values()))
+    assert cost["calls"] == sum(role["calls"] for role in cost["roles"].values()) == 1
 
 
 def test_the_answer_for_people_names_the_model_and_the_passages(command, log_in_tome):
@@ -60,7 +58,7 @@ def test_a_declined_question_shows_what_is_nearest(command, log_in_tome, read_js
     assert ran.out.startswith("No model is set, and nothing here seems to answer this (nothing here names Sker).")
     assert "“The keeper, Ada Marsh, put out the light" in ran.out
     declined = read_json("ask", question)
-    assert (declined["text"], declined["resolved"], declined["supported"]) == ("", False, "none")
+    assert (declined["text"], declined["resolved"], declined["support"]) == ("", False, "none")
     assert [(near["position"], near["text"]) for near in declined["nearest"]] == [(0, LOG)]
     forced = read_json("ask", question, "--force")
     assert (forced["resolved"], forced["forced"], forced["nearest"]) == (True, False, [])
@@ -88,12 +86,12 @@ def test_a_search_prints_evidence_for_people_and_json_for_programs(command, log_
     assert [part for part in (LOG, "more.txt") if part not in ran.out] == []
     assert "more.txt" not in command("search", "put out the light", "--limit", "1").out
     pieces = json.loads(command("search", "put out the light", "-s", "naive", "--json").out)
-    names = {"id", "kind", "layer", "score", "title", "place", "text", "metadata", "sources", "rewrite"}
+    names = {"id", "kind", "layer", "score", "title", "place", "text", "metadata", "origins", "rewrite"}
     assert [set(piece) for piece in pieces] == [names] * 2
     assert (pieces[0]["text"], pieces[0]["rewrite"]) == (LOG, None)
     assert pieces[0]["score"] > pieces[1]["score"]
     source = {"document": str(log_in_tome.resolve()), "passage": pieces[0]["id"], "position": 0}
-    assert pieces[0]["sources"] == [source]
+    assert pieces[0]["origins"] == [source]
 
 
 # ---------------------------------------------------------------- building
@@ -123,10 +121,10 @@ def test_an_estimate_shows_what_several_passages_in_a_call_save(command, here, m
         return read_json("build", "--system", system, "--estimate", *model)
 
     costs, resized = estimate("associative", *NOWHERE), estimate("associative together=4", *NOWHERE)
-    assert costs["instead"] == {"system": "associative together=4", "total": resized["total"]}
+    assert costs["instead"] == resized | {"instead": None}
     assert all(resized["total"][name] < costs["total"][name] for name in ("calls", "input_tokens"))
     for system, model in (("associative", ()), ("hgmem", NOWHERE)):
-        assert "instead" not in estimate(system, *model), "calls are free, or hold one passage"
+        assert estimate(system, *model)["instead"] is None, "calls are free, or hold one passage"
 
 
 # ---------------------------------------------------------------- systems, models, help

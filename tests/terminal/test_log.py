@@ -22,17 +22,18 @@ def two_questions(command, log_in_tome):
 
 def test_it_lists_the_newest_first(command, two_questions, read_json):
     traces = read_json("log")
-    assert [(trace["id"], trace["question"]) for trace in traces] == [(2, QUESTION), (1, "Who hid the map?")]
-    assert [trace["id"] for trace in read_json("log", "--limit", "1")] == [2]
-    assert [trace["id"] for trace in read_json("log", "-q", "map")] == [1]
+    assert [(trace["number"], trace["question"]["text"]) for trace in traces] == [(2, QUESTION), (1, "Who hid the map?")]
+    assert [trace["number"] for trace in read_json("log", "--limit", "1")] == [2]
+    assert [trace["number"] for trace in read_json("log", "-q", "map")] == [1]
     assert QUESTION in command("log").out.splitlines()[1]
 
 
 def test_it_shows_one_with_its_events_and_usage(command, two_questions, read_json):
     trace = read_json("log", "2")
-    assert (trace["question"], trace["choice"], trace["system"]) == (QUESTION, "B", "naive limit=3")
-    assert (trace["options"], trace["instructions"]) == (["the doctor", "Ada Marsh, the keeper"], "Be brief.")
-    assert trace["usage"]["calls"] == trace["usage"]["roles"]["answer"]["calls"] == 1
+    question, answer = trace["question"], trace["answer"]
+    assert (question["text"], answer["choice"], answer["system"]) == (QUESTION, "B", "naive limit=3")
+    assert (question["options"], question["instructions"]) == (["the doctor", "Ada Marsh, the keeper"], "Be brief.")
+    assert answer["cost"]["calls"] == answer["cost"]["roles"]["answer"]["calls"] == 1
     shown = command("log", "2").out
     parts = (QUESTION, "A. the doctor", "0 retrieved found: 1, cut: 0", "→ option B", "naive limit=3", "1 call")
     assert [part for part in parts if part not in shown] == []
@@ -45,15 +46,15 @@ def test_it_deletes_one_and_does_not_use_its_number_again(command, two_questions
         missing = command("log", "2", *words)
         assert (missing.code, missing.out, "holds no trace 2: `tome log`" in missing.err) == (2, "", True)
     command("ask", QUESTION)
-    assert [trace["id"] for trace in read_json("log")] == [3, 1]
+    assert [trace["number"] for trace in read_json("log")] == [3, 1]
 
 
 def test_it_asks_one_again_with_the_same_system_and_settings(command, two_questions, read_json):
     answer = read_json("log", "2", "--again")
     assert (answer["choice"], answer["system"]) == ("B", "naive limit=3")
     first, second = (read_json("log", number) for number in ("2", "3"))
-    for name in ("question", "options", "instructions", "force", "system", "text"):
-        assert first[name] == second[name]
+    assert first["question"] == second["question"]
+    assert all(first["answer"][name] == second["answer"][name] for name in ("system", "text"))
     assert "→ option B" in command("log", "2", "--again").out
 
 

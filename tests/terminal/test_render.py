@@ -23,7 +23,7 @@ def print_lines(shown: Event | Answer) -> list[str]:
     out = io.StringIO()
     console = Console(file=out, width=500, highlight=False)
     if isinstance(shown, Answer):
-        print_answer(shown, (), console)
+        print_answer(shown, console)
     else:
         print_event(shown, console, NoTexts())
     return [line.rstrip() for line in out.getvalue().splitlines()]
@@ -57,7 +57,7 @@ def test_what_was_chosen_is_said_below_the_answer():
     first = {"chosen": "hybrid", "because": "one shot comes first", "build_would_help": []}
     second = {"chosen": "hybrid+probe", "because": "declined", "build_would_help": ["comorag", "raptor+probe"]}
     events = (*(make_event("chosen", passed_over={}, **each) for each in (first, second)),)
-    assert print_lines(Answer(text="Ada", events=events, system="auto"))[1:3] == [
+    assert print_lines(Answer(text="Ada", events=events, system="auto"))[2:4] == [
         "chosen: hybrid (one shot comes first), then hybrid+probe (declined)",
         "a build would let it choose comorag, raptor+probe: tome build --system comorag",
     ]

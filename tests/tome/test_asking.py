@@ -183,7 +183,7 @@ def test_several_questions_keep_their_order_and_the_limit(here):
         answers = tome.ask_many([str(number) for number in range(10)])
     assert [answer.text for answer in answers] == [f"answer {number}" for number in range(10)]
     assert most == 4
-    assert all(answer.usage.total.calls == 1 for answer in answers)
+    assert all(answer.cost.calls == 1 for answer in answers)
 
 
 # ---------------------------------------------------------------- a stream of events
@@ -195,7 +195,7 @@ async def test_events_come_before_the_answer_and_the_trace_is_kept(here):
         assert [type(item) for item in items] == [Event, Answer]
         assert items[-1].events == tuple(items[:-1])
         assert (items[-1].text, items[-1].system) == ("Ada", "naive limit=2")
-        assert items[-1].citations[0].quote == "put out the light"
+        assert items[-1].quotes[0].text == "put out the light"
         assert tome.trace(1).answer.events == items[-1].events
 
 
@@ -220,9 +220,9 @@ def test_a_question_asked_again_repeats_no_call_and_fresh_replaces_what_was_kept
         again = tome.ask(QUESTION)
         fresh = tome.ask(QUESTION, fresh=True)
         many = [tome.ask_many([QUESTION], fresh=fresh)[0].text for fresh in (False, True, False)]
-    assert (first.text, again.text, again.citations) == ("Ada", "Ada", first.citations)
-    assert (first.usage.total.calls, again.usage.total.calls, again.usage.roles) == (1, 0, {})
-    assert (fresh.text, fresh.usage.total.calls) == ("Ada Marsh", 1)
+    assert (first.text, again.text, again.quotes) == ("Ada", "Ada", first.quotes)
+    assert (first.cost.calls, again.cost.calls, again.cost.roles) == (1, 0, {})
+    assert (fresh.text, fresh.cost.calls) == ("Ada Marsh", 1)
     assert many == ["Ada Marsh", "Marsh", "Marsh"]
 
 

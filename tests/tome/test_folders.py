@@ -58,7 +58,7 @@ def test_a_moved_file_keeps_its_memory_and_repeats_no_call(notes, here):
         assert all(not layer.added for layer in tome.build("raptor").layers)
         assert len(model.calls) == calls
         answer = tome.ask("Who burned the letter?", system="raptor")
-        assert all("/notes/new/" in citation.document for citation in answer.citations)
+        assert all("/notes/new/" in citation.document for citation in answer.quotes)
         ids = {passage.id for passage in tome.store.passages().values()}
         assert set(tome.store.find(list(ids))) == ids
         assert tome.add(notes, sync=True).unchanged

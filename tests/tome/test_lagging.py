@@ -60,13 +60,13 @@ def test_every_system_answers_from_what_is_built_and_says_what_is_missing(copy):
         assert (lagging.documents, lagging.count, lagging.passages) == ((LATE.id,), 1, 1), name
         assert (lagging.nearer, lagging.removed, lagging.system) == (True, False, name)
         assert lagging.layers
-        assert lagging.calls or lagging.unpriced
+        assert lagging.cost.calls or lagging.unpriced
         assert copy.find_lag(LATE_QUESTION, system=name) == lagging
         assert not copy.ask(f"What of {OLD[0].text[:60]}?", system=name).lagging.nearer, name
         with pytest.raises(NotBuilt, match="not up to date"):
             copy.ask(LATE_QUESTION, system=name, strict=True)
         with pytest.raises(NotBuilt, match="not up to date"):
-            copy.check(Question(text=LATE_QUESTION, strict=True), system=name)
+            copy.check(Question(text=LATE_QUESTION, current=True), system=name)
 
 
 def test_what_a_removed_document_made_is_in_no_prompt_and_no_evidence_before_the_next_build(copy, model):
@@ -133,7 +133,7 @@ def test_a_summary_that_is_older_than_its_members_is_hidden_until_the_build_afte
 
     def find_schemata():
         found = tome.search("Who?", system="cam:global retrieval", limit=100)
-        return {piece.node for piece in found if piece.layer == "schemata"}
+        return {piece.id for piece in found if piece.layer == "schemata"}
 
     old = min(find_schemata())
     key = find_keys(tome.store, [old])[old]
@@ -155,7 +155,7 @@ def test_an_addition_says_what_a_build_of_the_layers_that_are_there_takes(tome):
     assert tome.add(OLD[0]).lagging is None
     lagging = tome.add(OLD[1]).lagging
     assert (lagging.layers, lagging.documents) == (("graph:passages-triples",), ("old1",))
-    assert lagging.calls == sum(each.calls for each in tome.estimate("hipporag2")) > 0
+    assert lagging.cost.calls == sum(each.cost.calls for each in tome.estimate("hipporag2")) > 0
     assert tome.add(OLD[1]).lagging == lagging, "until it is built"
     tome.build(layers=lagging.layers)
     assert tome.add(OLD[1]).lagging is None

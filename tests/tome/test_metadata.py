@@ -11,7 +11,7 @@ from tomewise.errors import ReadingError, StoreError, UsageError
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import SETTINGS
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.tome.questions import add_metadata
+from tomewise.tome.reports import complete_evidence
 
 LOG = "The keeper, Ada Marsh, put out the light at nine."
 LETTER = "The doctor forged a letter. Nobody asked him why."
@@ -38,8 +38,8 @@ def test_evidence_has_the_metadata_of_its_document(tome):
     answer = tome.ask("Who put out the light?", system="naive")
     assert [dict(piece.metadata) for piece in answer.evidence] == [{"year": 1911}, {}]
     found = tome.search("put out the light", limit=2)
-    whole = replace(found[0], layer="tree", sources=tuple(piece.node for piece in found))
-    assert [piece.metadata for piece in add_metadata([whole], tome.store)] == [{}], "of several documents it has none"
+    whole = replace(found[0], layer="tree", sources=tuple(piece.id for piece in found))
+    assert [piece.metadata for piece in complete_evidence([whole], tome.store)] == [{}], "of several documents it has none"
 
 
 def test_stated_fields_are_kept_for_what_is_added_later(tome, here):

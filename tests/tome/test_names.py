@@ -71,8 +71,8 @@ def test_messages_and_plain_data_hold_no_folder():
         assert "/home" not in names.clean(message), message
     assert names.clean(f"{id}: bad") == "a.txt: bad"
     assert names.clean("either/or, /homes, https://host/x") == "either/or, /homes, https://host/x"
-    assert names.rename({"document": id, "text": f"see {id}"}) == {"document": "a.txt", "text": f"see {id}"}
-    assert names.rename({"document": "/gone/b.txt"}) == {"document": "b.txt"}
+    assert names.hide({"document": id, "text": id, "source": id}) == {"document": "a.txt", "text": id, "source": "a.txt"}
+    assert names.hide({"document": "/gone/b.txt"}) == {"document": "b.txt"}
 
 
 def test_a_tome_keeps_the_folder_that_was_given(tmp_path):

@@ -32,10 +32,10 @@ def test_passages_and_citations_have_the_place_of_their_chapter(tome: Tome) -> N
     assert [passage.place for passage in tome.store.passages().values()] == places
     assert sum('"place"' in line for line in tome.export()) == 2
     answer = tome.ask("Who sold the boat to Ida Poe?", system="hybrid")
-    assert answer.citations[0].place == SECOND
-    assert answer.to_dict()["citations"][0]["place"] == {"chapter": ["The Coast", "2. Harbours"]}
+    assert answer.quotes[0].place == SECOND
+    assert answer.to_dict()["statements"][0]["quotes"][0]["place"] == {"chapter": ["The Coast", "2. Harbours"]}
     assert {piece.place for piece in answer.evidence} == set(places)
-    assert tome.traces(1)[0].answer.citations == answer.citations
+    assert tome.traces(1)[0].answer.quotes == answer.quotes
 
 
 def test_words_of_headings_find_the_passages_below_them_until_they_are_removed(tome: Tome, tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_citation_says_where_the_quotation_stands_and_not_where_its_passage_be
     answer = tome.ask("Who bought the red schooner?", documents=["talk.srt"])
     (passage,) = tome.store.passages(documents=[captions.as_posix()]).values()
     assert passage.place == Place(time="00:01", speaker="ANNA")
-    assert answer.citations[0].place == Place(time="12:04", speaker="BEN")
+    assert answer.quotes[0].place == Place(time="12:04", speaker="BEN")
     assert any('"marks"' in line and '"12:04"' in line for line in tome.export())
 
 
@@ -69,4 +69,4 @@ def test_a_quotation_on_the_second_page_of_a_passage_has_that_page(tmp_path: Pat
         tome.add(file)
         answer = tome.ask("Who bought the red schooner?")
         assert [piece.place for piece in answer.evidence] == [Place(page=1, last_page=2)]
-        assert answer.citations[0].place == Place(page=2)
+        assert answer.quotes[0].place == Place(page=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tomewise import Document, Tome
+from tomewise import Document, Question, Tome
 from tomewise.embedding.hash import HashEmbedder
 
 LIGHT = (
@@ -26,26 +26,27 @@ def tome(tmp_path):
 @pytest.mark.parametrize("question", [QUESTION, NOWHERE, "?"])
 def test_every_system_quotes_whole_sentences_and_none_is_sure(tome, system, question):
     answer = tome.ask(question, system=system)
-    assert answer.supported != "full"
-    sentences = [each.citation.quote for each in answer.quotations]
-    assert all(LIGHT[each.citation.start : each.citation.end] == each.citation.quote for each in answer.quotations)
+    assert answer.claimed != "full"
+    sentences = [each.text for each in answer.statements]
+    assert all(LIGHT[each.start : each.end] == each.text for each in answer.quotes)
     assert answer.text == ("\n".join(sentences) if answer.resolved else "")
     assert question != QUESTION or sentences[0].startswith("The last keeper")
 
 
 def test_traces_and_sessions_keep_the_quotations(tome):
     answer = tome.ask(QUESTION)
-    assert tome.trace(answer.trace).answer.quotations == answer.quotations
-    assert answer.to_dict()["quotations"][0]["before"] == "Eleven keepers served here."
+    assert tome.trace(answer.trace).answer.statements == answer.statements
+    assert answer.to_dict()["statements"][0]["quotes"][0]["before"] == "Eleven keepers served here."
     session = tome.session("keepers")
     session.ask(QUESTION)
     assert session.read().turns[0].answer.startswith("The last keeper")
-    for strict in (True, False):
-        assert tome.trace(tome.ask(QUESTION, strict=strict).trace).question.strict is strict
+    for current in (True, False):
+        asked = Question(text=QUESTION, current=current)
+        assert tome.trace(tome.ask(asked).trace).question.current is current
 
 
 def test_an_option_is_shown_only_beside_its_sentence(tome):
     answer = tome.ask(QUESTION, options=["Matthew Lisle", "Josiah Penrose"])
-    assert [each.option for each in answer.quotations] == ["B", None, None]
+    assert [each.choice for each in answer.statements] == ["B", None, None]
     assert answer.choice == "B"
     assert "Josiah Penrose" not in answer.text.splitlines()

@@ -78,7 +78,7 @@ def test_what_a_model_wrote_stays_and_is_not_asked_for_again(here):
     with Tome.open(here / "a.tome", model=MODEL) as tome:
         assert list_texts(tome) == texts
         for system in ("raptor", "cam", "memtree", "hybrid"):
-            assert tome.build(system).usage.total.calls == 0
+            assert tome.build(system).cost.calls == 0
             assert tome.search(QUESTION, system=system)
         tome.add(Document(id="late", text="Zoe Quill forged the Vellum Codex in Bruges."))
         tome.build("cam")

@@ -74,7 +74,7 @@ def test_the_trace_keeps_the_scope(tome):
     tome.ask("Who lit the light?", documents=["Log"], where=["year>=1900"])
     trace = tome.traces()[0]
     assert trace.question.within == replace(WITHIN, where=(Condition("year", ">=", 1900),))
-    assert trace.describe().write()["within"]["documents"] == ["shelf/log.txt"]
+    assert trace.to_dict()["question"]["within"]["documents"] == ["shelf/log.txt"]
     assert describe_scope(trace.question.within) == "log.txt, year>=1900"
 
 

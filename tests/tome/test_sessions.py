@@ -127,7 +127,7 @@ def test_a_hypergraph_goes_on_and_the_answer_says_what_it_took(here):
     assert list_inputs(model, "plan")[0].points[0].description == note, "it is planned with what is known"
     assert find_detail(answer, "resumed")["known"] == [note]
     assert note in list_inputs(model, "answer")[-1].notes
-    assert (record.kind, record.count) == ("hypergraph", 2)
+    assert (record.memory_kind, record.count) == ("hypergraph", 2)
     assert [turn.asked for turn in record.turns] == ["Who degraded Xodar?", "Why?"]
 
 
@@ -156,7 +156,7 @@ def test_equal_questions_in_two_sessions_share_no_notes_through_kept_replies(her
     assert first.session.notes == (NOTE.format("First?"),)
     assert second.session.notes == ()
     assert second.events[-2].detail["notes"] == alone.events[-1].detail["notes"] == [NOTE.format("Who?")]
-    assert alone.usage.total.calls == 0, "equal calls are made once"
+    assert alone.cost.calls == 0, "equal calls are made once"
 
 
 def test_one_question_at_a_time(here):

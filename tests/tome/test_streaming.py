@@ -63,13 +63,13 @@ def test_on_event_gets_the_parts_and_the_answer_holds_none(tome: Tome, server: O
     assert join(parts) == answer.text == "The clerk forged it."
     assert len(parts) > 2
     assert not any(part["replace"] for part in parts)
-    assert ([citation.quote for citation in answer.citations], answer.dropped_quotes) == ([QUOTES[0]["quote"]], 1)
+    assert ([citation.text for citation in answer.quotes], answer.dropped_quotes) == ([QUOTES[0]["quote"]], 1)
     assert [event.name for event in answer.events] == others == ["retrieved"]
-    assert (answer.usage.total.calls, answer.usage.total.input_tokens) == (1, 100)
+    assert (answer.cost.calls, answer.cost.input_tokens) == (1, 100)
     assert [event.name for event in tome.trace(answer.trace).answer.events] == ["retrieved"]
     events.clear()
     again = tome.ask(QUESTION, system="naive", on_event=events.append)
-    assert (again.text, again.usage.total.calls, split(events)[0]) == (answer.text, 0, []), "it comes from the cache"
+    assert (again.text, again.cost.calls, split(events)[0]) == (answer.text, 0, []), "it comes from the cache"
     assert len(server.requests) == 1
 
 
@@ -104,7 +104,7 @@ def test_a_second_reply_replaces_the_first(tome: Tome, server: OpenAIServer, fir
     server.handler = in_turn(first, stream_with(*PIECES))
     answer = tome.ask(QUESTION, system="naive", on_event=events.append)
     assert join(split(events)[0]) == answer.text == "The clerk forged it."
-    assert len(server.requests) == answer.usage.total.calls == 2
+    assert len(server.requests) == answer.cost.calls == 2
 
 
 async def test_leaving_hangs_up_and_keeps_no_trace(tome: Tome, server: OpenAIServer) -> None:

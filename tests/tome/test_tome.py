@@ -43,13 +43,13 @@ def list_export(tome: Tome) -> list[str]:
 def test_adding_and_removing_leaves_what_was_there(tmp_path_factory, text, title):
     with Tome.open(tmp_path_factory.mktemp("remove") / "a.tome", embedder="hash") as tome:
         tome.add(*documents(2))
-        before, found = list_export(tome), [piece.node for piece in tome.ask("Who hid the map?").evidence]
+        before, found = list_export(tome), [piece.id for piece in tome.ask("Who hid the map?").evidence]
         tome.add(Document(id="guest", text=text, title=title.replace("\0", "")))
         assert list_export(tome) != before
         assert tome.document("guest").text == text
         tome.remove("guest")
         assert list_export(tome) == before
-        assert [piece.node for piece in tome.ask("Who hid the map?").evidence] == found
+        assert [piece.id for piece in tome.ask("Who hid the map?").evidence] == found
 
 
 def test_of_two_versions_in_one_call_the_later_counts(tome):
@@ -300,8 +300,8 @@ def test_every_citation_on_a_novel_and_on_meetings_stands_where_it_says(here):
             assert texts[passage.document][passage.start : passage.end] == passage.text
         systems = ("naive", "hybrid", "full_context")
         answers = [answer for system in systems for answer in tome.ask_many(questions, system=system)]
-        citations = [citation for answer in answers for citation in answer.citations]
+        citations = [citation for answer in answers for citation in answer.quotes]
         assert len(citations) >= 5
         for citation in citations:
-            assert texts[citation.document][citation.start : citation.end] == citation.quote
+            assert texts[citation.document][citation.start : citation.end] == citation.text
         assert np.allclose(np.linalg.norm(read_vectors(tome.store, "passages").rows, axis=1), 1, atol=1e-4)

@@ -93,7 +93,7 @@ def test_a_long_text_comes_in_parts_and_goes_on(visitor: Callable[..., Visit], s
 
 
 def test_a_text_is_not_shown_under_the_name_of_another(visitor: Callable[..., Visit], served: Served):
-    citation = served.http.get("/api/tomes/novel/traces/1").json()["citations"][0]
+    citation = served.http.get("/api/tomes/novel/traces/1").json()["answer"]["statements"][0]["quotes"][0]
     page = visitor().enter(link("novel", "doc", id="odd.txt"))
     expect(page.locator(".reader-text")).to_contain_text("First")
     waiting: list[Route] = []
@@ -106,13 +106,13 @@ def test_a_text_is_not_shown_under_the_name_of_another(visitor: Callable[..., Vi
     expect(page.get_by_text(CHANGED)).to_have_count(0)
     for route in waiting:
         route.continue_()
-    expect(page.locator("mark.current").first).to_have_text(citation["quote"])
+    expect(page.locator("mark.current").first).to_have_text(citation["text"])
 
 
 def test_a_quotation_that_no_longer_stands_there_is_told(visitor: Callable[..., Visit], served: Served):
     served.add(id="coin.txt", text="The widow Hanna Brook kept the coin in a drawer.")
     answer = served.post("/api/tomes/novel/ask", {"question": "Who kept the coin?"}).json()
-    (citation, *_) = answer["citations"]
+    (citation, *_) = answer["statements"][0]["quotes"]
     served.add(id="coin.txt", text="In the spring, the widow Hanna Brook kept the coin in a drawer.")
     span = {"id": citation["document"], "start": citation["start"], "end": citation["end"], "trace": answer["trace"]}
     page = visitor().enter(link("novel", "doc", **span))

@@ -14,7 +14,7 @@ from tomewise.working.pool import Pool, Unit
 
 
 def make_piece(node: str) -> Evidence:
-    return Evidence(node=node, layer="passages", text=node, score=1.0, sources=(node,))
+    return Evidence(id=node, layer="passages", text=node, score=1.0, sources=(node,))
 
 
 def make_unit(cue: str, *nodes: str) -> Unit:

@@ -63,4 +63,4 @@ class TomeRetriever(BaseRetriever):
 
 
 def _make_document(piece: Piece) -> Document:
-    return Document(page_content=piece["text"], metadata=piece["metadata"], id=piece["node"])
+    return Document(page_content=piece["text"], metadata=piece["metadata"], id=piece["id"])

@@ -59,7 +59,7 @@ class TomeRetriever(BaseRetriever):
 def _make_node(piece: Piece) -> NodeWithScore:
     hidden = [name for name in piece["metadata"] if name not in _SHOWN]
     node = TextNode(
-        id_=piece["node"],
+        id_=piece["id"],
         text=piece["text"],
         metadata=piece["metadata"],
         excluded_llm_metadata_keys=hidden,

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tomewise.outgoing.passage_models import Evidence
-from tomewise.place import describe_place, read_plain_data
-from tomewise.tome.reports import describe_evidence
+from tomewise.place import describe_place
+from tomewise.types import Evidence
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome
-    from tomewise.types import Evidence as Found
 
 Piece: TypeAlias = dict[str, Any]
 
@@ -20,31 +16,33 @@ Piece: TypeAlias = dict[str, Any]
 def find_pieces(tome: Tome, query: str, **narrowing: Any) -> list[Piece]:
     """The pieces of evidence of `Tome.search`, which takes these arguments, best first. Raises what it raises.
 
-    A piece of evidence has a `node` (its id), a `text`, a `score` and `metadata`: `source` (its name and its place, for
+    A piece of evidence has an `id`, a `text`, a `score` and `metadata`: `source` (its name and its place, for
     people), `title`, `place` (headings, pages, times), `layer`, `score`, and `document`, `passage` (the id) and
     `position` of the first passage that supports it. `sources` has these three for all of its passages. Beside these
     stand the fields of its document, such as `author`, but for those that have one of these names.
     """
-    return _describe(tome, tome.search(query, **narrowing))
+    return list(map(_describe, tome.search(query, **narrowing)))
 
 
 async def afind_pieces(tome: Tome, query: str, **narrowing: Any) -> list[Piece]:
     """See `find_pieces`."""
-    return await asyncio.to_thread(_describe, tome, await tome.asearch(query, **narrowing))
+    return list(map(_describe, await tome.asearch(query, **narrowing)))
 
 
-def _describe(tome: Tome, evidence: Sequence[Found]) -> list[Piece]:
-    return [_describe_piece(row) for row in describe_evidence(evidence, tome.store)]
-
-
-def _describe_piece(piece: Evidence) -> Piece:
-    first = piece.sources[0] if piece.sources else None
-    place = describe_place(read_plain_data(piece.place), first.position + 1 if first else None)
+def _describe(piece: Evidence) -> Piece:
+    first = piece.origins[0] if piece.origins else None
+    place = describe_place(piece.place, first.position + 1 if first else None)
     source = ", ".join(filter(None, (piece.title or (first.document if first else ""), place)))
-    metadata = piece.model_dump(include={"title", "place", "layer", "score", "sources"})
+    plain = piece.to_dict()
     return {
-        "node": piece.id,
+        "id": piece.id,
         "text": piece.text,
         "score": piece.score,
-        "metadata": {**piece.metadata, "source": source, **metadata, **(first.write() if first else {})},
+        "metadata": {
+            **piece.metadata,
+            "source": source,
+            **{name: plain[name] for name in ("title", "place", "layer", "score")},
+            "sources": plain["origins"],
+            **(first.to_dict() if first else {}),
+        },
     }

@@ -27,7 +27,7 @@ from tomewise.language.together import make_batch_role
 from tomewise.meter import ModelCall
 from tomewise.plugins import find_fault
 from tomewise.run import Request, change_run, meter
-from tomewise.types import Embedder, LanguageModel, Preparable, Role, Spent
+from tomewise.types import Cost, Embedder, LanguageModel, Preparable, Role
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,7 +121,7 @@ class _Bound:
         self._left -= 1
         return 1
 
-    def settle(self, request: Request, spent: Spent) -> None:
+    def settle(self, request: Request, spent: Cost) -> None:
         pass
 
 

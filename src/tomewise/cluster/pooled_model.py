@@ -27,7 +27,7 @@ from tomewise.language.spec import PROVIDERS, ModelSpec
 from tomewise.language.together import split_batch_role
 from tomewise.language.usage import Bill, announce_request, count_replies, report_call
 from tomewise.run import Request
-from tomewise.types import Spent
+from tomewise.types import Cost
 
 if TYPE_CHECKING:
     from tomewise.settings import Settings
@@ -83,7 +83,7 @@ class PooledModel(Forwarding):
             raise
         finally:
             if reply.done() and reply.exception() is None:  # no reply yet: the caller's coroutine was closed
-                bill.spent = sum((call.spent for call in reply.result().calls), Spent())
+                bill.spent = sum((call.spent for call in reply.result().calls), Cost())
                 _report_calls(reply.result(), asked)
 
 

@@ -70,4 +70,4 @@ def _hash(text: str) -> str:
 
 def _as_data(picture: Picture) -> str:
     """JSON in which nothing can end the element that holds it; half of a surrogate pair stays an escape."""
-    return json.dumps(picture.as_json()).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return json.dumps(picture.to_dict()).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -18,7 +18,7 @@ from tomewise.evaluate.digests import digest_documents, digest_prompts
 from tomewise.evaluate.items import Item, Prediction
 from tomewise.evaluate.memories import Build, Memory, open_memory
 from tomewise.evaluate.replay import remember_question, replay
-from tomewise.evaluate.rows import Row, make_usage_record, read_answer_fields
+from tomewise.evaluate.rows import Row, make_cost_record, read_answer_fields
 from tomewise.evaluate.shared_desk import Opened, Receive
 from tomewise.fallbacks import count_fallbacks
 from tomewise.meter import Meter
@@ -54,7 +54,7 @@ class Asking:
             try:
                 fields = await self._answer_and_rank(system, item, memory, used)
             except ModelError as error:
-                return replace(row, error=_describe_error(error), usage=make_usage_record(used))
+                return replace(row, error=_describe_error(error), cost=make_cost_record(used))
         return replace(row, **fields)
 
     async def begin_all(
@@ -90,13 +90,13 @@ class Asking:
                 raise RuntimeError("a system without a retriever is refused before its first question")
             with count_fallbacks() as fallbacks:
                 evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
-            fields: dict[str, Any] = {"resolved": True, "usage": make_usage_record(used), "fallbacks": dict(fallbacks)}
+            fields: dict[str, Any] = {"resolved": True, "cost": make_cost_record(used), "fallbacks": dict(fallbacks)}
             prediction = Prediction()
         else:
             # Every question gets an answer, also a guess: the row says how sure it is, and the table shows the risk.
             with count_fallbacks() as fallbacks:
-                answer = await answer_question(system, replace(item.question, force=True, strict=True))
-            fields = {**read_answer_fields(answer), "usage": make_usage_record(used), "fallbacks": dict(fallbacks)}
+                answer = await answer_question(system, replace(item.question, force=True, current=True))
+            fields = {**read_answer_fields(answer), "cost": make_cost_record(used), "fallbacks": dict(fallbacks)}
             if not (item.supporting or item.spans):
                 return fields
             prediction = replace(fields["prediction"], shown=memory.find_shown(answer.evidence))

@@ -95,11 +95,12 @@ def _make_side_json(side: Side) -> dict[str, Any]:
         "error": row.error,
         "resolved": row.resolved,
         "forced": row.forced,
-        "supported": row.supported,
+        "claimed": row.claimed,
+        "support": row.support,
         "scores": dict(side.scores),
-        "citations": [citation["quote"] for citation in row.citations],
+        "quotes": [quote["text"] for quote in row.quotes],
         "evidence": list(side.evidence),
-        "usage": dict(row.usage),
+        "cost": dict(row.cost),
     }
 
 
@@ -131,8 +132,8 @@ def _write_side(side: Side) -> tuple[str, ...]:
     answer = f"[red]failed: {escape(row.error)}[/red]" if row.error else choice + escape(row.prediction.answer or "–")
     forced = "\n[yellow]made to answer[/yellow]" if row.forced and row.resolved else ""
     values = "  ".join(f"{name} {'–' if value is None else f'{value:.2f}'}" for name, value in side.scores.items())
-    cited = "\n".join(f"“{escape(' '.join(citation['quote'].split()))}”" for citation in row.citations)
-    cost = f"{row.usage['calls']} calls, {row.usage['input_tokens']:,} tokens in, path {row.usage['depth']}"
+    cited = "\n".join(f"“{escape(' '.join(quote['text'].split()))}”" for quote in row.quotes)
+    cost = f"{row.cost['calls']} calls, {row.cost['input_tokens']:,} tokens in, path {row.cost['depth']}"
     evidence = "\n".join(_write_piece(number, piece) for number, piece in enumerate(side.evidence, start=1))
     return answer + forced, f"[dim]{escape(values)}[/dim]", cited, evidence, f"[dim]{cost}[/dim]"
 

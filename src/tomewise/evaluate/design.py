@@ -18,7 +18,6 @@ from tomewise.evaluate.digests import (
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.judges import Judge, remember_judge
 from tomewise.evaluate.metrics import Metric, remember_metric
-from tomewise.outgoing.answer_models import Scope
 from tomewise.settings import DEFAULTS
 from tomewise.systems.registry import Variant, choose_variants
 from tomewise.types import Embedder, LanguageModel
@@ -81,7 +80,7 @@ class Design:
         wording = item.question
         question: list[object] = [item.id, wording.text, wording.options, wording.instructions, documents]
         if wording.within:
-            question.append(Scope.of(wording.within).write())
+            question.append(wording.within.to_dict())
         system = [variant.system, dict(variant.settings), prompts, *self._list_common()]
         system += map(digest_recipe, variant.outside_parts)
         return digest_data(*question, *system)[:32]

@@ -18,7 +18,7 @@ from tomewise.errors import ModelError
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import RankedPassage
 from tomewise.evaluate.replay import ReplayedEmbedder, ReplayedModel, ReplayedStore
-from tomewise.evaluate.rows import make_usage_record, sum_usages
+from tomewise.evaluate.rows import make_cost_record, sum_costs
 from tomewise.loops.ledger_notes import BETWEEN_QUOTES, NOTED
 from tomewise.loops.origins import EXTRACTS
 from tomewise.memory.building import Provide, build, find_changes
@@ -82,9 +82,7 @@ class Memory:
         A summary does not show its passages.
         """
         pieces = list(evidence)
-        shown = [
-            self.passages[piece.node] for piece in pieces if piece.layer == PASSAGES and piece.node in self.passages
-        ]
+        shown = [self.passages[piece.id] for piece in pieces if piece.layer == PASSAGES and piece.id in self.passages]
         return (*shown, *self._find_extracts([piece for piece in pieces if piece.layer == EXTRACTS]))
 
     def _find_extracts(self, extracts: Sequence[Evidence]) -> Iterator[RankedPassage]:
@@ -111,12 +109,12 @@ class Memory:
 class Build:
     """What building the layers of one system in one memory took.
 
-    `usage` is the cost of all its layers, also of those that another system had built. `fallbacks` counts by layer the
+    `cost` is the cost of all its layers, also of those that another system had built. `fallbacks` counts by layer the
     texts that the layer replaced by another text, and those that failed. `notes` say what a reader of a table must
     know. `networks` are by layer the networks that layers record (see `memory.schemata.describe_network`).
     """
 
-    usage: dict[str, Any]
+    cost: dict[str, Any]
     fallbacks: dict[str, int]
     notes: tuple[str, ...]
     networks: dict[str, Any] = field(default_factory=dict)
@@ -190,13 +188,13 @@ def _read_passages(tome: Tome) -> dict[str, RankedPassage]:
 async def build_layers(store: Store, layers: Sequence[Layer], openie: Path | None, report: Report) -> Build:
     """Bring layers up to date, lowest first. Extractions from the file `openie` go only to graphs of passages.
 
-    The tome stores the usage of each layer, so that every system that uses a layer is charged for it. A layer that an
+    The tome stores the cost of each layer, so that every system that uses a layer is charged for it. A layer that an
     error stops is charged when a later build finishes it. Raises ModelError.
     """
     with work_alone(store, "build"):
         for layer in layers:
             await _build_layer(store, layer, layers, openie, report)
-    usages = [await asyncio.to_thread(_read_cost, store, layer) for layer in layers]
+    costs = [await asyncio.to_thread(_read_cost, store, layer) for layer in layers]
     fallbacks = {layer.name: await asyncio.to_thread(_count_fallbacks, store, layer) for layer in layers}
     notes = [_ASKED_MODEL] if any(_asks_model_anyway(layer, openie) for layer in layers) else []
     records = await asyncio.to_thread(store.notes, BUILDS)
@@ -204,7 +202,7 @@ async def build_layers(store: Store, layers: Sequence[Layer], openie: Path | Non
     recorded = {layer.name: records.get(layer.name, {}).get("network") for layer in layers}
     networks = {name: network for name, network in recorded.items() if network}
     counted = {name: count for name, count in fallbacks.items() if count}
-    return Build(sum_usages(usages), counted, tuple(notes), networks)
+    return Build(sum_costs(costs), counted, tuple(notes), networks)
 
 
 def _asks_model_anyway(layer: Layer, openie: Path | None) -> bool:
@@ -219,7 +217,7 @@ async def _build_layer(
         return
     with open_run() as used:
         await build([layer], store, report, provide=_make_provider(store, openie, report) if openie else None)
-    await asyncio.to_thread(_add_cost, store, layer, make_usage_record(used))
+    await asyncio.to_thread(_add_cost, store, layer, make_cost_record(used))
 
 
 def _make_provider(store: Store, openie: Path, report: Report) -> Provide:
@@ -235,12 +233,12 @@ def _make_provider(store: Store, openie: Path, report: Report) -> Provide:
 
 
 def _read_cost(store: Store, layer: Layer) -> dict[str, Any]:
-    usage: dict[str, Any] = json.loads(read_setting(store, _COST + layer.name) or "{}")
-    return usage
+    cost: dict[str, Any] = json.loads(read_setting(store, _COST + layer.name) or "{}")
+    return cost
 
 
-def _add_cost(store: Store, layer: Layer, usage: dict[str, Any]) -> None:
-    text = json.dumps(sum_usages([_read_cost(store, layer), usage]))
+def _add_cost(store: Store, layer: Layer, cost: dict[str, Any]) -> None:
+    text = json.dumps(sum_costs([_read_cost(store, layer), cost]))
     with store.write() as change:
         change.put_note(SETTINGS, _COST + layer.name, text)
 

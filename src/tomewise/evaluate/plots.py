@@ -65,7 +65,7 @@ def _list_styles(systems: tuple[str, ...]) -> Iterator[tuple[str, Style]]:
 def _draw_cost(axes: Axes, results: Results, metric: str) -> None:
     """A point with its interval for each system: in dollars where every price is known and above 0, else in tokens."""
     lines = {line.system: line for line in tabulate(results, columns=[metric]).lines}
-    in_dollars = all(line.per_question["cost"] for line in lines.values())
+    in_dollars = all(line.per_question["dollars"] for line in lines.values())
     costs = {name: _read_cost(line, in_dollars) for name, line in lines.items()}
     for system, style in _list_styles(results.systems):
         cell = lines[system].cells[metric]
@@ -82,7 +82,7 @@ def _draw_cost(axes: Axes, results: Results, metric: str) -> None:
 
 def _read_cost(line: Line, in_dollars: bool) -> float:
     mean = line.per_question
-    return float(mean["cost"]) if in_dollars else float(mean["input_tokens"] + mean["output_tokens"])
+    return float(mean["dollars"]) if in_dollars else float(mean["input_tokens"] + mean["output_tokens"])
 
 
 def _draw_length(axes: Axes, results: Results, metric: str) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
 
 _Costs: TypeAlias = Sequence[Mapping[str, Any]]  # what each call of one reply took
-_COUNTED = ("model", "input_tokens", "output_tokens", "cost", "cached_tokens", "reasoning_tokens")
+_COUNTED = ("model", "input_tokens", "output_tokens", "dollars", "cached_tokens", "reasoning_tokens")
 _memo: ContextVar[Memo | None] = ContextVar("tomewise_replay", default=None)
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _LEADING = ("system", "n", "failed")
-_PLAIN = ("ranked_by", "resolved", "forced", "supported", "missing", "cycles", "error", "asked", "characters")
-_NESTED = ("citations", "evidence", "events", "texts", "versions", "fallbacks")
+_PLAIN = ("ranked_by", "resolved", "forced", "claimed", "support", "missing", "cycles", "error", "asked", "characters")
+_NESTED = ("quotes", "evidence", "events", "texts", "versions", "fallbacks")
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "·": r"$\cdot$", "†": r"$^{\dagger}$",
@@ -39,7 +39,7 @@ def make_json(table: Table) -> dict[str, Any]:
     (what a reader must know) and `rows`.
 
     A row has `system`, `n`, `failed`, `ranked_by` (`retriever`, or `shown` where rankings are of what answers saw),
-    every metric by its name (0 to 1, or null), `ci`, `p` and `p_holm` (by metric, where there is one), `usage` (sums:
+    every metric by its name (0 to 1, or null), `ci`, `p` and `p_holm` (by metric, where there is one), `cost` (sums:
     calls, of which `reused`, input_tokens, of which cached_tokens, output_tokens, of which reasoning_tokens, cost,
     model_seconds, own_seconds), `per_question` (means, and `depth`), `fallbacks` (by kind), `risks` (by confidence:
     `level`, `coverage`, `risk`) and `build` (what its layers would cost if the system were alone, with `fallbacks` by
@@ -81,7 +81,7 @@ def _make_row(line: Line) -> dict[str, Any]:
         "ci": {name: [cell.low, cell.high] for name, cell in cells if cell.low is not None},
         "p": {name: cell.p for name, cell in cells if cell.p is not None},
         "p_holm": {name: cell.p_holm for name, cell in cells if cell.p_holm is not None},
-        "usage": dict(line.usage),
+        "cost": dict(line.cost),
         "per_question": dict(line.per_question),
         "fallbacks": dict(line.fallbacks),
         "risks": [asdict(risk) for risk in line.risks],
@@ -128,7 +128,7 @@ def _flatten(row: dict[str, Any]) -> dict[str, Any]:
 def list_records(results: Results) -> list[dict[str, Any]]:
     """One record a row: the question, the answer, the scores (`score:NAME`) and the costs.
 
-    Nested values (evidence, events, usage by role) are JSON text.
+    Nested values (evidence, events, cost by role) are JSON text.
     """
     about = results.about
     names = (*about.metrics, *about.judges)
@@ -136,8 +136,8 @@ def list_records(results: Results) -> list[dict[str, Any]]:
 
 
 def _make_record(row: Row, columns: Sequence[str], scores: Mapping[str, float | None]) -> dict[str, Any]:
-    item, prediction, usage = row.item, row.prediction, dict(row.usage)
-    roles = usage.pop("roles", {})
+    item, prediction, cost = row.item, row.prediction, dict(row.cost)
+    roles = cost.pop("roles", {})
     return {
         "key": row.key,
         "system": row.system,
@@ -149,7 +149,7 @@ def _make_record(row: Row, columns: Sequence[str], scores: Mapping[str, float | 
         "shown": [passage.document for passage in prediction.shown],
         **{name: getattr(row, name) for name in _PLAIN},
         **{f"score:{name}": scores.get(name) for name in columns},
-        **usage,
+        **cost,
         "roles": json.dumps(roles),
         "slices": json.dumps(dict(item.slices)),
         **{name: json.dumps(getattr(row, name)) for name in _NESTED},

@@ -20,7 +20,7 @@ from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import find_judge
 from tomewise.evaluate.metrics import Metric, find_metric
 from tomewise.evaluate.risk import Risk, measure_risks
-from tomewise.evaluate.rows import JsonObject, RankedBy, Row, read_latest_rows, sum_usages
+from tomewise.evaluate.rows import JsonObject, RankedBy, Row, read_latest_rows, sum_costs
 from tomewise.evaluate.significance import Scores, compute_p_value, correct_p_values, estimate_interval, resample_means
 from tomewise.evaluate.table import Cell, Line, Table
 
@@ -38,7 +38,7 @@ class Results:
     """The rows of an experiment, one for each system and question.
 
     `builds` says by system what its layers would cost if it were alone, summed over the memories of the experiment: its
-    usage, `fallbacks` by layer, `notes` for a reader, `networks` by layer, one for each memory. `refused` says why a
+    cost, `fallbacks` by layer, `notes` for a reader, `networks` by layer, one for each memory. `refused` says why a
     system was left out. Rows are sorted by system, in the order of the first run, then by the id of the question, and
     not by their arrival.
     """
@@ -105,8 +105,8 @@ def _sum_build(parts: Sequence[JsonObject]) -> JsonObject:
     for part in parts:
         for layer, network in part["networks"].items():
             networks.setdefault(layer, []).append(network)
-    usage = sum_usages(part["usage"] for part in parts)
-    return {**usage, "fallbacks": dict(fallbacks), "notes": notes, "networks": networks}
+    cost = sum_costs(part["cost"] for part in parts)
+    return {**cost, "fallbacks": dict(fallbacks), "notes": notes, "networks": networks}
 
 
 def tabulate(
@@ -305,8 +305,8 @@ def _make_line(
         row.error is not None or any(row.judgements[name].error for name in judged if name in row.judgements)
         for row in rows
     )
-    total = sum_usages(row.usage for row in rows)
-    depth = sum(row.usage["depth"] for row in rows)  # its mean has a meaning, its sum has none
+    total = sum_costs(row.cost for row in rows)
+    depth = sum(row.cost["depth"] for row in rows)  # its mean has a meaning, its sum has none
     means = {**total, "depth": depth}.items()
     mean = {name: None if value is None else value / max(len(rows), 1) for name, value in means}
     fallbacks = sum((Counter(row.fallbacks) for row in rows), Counter[str]())

@@ -53,4 +53,4 @@ def _find_level(row: Row) -> int:
     if row.error or not (row.prediction.answer or row.prediction.choice):
         return len(LEVELS)
     forced = row.forced or not row.resolved
-    return LEVELS.index(f"forced, {row.supported}" if forced else row.supported)
+    return LEVELS.index(f"forced, {row.claimed}" if forced else row.claimed)

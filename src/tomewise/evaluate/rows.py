@@ -9,22 +9,22 @@ from typing import Any, Literal
 from tomewise.evaluate.items import Item, Outcome, Prediction, RankedPassage, Span
 from tomewise.evaluate.judges import Judgement
 from tomewise.meter import Meter
-from tomewise.outgoing import answer_models
-from tomewise.types import Answer, Event, Evidence, Question, Support, Usage
+from tomewise.types import Answer, Claim, Cost, Event, Evidence, Question, Support, write_plain
 
 JsonObject = Mapping[str, Any]
 RankedBy = Literal["retriever", "shown"]
 _ANSWERED = (
     "resolved",
     "forced",
-    "supported",
+    "claimed",
+    "support",
     "missing",
     "dropped_quotes",
     "derived_quotes",
 )  # as in answers
-_LISTS = ("citations", "evidence", "events")
+_LISTS = ("quotes", "evidence", "events")
 _STORED = (
-    "key", "system", *_ANSWERED, "texts", "usage", "fallbacks", "error", "asked", "characters", "ranked_by", *_LISTS,
+    "key", "system", *_ANSWERED, "texts", "cost", "fallbacks", "error", "asked", "characters", "ranked_by", *_LISTS,
     "versions",
 )  # fmt: skip
 _RANKINGS = ("ranked", "shown", "cited")
@@ -39,7 +39,7 @@ class Row:
     Rows of equal questions to equal systems have the same `key`. `evidence` and `events` name texts by node; `texts`
     holds each text once. `ranked_by` says what the ranking of the prediction is: what the system's retriever found, or,
     for a system without one retriever of its own, what the answering call was shown. `characters` is the length of the
-    documents the question is asked over. `usage` is as `tome ask --json` prints it: its seconds are wall time of
+    documents the question is asked over. `cost` is as `tome ask --json` prints it: its seconds are wall time of
     questions asked side by side, and stored replies answered `reused` of its calls. `fallbacks` counts by kind the
     steps that failed and fell back on something else (see `tomewise.fallbacks`). `judgements` are by the name of the
     judge.
@@ -51,15 +51,16 @@ class Row:
     prediction: Prediction = field(default_factory=Prediction)
     resolved: bool = False
     forced: bool = False
-    supported: Support = "full"
+    claimed: Claim = "full"
+    support: Support = "none"
     missing: str = ""
     dropped_quotes: int = 0
     derived_quotes: int = 0
-    citations: tuple[JsonObject, ...] = ()
+    quotes: tuple[JsonObject, ...] = ()
     evidence: tuple[JsonObject, ...] = ()
     events: tuple[JsonObject, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
-    usage: JsonObject = field(default_factory=lambda: answer_models.Usage.of(Usage()).write())
+    cost: JsonObject = field(default_factory=lambda: Cost().to_dict())
     fallbacks: Mapping[str, int] = field(default_factory=dict)
     error: str | None = None
     asked: str = ""
@@ -84,12 +85,12 @@ def read_answer_fields(answer: Answer) -> dict[str, Any]:
     texts: dict[str, str] = {}
     cited = tuple(
         RankedPassage(id=quoted.passage, document=quoted.document, start=quoted.start, end=quoted.end)
-        for quoted in answer.citations
+        for quoted in answer.quotes
     )
     return {
         "prediction": Prediction(answer=answer.text, choice=answer.choice, cited=cited),
         **{name: getattr(answer, name) for name in _ANSWERED},
-        "citations": tuple(asdict(citation) for citation in answer.citations),
+        "quotes": tuple(quote.to_dict() for quote in answer.quotes),
         "evidence": tuple(_make_evidence_record(piece, texts) for piece in answer.evidence),
         "events": tuple(_make_event_record(event, texts) for event in answer.events),
         "texts": texts,
@@ -119,10 +120,10 @@ def read_row(record: JsonObject, judgements: Mapping[str, Judgement]) -> Row:
     return Row(**fields, item=_read_item(record["item"]), prediction=prediction, judgements=judgements)
 
 
-def make_judgement_record(key: str, judge: str, model: str, judgement: Judgement, usage: Usage) -> dict[str, Any]:
+def make_judgement_record(key: str, judge: str, model: str, judgement: Judgement, cost: Cost) -> dict[str, Any]:
     """A judgement of the row with that key as one JSON object."""
     made_by = {"kind": "judgement", "key": key, "judge": judge, "model": model}
-    return {**made_by, **asdict(judgement), "usage": answer_models.Usage.of(usage).write()}
+    return {**made_by, **asdict(judgement), "cost": cost.to_dict()}
 
 
 def read_latest_rows(records: Iterable[JsonObject], judge_model: str) -> tuple[Row, ...]:
@@ -139,31 +140,31 @@ def read_latest_rows(records: Iterable[JsonObject], judge_model: str) -> tuple[R
     return tuple(read_row(record, judgements.get(record["key"], {})) for record in rows.values())
 
 
-def make_usage_record(used: Meter) -> dict[str, Any]:
+def make_cost_record(used: Meter) -> dict[str, Any]:
     """What a meter counted, as JSON, and how many of its calls a stored reply answered."""
-    record = answer_models.Usage.of(used.usage()).write()
+    record = used.measure_cost().to_dict()
     del record["kept"]  # it depends on what ran before
     return {**record, "reused": used.reused}
 
 
-def sum_usages(usages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add usages. The sum has no cost (None) where a part has none; a missing entry counts 0."""
-    parts = list(usages)
+def sum_costs(costs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add costs. The sum has no dollars (None) where a part has none; a missing entry counts 0."""
+    parts = list(costs)
     counted = {name: sum(part.get(name, 0) for part in parts) for name in _COUNTED}
     timed = {name: sum(part.get(name, 0.0) for part in parts) for name in _TIMED}
-    costs = [part.get("cost", 0.0) for part in parts]
-    return {**counted, **timed, "cost": None if None in costs else sum(costs)}
+    dollars = [part.get("dollars", 0.0) for part in parts]
+    return {**counted, **timed, "dollars": None if None in dollars else sum(dollars)}
 
 
 def _make_evidence_record(piece: Evidence, texts: dict[str, str]) -> dict[str, Any]:
-    texts[piece.node] = piece.text
-    record = {"id": piece.node, "layer": piece.layer, "score": piece.score, "title": piece.title}
+    texts[piece.id] = piece.text
+    record = {"id": piece.id, "layer": piece.layer, "score": piece.score, "title": piece.title}
     return {**record, "sources": list(piece.sources)}
 
 
 def _make_event_record(event: Event, texts: dict[str, str]) -> dict[str, Any]:
     """The event; the texts of the evidence in its detail move to `texts`, which all events of a row share."""
-    detail = answer_models.write_plain(event.detail)
+    detail = write_plain(event.detail)
     if isinstance(pieces := detail.get("evidence"), list):
         detail["evidence"] = [_move_text(piece, texts) for piece in pieces]
     return {"name": event.name, "step": event.step, "summary": event.summary, "detail": detail}

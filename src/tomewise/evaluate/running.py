@@ -24,7 +24,7 @@ from tomewise.evaluate.memories import Build
 from tomewise.evaluate.on_workers import GroupsOnWorkers
 from tomewise.evaluate.replay import PaidOnce
 from tomewise.evaluate.results import Results, find_journal, read_results
-from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_latest_rows, sum_usages
+from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_latest_rows, sum_costs
 from tomewise.evaluate.shared_desk import HERE, BudgetedAtDesk, Desk, DeskCalls, Message
 from tomewise.language.budget import Budget
 from tomewise.language.cached import CallCache, prove_room
@@ -266,7 +266,7 @@ class _Run:
         return left_out
 
     def _record_build(self, memory: str, system: str, build: Build) -> None:
-        if build != Build(sum_usages([]), {}, ()):  # a system without layers has nothing to build
+        if build != Build(sum_costs([]), {}, ()):  # a system without layers has nothing to build
             self._journal.append({"kind": "build", "system": system, "memory": memory, **asdict(build)})
 
     async def _finish(self, task: _Task, row: Row) -> None:
@@ -280,7 +280,7 @@ class _Run:
         model, embedder = self._experiment.judging_model, self._experiment.embedder
         with meter() as used:
             judgement = await judge.judge(model, embedder, row.item, row.prediction.answer)
-        self._journal.append(make_judgement_record(row.key, judge.name, model.name, judgement, used.usage()))
+        self._journal.append(make_judgement_record(row.key, judge.name, model.name, judgement, used.measure_cost()))
 
     def _store_row(self, row: Row, group: _Group) -> Row:
         """Write a row to the journal. Raises ModelUnavailable when the first questions all failed with that error."""

@@ -18,7 +18,7 @@ from tomewise.language.budget import Budget, ask_within
 from tomewise.language.forwarding import Forwarding
 from tomewise.run import Request
 from tomewise.tome.open_store import open_store
-from tomewise.types import LanguageModel, Spent
+from tomewise.types import Cost, LanguageModel
 
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
@@ -88,7 +88,7 @@ class Desk:
         for place, ticket in [key for key in self._reserved if key[0][0] == number]:
             request = self._reserved[place, ticket].request
             cost = request.price(request.input_tokens, 0)
-            await self.settle(place, ticket, Spent(calls=1, input_tokens=request.input_tokens, cost=cost))
+            await self.settle(place, ticket, Cost(calls=1, input_tokens=request.input_tokens, dollars=cost))
         self._begun[number] += 1
         return number, self._begun[number]
 
@@ -102,7 +102,7 @@ class Desk:
         result: int | Failed = await self._use_budget(lambda budget: self._reserve(budget, place, ticket, request))
         return result
 
-    async def settle(self, place: Place, ticket: str, spent: Spent) -> None:
+    async def settle(self, place: Place, ticket: str, spent: Cost) -> None:
         """See `Permit`. A reservation that is unknown has been settled: its worker was given up."""
         reservation = self._reserved.pop((place, ticket), None)
         if reservation is None or self._budget is None:
@@ -113,7 +113,7 @@ class Desk:
         elif granting.exception() is None:
             self._budget.settle(reservation.request, spent)
 
-    async def count(self, spent: Spent) -> None:
+    async def count(self, spent: Cost) -> None:
         """See `Account`."""
         if self._budget is not None:
             self._budget.count(spent)
@@ -194,15 +194,15 @@ class _DeskAccount:
         try:
             granted = await reach(self._desk.reserve.remote(self._place, ticket, request))
         except asyncio.CancelledError:
-            self._desk.settle.remote(self._place, ticket, Spent())
+            self._desk.settle.remote(self._place, ticket, Cost())
             raise
         self._tickets[id(request)].append(ticket)  # a request may be announced again while it is under way
         return int(granted)
 
-    def settle(self, request: Request, spent: Spent) -> None:
+    def settle(self, request: Request, spent: Cost) -> None:
         self._desk.settle.remote(self._place, self._tickets[id(request)].pop(), spent)
 
-    def count(self, spent: Spent) -> None:
+    def count(self, spent: Cost) -> None:
         self._desk.count.remote(spent)
 
 

@@ -21,7 +21,7 @@ _COSTS = {
     "calls": "calls",
     "tokens in": "input_tokens",
     "tokens out": "output_tokens",
-    "$": "cost",
+    "$": "dollars",
     "model s": "model_seconds",
     "own s": "own_seconds",
     "path": "depth",
@@ -52,7 +52,7 @@ class Cell:
 class Line:
     """One system: `n` questions; for `failed` of them the system or a judge failed.
 
-    `usage` sums over its questions (calls, of which `reused`, input_tokens, output_tokens, cached_tokens,
+    `cost` sums over its questions (calls, of which `reused`, input_tokens, output_tokens, cached_tokens,
     reasoning_tokens, cost, model_seconds, own_seconds), and `per_question` is the mean of each and of `depth`, the
     longest chain of calls. An unknown price makes the cost None. `fallbacks` counts by kind the steps that failed
     and fell back on something else. `risks` are of the table's `risk_of`. `build` is the cost of its layers alone.
@@ -63,7 +63,7 @@ class Line:
     n: int
     failed: int
     cells: Mapping[str, Cell]
-    usage: JsonObject
+    cost: JsonObject
     per_question: JsonObject
     build: JsonObject | None = None
     fallbacks: Mapping[str, int] = field(default_factory=dict)
@@ -182,9 +182,9 @@ def write_notes(table: Table) -> list[str]:
         texts.append("Failed questions are scored wrong.")
     if len({line.n for line in table.lines}) > 1:
         texts.append("Not every system was asked every question: n says how many.")
-    if any(line.usage["calls"] for line in table.lines):
+    if any(line.cost["calls"] for line in table.lines):
         texts.append("Seconds are wall time of questions asked side by side; path is the longest chain of model calls.")
-    if any(line.usage["reused"] for line in table.lines):
+    if any(line.cost["reused"] for line in table.lines):
         texts.append("Replies kept from earlier count as calls, with their tokens and money, but took no time here.")
     if _has_several_levels(table):
         texts.append(
@@ -259,7 +259,7 @@ def _format_percent(value: float | None) -> str:
 
 
 def _make_costs(table: Table, title: str) -> Grid:
-    rare = {name: key for name, key in _RARE_COSTS.items() if any(line.usage[key] for line in table.lines)}
+    rare = {name: key for name, key in _RARE_COSTS.items() if any(line.cost[key] for line in table.lines)}
     columns = [
         (heading, [Entry(_format_cost(heading, line.per_question[name])) for line in table.lines])
         for heading, name in {**_COSTS, **rare}.items()

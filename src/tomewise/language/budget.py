@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from tomewise.errors import BudgetExceeded
 from tomewise.language.forwarding import Forwarding
 from tomewise.run import Permit, Request, change_run, current_run, meter
-from tomewise.types import LanguageModel, Spent
+from tomewise.types import Cost, LanguageModel
 
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
@@ -23,7 +23,7 @@ class Account(Permit, Protocol):
     async def check(self) -> None:
         """Raise `BudgetExceeded` if not even the smallest request would fit."""
 
-    def count(self, spent: Spent) -> None:
+    def count(self, spent: Cost) -> None:
         """Count what an ask has spent that announced no request."""
 
 
@@ -79,13 +79,13 @@ class Budget:
         self._calls = calls
         self._tokens = tokens
         self._money = money
-        self._spent = Spent()
+        self._spent = Cost()
         self._reserved = _Amount()  # by the requests under way
         self._waiting: list[asyncio.Future[None]] = []
         self._lock = Lock()  # on the three above: the event loops of several threads may ask
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> Cost:
         """What the requests that have ended have spent so far."""
         return self._spent
 
@@ -98,7 +98,7 @@ class Budget:
         if excess := self._find_excess(_Amount(calls=1, tokens=1), self._sum_spent()):
             raise BudgetExceeded(excess)
 
-    def count(self, spent: Spent) -> None:
+    def count(self, spent: Cost) -> None:
         """Count what an ask has spent that announced no request."""
         with self._lock:
             self._spent += spent
@@ -112,7 +112,7 @@ class Budget:
             await granted
         return granted
 
-    def settle(self, request: Request, spent: Spent) -> None:
+    def settle(self, request: Request, spent: Cost) -> None:
         """Give back what was reserved for the request and count what it spent."""
         with self._lock:
             still_reserved = self._reserved - self._bound(request)[1]
@@ -152,7 +152,7 @@ class Budget:
 
     def _sum_spent(self) -> _Amount:
         spent = self._spent
-        return _Amount(spent.calls, spent.input_tokens + spent.output_tokens, spent.cost or 0.0)
+        return _Amount(spent.calls, spent.input_tokens + spent.output_tokens, spent.dollars or 0.0)
 
     def _find_excess(self, need: _Amount, used: _Amount) -> str | None:
         """The limit that `need` would exceed beside `used`, and the remedy; None if it exceeds no limit."""
@@ -165,7 +165,7 @@ class Budget:
             )
         if self._money is None:
             return None
-        if self._spent.cost is None:
+        if self._spent.dollars is None:
             return (
                 f"the price of {self.name} is unknown, so a limit of {self._money:g} dollars cannot be kept: "
                 "limit calls or tokens instead"
@@ -195,7 +195,7 @@ class Budgeted(Forwarding):
         self._budget = Budget(name=model.name, calls=calls, tokens=tokens, money=money)
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> Cost:
         """What the requests that have ended have spent so far."""
         return self._budget.spent
 
@@ -224,7 +224,7 @@ class _Ask:
         self.announced = True
         return await self._account.reserve(request)
 
-    def settle(self, request: Request, spent: Spent) -> None:
+    def settle(self, request: Request, spent: Cost) -> None:
         self._account.settle(request, spent)
 
 

@@ -35,7 +35,7 @@ from tomewise.language.spec import ModelSpec
 from tomewise.language.usage import announce_request, estimate_tokens, report_call
 from tomewise.meter import ModelCall
 from tomewise.run import Listener, Request
-from tomewise.types import Spent
+from tomewise.types import Cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Client:
                     ended=perf_counter(),
                     input_tokens=spent.input_tokens,
                     output_tokens=spent.output_tokens,
-                    cost=spent.cost,
+                    dollars=spent.dollars,
                     requests=spent.calls,
                     cached_tokens=spent.cached_tokens,
                     reasoning_tokens=spent.reasoning_tokens,
@@ -196,7 +196,7 @@ class _Attempts:
     """The attempts at one request. `spent` is the cost of all, also of those that failed."""
 
     def __init__(self, client: Client, request: ChatRequest) -> None:
-        self.spent = Spent()
+        self.spent = Cost()
         self._client = client
         self._request = request
         self._has_listener = request.listener is not None
@@ -248,25 +248,25 @@ class _Attempts:
                 bill.spent = self._count(response, prompt_tokens, reply.text)
             except Failure as failure:
                 if failure.answered or not failure.sent:
-                    bill.spent = Spent(calls=int(failure.sent))
+                    bill.spent = Cost(calls=int(failure.sent))
                 raise
             finally:
                 self.spent += bill.spent
         client.replies += 1
         return reply
 
-    def _count(self, response: messages.ModelResponse, prompt_tokens: int, text: str) -> Spent:
+    def _count(self, response: messages.ModelResponse, prompt_tokens: int, text: str) -> Cost:
         """The cost of a response. If the server does not count tokens, they are estimated."""
         usage = response.usage
         is_counted = bool(usage.input_tokens)
         tokens_in = usage.input_tokens or prompt_tokens
         tokens_out = usage.output_tokens if is_counted else usage.output_tokens or estimate_tokens(text)
         cost = _find_cost(response) if is_counted else None
-        return Spent(
+        return Cost(
             calls=1,
             input_tokens=tokens_in,
             output_tokens=tokens_out,
-            cost=find_price(self._client.spec, tokens_in, tokens_out) if cost is None else cost,
+            dollars=find_price(self._client.spec, tokens_in, tokens_out) if cost is None else cost,
             cached_tokens=usage.cache_read_tokens,
             reasoning_tokens=usage.output_reasoning_tokens,
         )

@@ -43,10 +43,10 @@ class StopAtFailures(Forwarding):
 
     def _explain(self, outcomes: Outcomes, last: ModelError) -> str:
         spent = outcomes.used.total
-        price = "at an unknown price" if spent.cost is None else f"for {spent.cost:.4f} dollars"
+        price = "at an unknown price" if spent.dollars is None else f"for {spent.dollars:.4f} dollars"
         return (
             f"{outcomes.failures} calls of {self.name} failed with no reply between them, so this was stopped. The "
-            f"last reason: {last}. Kept: {outcomes.replies} replies, for which the next try does not ask again. Spent: "
+            f"last reason: {last}. Kept: {outcomes.replies} replies, for which the next try does not ask again. Cost: "
             f"{spent.calls} requests and {spent.input_tokens + spent.output_tokens} tokens {price}. "
             "Mend the cause or name another model, then try again; max_failures sets how many failures are too many"
         )

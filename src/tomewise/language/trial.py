@@ -12,7 +12,7 @@ from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.language.roles import ANSWER, AnswerIn, Shown
 from tomewise.run import change_run, meter
-from tomewise.types import Spent
+from tomewise.types import Cost
 
 _QUESTION = AnswerIn(
     question="Who keeps the light?", evidence=[Shown(label="E1", text="Ada Marsh keeps the light at Skagen.")]
@@ -33,7 +33,7 @@ class Trial:
     structured: str = "no"
     streams: bool = False
     window: int = 0
-    spent: Spent = field(default_factory=Spent)
+    spent: Cost = field(default_factory=Cost)
 
 
 class _Pieces:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from tomewise.meter import ModelCall
 from tomewise.run import Permit, Request, current_run
-from tomewise.types import Spent
+from tomewise.types import Cost
 
 
 @dataclass(slots=True)
 class Bill:
     """The cost of one request. The sender sets it when it is known, and sends no more than `most` requests."""
 
-    spent: Spent
+    spent: Cost
     most: int = 1
 
 
@@ -43,12 +43,12 @@ async def announce_request(request: Request) -> AsyncIterator[Bill]:
     call with the tokens of its prompt.
     """
     reserved: list[Permit] = []
-    bill = Bill(Spent(), request.most)
+    bill = Bill(Cost(), request.most)
     try:
         for permit in current_run().permits:
             bill.most = min(bill.most, await permit.reserve(request))
             reserved.append(permit)
-        bill.spent = Spent(calls=1, input_tokens=request.input_tokens, cost=request.price(request.input_tokens, 0))
+        bill.spent = Cost(calls=1, input_tokens=request.input_tokens, dollars=request.price(request.input_tokens, 0))
         yield bill
     finally:
         for permit in reserved:

@@ -42,7 +42,7 @@ class Chunking:
         `room` is how many tokens of text a call can show.
         """
         found = await Everything(self.desk.store).retrieve(question.text, _ALL, within=question.within)
-        chunks = await self.cut_chunks([piece.node for piece in found], room)
+        chunks = await self.cut_chunks([piece.id for piece in found], room)
         if self.order == "document" or self.recall is None or len(chunks) < 2:
             return chunks
         ranked = await self.recall.retrieve(question.text, len(found), within=question.within)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from tomewise.language import roles
 from tomewise.language.fences import BRACKETS, INVISIBLE, OPENING
 from tomewise.language.labels import read_labels
-from tomewise.language.roles import Quote
 from tomewise.loops.evidence import find_labelled, join_texts, load_passages
 from tomewise.reading.places import find_place
 from tomewise.store.records import PASSAGES
-from tomewise.types import Citation, Evidence, Passage
+from tomewise.types import Evidence, Passage, Quote
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
@@ -38,7 +38,7 @@ class Cited:
     `derived` quote evidence that was made from passages, such as a summary; `dropped` are found nowhere.
     """
 
-    citations: tuple[Citation, ...]
+    quotes: tuple[Quote, ...]
     dropped: int
     derived: int = 0
 
@@ -49,7 +49,7 @@ class Citer:
     def __init__(self, store: Texts) -> None:
         self._store = store
 
-    def cite(self, quotes: Sequence[Quote], evidence: Sequence[Evidence]) -> Cited:
+    def cite(self, quotes: Sequence[roles.Quote], evidence: Sequence[Evidence]) -> Cited:
         """Locate each quotation in the evidence that it names (E1 is the first), else in any other; else drop it.
 
         Only passages are cited. A quotation of a summary is looked for in the passages below it; if it is in the
@@ -62,31 +62,31 @@ class Citer:
         passages = load_passages(self._store, wanted) if quotes else {}
         joined = [piece for piece in evidence if piece.layer == PASSAGES and len(piece.sources) > 1]
         runs = [run for piece in joined if (run := [passages[id] for id in piece.sources if id in passages])]
-        found: dict[Citation, None] = {}
+        found: dict[Quote, None] = {}
         derived = dropped = 0
         for quote in quotes:
-            citations = _cite_parts(quote.quote, _order_passages(quote, evidence, passages))
-            citations = citations or _cite_across(quote.quote, runs)
-            found.update(dict.fromkeys(citations))
-            if not citations:
+            located = _cite_parts(quote.quote, _order_passages(quote, evidence, passages))
+            located = located or _cite_across(quote.quote, runs)
+            found.update(dict.fromkeys(located))
+            if not located:
                 is_derived = any(_find(quote.quote, piece.text) for piece in evidence)
                 derived, dropped = derived + is_derived, dropped + (not is_derived)
         return Cited(tuple(found), dropped, derived)
 
 
-def _cite_parts(quote: str, passages: Sequence[Passage]) -> list[Citation]:
+def _cite_parts(quote: str, passages: Sequence[Passage]) -> list[Quote]:
     for passage in passages:
         if whole := locate(quote, passage):
             return [whole]
     parts = [part for part in _LEFT_OUT.split(quote) if part.strip()]
     for passage in passages if 1 < len(parts) <= len(quote) // _LEAST else ():
-        found = [citation for part in parts if (citation := locate(part, passage))]
+        found = [located for part in parts if (located := locate(part, passage))]
         if len(found) == len(parts):
             return found
     return []
 
 
-def _cite_across(quote: str, runs: Sequence[Sequence[Passage]]) -> list[Citation]:
+def _cite_across(quote: str, runs: Sequence[Sequence[Passage]]) -> list[Quote]:
     """The quotation, or each of its parts, in one of the runs of passages that are shown as one piece."""
     parts = [part for part in _LEFT_OUT.split(quote) if part.strip()]
     for run in runs:
@@ -98,28 +98,28 @@ def _cite_across(quote: str, runs: Sequence[Sequence[Passage]]) -> list[Citation
     return []
 
 
-def _cut_span(span: tuple[int, int], run: Sequence[Passage], starts: Sequence[int]) -> Iterator[Citation]:
+def _cut_span(span: tuple[int, int], run: Sequence[Passage], starts: Sequence[int]) -> Iterator[Quote]:
     """What of a span in joined passages is in each of them."""
     for passage, begins in zip(run, starts, strict=True):
         start, end = max(0, span[0] - begins), min(len(passage.text), span[1] - begins)
         if start < end:
-            yield _make_citation(passage, start, end)
+            yield _make_quote(passage, start, end)
 
 
-def locate(quote: str, passage: Passage) -> Citation | None:
+def locate(quote: str, passage: Passage) -> Quote | None:
     """The quotation in the passage, see `_find`."""
     span = _find(quote, passage.text)
-    return _make_citation(passage, *span) if span else None
+    return _make_quote(passage, *span) if span else None
 
 
-def _make_citation(passage: Passage, start: int, end: int) -> Citation:
-    return Citation(
+def _make_quote(passage: Passage, start: int, end: int) -> Quote:
+    return Quote(
         document=passage.document,
         passage=passage.id,
         position=passage.position,
         start=passage.start + start,
         end=passage.start + end,
-        quote=passage.text[start:end],
+        text=passage.text[start:end],
         title=passage.title,
         place=find_place(passage, start, end),
     )
@@ -199,7 +199,7 @@ def _fold_special(special: str) -> tuple[str, int]:
     return (" " if any(map(str.isspace, special)) else ""), len(special)
 
 
-def _order_passages(quote: Quote, evidence: Sequence[Evidence], passages: dict[str, Passage]) -> list[Passage]:
+def _order_passages(quote: roles.Quote, evidence: Sequence[Evidence], passages: dict[str, Passage]) -> list[Passage]:
     first = find_labelled(read_labels(quote.label), evidence)
     order = dict.fromkeys(source for piece in (*first, *evidence) for source in piece.sources)
     return [passages[source] for source in order if source in passages]

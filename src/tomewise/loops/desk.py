@@ -26,7 +26,23 @@ from tomewise.place import describe_place
 from tomewise.recall.ranking import as_evidence, drop_repeats, take_turns
 from tomewise.store.lookups import find_keys, read_places
 from tomewise.store.records import PASSAGES
-from tomewise.types import Answer, Evidence, In, LanguageModel, NodeId, Out, Question, Retriever, Role, Scope
+from tomewise.text.words import make_bag
+from tomewise.types import (
+    Answer,
+    Claim,
+    Evidence,
+    In,
+    LanguageModel,
+    NodeId,
+    Out,
+    Question,
+    Quote,
+    Retriever,
+    Role,
+    Scope,
+    Statement,
+    Support,
+)
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
@@ -130,7 +146,7 @@ class Desk:
 
         def make_key(piece: Evidence) -> tuple[int, str, int, int, str]:
             position = positions.get(piece.sources[0], ("", 0)) if piece.sources else ("", 0)
-            return (layers.index(piece.layer), *position, -len(piece.sources), piece.node)
+            return (layers.index(piece.layer), *position, -len(piece.sources), piece.id)
 
         return sorted(evidence, key=make_key)
 
@@ -219,16 +235,16 @@ class Desk:
     async def _quote(self, prepared: Prepared[AnswerIn], *, final: bool) -> Attempt:
         quote_input, passages = await asyncio.to_thread(self._quoter.prepare, prepared.input, prepared.found)
         reply = await ask_answer(self.model, quote_input, final=final)
-        quotations = await asyncio.to_thread(self._quoter.quote, reply, passages)
-        resolved = bool(quotations) and not reply.is_declined(prepared.input.may_decline)
+        statements = await asyncio.to_thread(self._quoter.quote, reply, passages)
+        resolved = bool(statements) and not reply.is_declined(prepared.input.may_decline)
         answer = Answer(
             text=reply.answer if resolved else "",
             choice=reply.choice if resolved else None,
-            citations=tuple(each.citation for each in quotations) if resolved else (),
-            quotations=quotations,
+            statements=statements,
+            only_quotes=True,
             evidence=tuple(prepared.evidence),
             resolved=resolved,
-            supported=reply.supported if resolved else "none",
+            claimed=reply.supported if resolved else "none",
             missing=reply.missing,
         )
         return Attempt(reply, answer)
@@ -265,21 +281,35 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
     if not resolved:
         return decline(reply.missing, evidence)
     cited = citer.cite(reply.quotes, evidence if prepared.labelled is None else prepared.labelled)
+    text = question.options[ord(choice) - ord("A")] if choice else reply.answer
+    support = measure_support(text, reply.supported, cited.quotes)
     return Answer(
-        text=question.options[ord(choice) - ord("A")] if choice else reply.answer,
+        text=text,
         choice=choice,
-        citations=cited.citations,
+        statements=(Statement(text=text, end=len(text), support=support, quotes=cited.quotes, choice=choice),),
         evidence=tuple(evidence),
-        supported=reply.supported,
+        claimed=reply.supported,
         missing=reply.missing if reply.supported == "partly" else "",
         dropped_quotes=cited.dropped,
         derived_quotes=cited.derived,
     )
 
 
+def measure_support(text: str, claimed: Claim, quotes: Sequence[Quote]) -> Support:
+    """How far the quotes that were found prove a text, as far as its words alone can say.
+
+    "quoted" if its words stand in them; "inferred" if they do not, or if the model claims a part alone; "none" without
+    a quote, or where the model itself claims none.
+    """
+    if claimed == "none" or not quotes:
+        return "none"
+    words, quoted = make_bag(text), make_bag("\n".join(quote.text for quote in quotes))
+    return "quoted" if claimed == "full" and words and words <= quoted else "inferred"
+
+
 def decline(missing: str = "", evidence: Sequence[Evidence] = ()) -> Answer:
     """No answer, with what is missing for one and the evidence that was shown."""
-    return Answer(text="", evidence=tuple(evidence), resolved=False, supported="none", missing=missing)
+    return Answer(text="", evidence=tuple(evidence), resolved=False, claimed="none", missing=missing)
 
 
 def find_choice(reply: AnswerOut, question: Question) -> str | None:

@@ -165,7 +165,7 @@ class Escalate:
         """The first way that is ready after so many calls."""
         choice = _Choice()
         for way in ways:
-            lag = await asyncio.to_thread(way.lag.find_lag, strict=question.strict) if way.lag else {}
+            lag = await asyncio.to_thread(way.lag.find_lag, strict=question.current) if way.lag else {}
             reason = self._find_obstacle(way, spent)
             if reason:
                 choice.passed_over[way.name] = reason
@@ -240,19 +240,19 @@ async def _run_first(way: Way, question: Question) -> AsyncIterator[Event | Answ
 
 def _suffices(answer: Answer, question: Question) -> bool:
     """Whether a first answer is the answer: it is supported in full, or quoted, unless a guess is still asked for."""
-    if answer.quotations:
+    if answer.only_quotes:
         return answer.resolved or not question.force
-    return answer.resolved and answer.supported == "full"
+    return answer.resolved and answer.claimed == "full"
 
 
 def _describe_support(answer: Answer) -> str:
     """How far the evidence supports a first answer."""
-    if answer.quotations:
+    if answer.only_quotes and answer.statements:
         return "no model is set, and sentences are quoted"
     if not answer.resolved:
         return f"declined; missing: {answer.missing}" if answer.missing else "declined"
-    if answer.supported == "full":
+    if answer.claimed == "full":
         return "answered, and the evidence holds all of it"
-    degree = "partly" if answer.supported == "partly" else "not at all"
+    degree = "partly" if answer.claimed == "partly" else "not at all"
     lack = f"; missing: {answer.missing}" if answer.missing else ""
     return f"the evidence holds the answer {degree}{lack}"

@@ -217,7 +217,7 @@ class Evolve:
             inserted=_list_rows(state.memory, changes.inserted),
             updated=_list_rows(state.memory, changes.updated),
             overlay=sorted(vertex.name for vertex in vertices if not vertex.in_graph),
-            shown=[piece.node for piece in material.evidence],
+            shown=[piece.id for piece in material.evidence],
             notes=[point.description for point in points],
         )
 
@@ -260,7 +260,7 @@ class Evolve:
         ]
         nodes = list(chain.from_iterable(grounds.values()))
         fetched = await asyncio.to_thread(self.desk.fetch, list(dict.fromkeys(nodes)), question.within)
-        pieces = {piece.node: piece for piece in fetched}
+        pieces = {piece.id: piece for piece in fetched}
         in_turn = take_turns([[pieces[node] for node in nodes if node in pieces] for nodes in grounds.values()])
         cited = [Searched(drop_repeats(in_turn))]
         ranked = await rank_found(self.desk, question, first, others, after=cited)

@@ -59,9 +59,9 @@ class Exploring:
             self.investigation.investigate(concern.query, self.limit + len(read), scope),
             self.recall.retrieve(concern.query, 2 * self.limit + len(read), within=within),
         )
-        near = [piece for piece in found.passages if piece.node not in read][: self.limit]
-        known = {*read, *(piece.node for piece in near)}
-        others = [piece for piece in anywhere if piece.node not in known][: self.limit]
+        near = [piece for piece in found.passages if piece.id not in read][: self.limit]
+        known = {*read, *(piece.id for piece in near)}
+        others = [piece for piece in anywhere if piece.id not in known][: self.limit]
         found = replace(found, passages=(*near, *others))
         return Search(concern, region, len(around or beyond), found)
 
@@ -102,8 +102,8 @@ class Reading:
         """
         read = self.desk.put_in_order(self._fit([search.found.passages for search in searches], passages))
         found_relations = self._fit([search.found.relations for search in searches], relations)
-        kept = {piece.node for piece in drop_near_repeats([*read, *found_relations])}
-        new_relations = [piece for piece in found_relations if piece.node in kept]
+        kept = {piece.id for piece in drop_near_repeats([*read, *found_relations])}
+        new_relations = [piece for piece in found_relations if piece.id in kept]
         texts = [piece.text for piece in (*new_relations, *read)]
         found = {entity.id: entity for search in searches for entity in search.found.entities}
         spelt = "\n".join([*(entity.name for entity in found.values() if not entity.name.islower()), *texts])
@@ -118,9 +118,9 @@ class Reading:
         """Of each list the new pieces that have room."""
         fitting: list[Evidence] = []
         for pieces in found:
-            new = [piece for piece in pieces if piece.node not in self.nodes]
+            new = [piece for piece in pieces if piece.id not in self.nodes]
             chosen = fit_to_budget(new, room, self.desk.count)
-            self.nodes.update(piece.node for piece in chosen)
+            self.nodes.update(piece.id for piece in chosen)
             fitting += chosen
         return fitting
 

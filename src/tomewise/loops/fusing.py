@@ -54,10 +54,10 @@ def fuse(store: Texts, searches: Sequence[Searched], within: Scope | None) -> li
     beside: dict[NodeId, float] = defaultdict(float)
     for search in searches:
         for rank, piece in enumerate(search.found):
-            pieces.setdefault(piece.node, piece)
+            pieces.setdefault(piece.id, piece)
             score = search.weight / (_DAMPING + rank)
-            scores[piece.node] += score
-            beside[piece.node] += search.beside * score
+            scores[piece.id] += score
+            beside[piece.id] += search.beside * score
     if not (within and (within.entities is not None or within.without_entities)):
         _add_neighbours(store, pieces, scores, beside)
     return rank_evidence(replace(piece, score=round(scores[node], DECIMALS)) for node, piece in pieces.items())

@@ -96,7 +96,7 @@ class Layout:
             piece for share, pieces in zip(beside, others, strict=True) for piece in _pack(pieces, share.tokens, sizes)
         ]
         surely = _pack([*derived, *ranked], budget - for_notes, sizes)
-        shown = {piece.node for piece in surely}
+        shown = {piece.id for piece in surely}
         telling = shown if self._joins else ()
         texts = [note.text for note in notes if not (note.grounds and set(note.grounds).issubset(telling))]
         fitting = self.shortener.fit(list(dict.fromkeys(filter(None, map(str.strip, texts)))), for_notes)
@@ -112,15 +112,15 @@ class Layout:
         return _pack(ranked, budget, self._measure(ranked, self.find_passages(ranked)))
 
     def _measure(self, evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> dict[NodeId, _Size]:
-        pieces = list({piece.node: piece for piece in evidence}.values())
+        pieces = list({piece.id: piece for piece in evidence}.values())
         places = {node: (passage.document, passage.position) for node, passage in passages.items()}
         counts = iter(self._count([text for piece in pieces for text in (piece.text, describe_source(piece))]))
         sizes = zip(pieces, counts, counts, strict=True)
-        return {piece.node: _Size(tokens, header, places.get(piece.node)) for piece, tokens, header in sizes}
+        return {piece.id: _Size(tokens, header, places.get(piece.id)) for piece, tokens, header in sizes}
 
     def find_passages(self, evidence: Sequence[Evidence]) -> Mapping[NodeId, Passage]:
         """The passages among the evidence that may be joined: shown as they are, without a gist."""
-        texts = {piece.node: piece.text for piece in evidence if self._joins and piece.layer == PASSAGES}
+        texts = {piece.id: piece.text for piece in evidence if self._joins and piece.layer == PASSAGES}
         passages = load_passages(self._store, texts) if texts else {}
         return {id: passage for id, passage in passages.items() if passage.text == texts[id]}
 
@@ -176,20 +176,20 @@ def join(evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> li
     """The evidence with each run of these passages that follow one another as one piece, which rests on all of them."""
     runs: list[list[Evidence]] = []
     for piece in evidence:
-        passage, last = passages.get(piece.node), passages.get(runs[-1][-1].node) if runs else None
+        passage, last = passages.get(piece.id), passages.get(runs[-1][-1].id) if runs else None
         if passage and last and (passage.document, passage.position) == (last.document, last.position + 1):
             runs[-1].append(piece)
         else:
             runs.append([piece])
-    return [_join_run([passages[piece.node] for piece in run], run[0]) if run[1:] else run[0] for run in runs]
+    return [_join_run([passages[piece.id] for piece in run], run[0]) if run[1:] else run[0] for run in runs]
 
 
 def _pack(ranked: Sequence[Evidence], budget: int, sizes: Mapping[NodeId, _Size]) -> list[Evidence]:
     """See `Layout.pack`. A piece that comes twice counts once, where it comes first."""
     chosen: list[Evidence] = []
     positions: set[tuple[str, int]] = set()
-    for piece in {piece.node: piece for piece in ranked}.values():
-        tokens, header, place = sizes[piece.node]
+    for piece in {piece.id: piece for piece in ranked}.values():
+        tokens, header, place = sizes[piece.id]
         joined = sum((place[0], beside) in positions for beside in (place[1] - 1, place[1] + 1)) if place else 0
         size = tokens + (header + FENCE) * (1 - joined)
         if size <= budget:

@@ -379,7 +379,7 @@ def make_extracts(
         if passage := passages.get(passage_id):
             text = _write_extract(passage, facts)
             yield Evidence(
-                node=content_id("extract", passage_id, text),
+                id=content_id("extract", passage_id, text),
                 layer=EXTRACTS,
                 kind=PASSAGE,
                 text=text,

@@ -74,7 +74,7 @@ class LookUp:
         async for event in take_steps(state, partial(self._look_up, state), most=self._rounds, name="look-up"):
             yield event
         read = [piece for node in state.read for piece in state.texts[node]]
-        gists = [piece for piece in state.ranked if piece.node not in state.texts]
+        gists = [piece for piece in state.ranked if piece.id not in state.texts]
         prepared = await self._desk.prepare(question, [*read, *gists], budget=self._budget, arrange=state.arrange)
         yield report_retrieved(prepared.evidence, prepared.found, state.step)
         yield await self._desk.answer(question, prepared)
@@ -99,16 +99,16 @@ class LookUp:
             return
         new = _choose_new(reply.labels, state, limit)
         state.texts |= await asyncio.to_thread(self._read_texts, new)
-        state.read += [piece.node for piece in new]
+        state.read += [piece.id for piece in new]
         state.end = "" if new else "no further page is needed"
-        passages = [passage for piece in new for passage in state.texts[piece.node]]
+        passages = [passage for piece in new for passage in state.texts[piece.id]]
         yield make_event(
             "looked up",
             state.step,
             evidence=passages,
             found=len(passages),
             cut=0,
-            pages=[piece.node for piece in new],
+            pages=[piece.id for piece in new],
             gists=len(prepared.evidence),
             reasoning=reply.reasoning,
             all_pages=len(state.ranked),
@@ -118,7 +118,7 @@ class LookUp:
         """The passages of each page."""
         passages = load_passages(self._desk.store, {source for page in pages for source in page.sources})
         return {
-            page.node: [as_evidence(passages[source], page.score) for source in page.sources if source in passages]
+            page.id: [as_evidence(passages[source], page.score) for source in page.sources if source in passages]
             for page in pages
         }
 
@@ -136,29 +136,29 @@ class _LookUpState(LoopState):
     @property
     def shown(self) -> list[Evidence]:
         """All pages for the role that looks up: those that were read in full, then the gists, nearest first."""
-        pages = {piece.node: piece for piece in self.ranked}
+        pages = {piece.id: piece for piece in self.ranked}
         read = [
             replace(pages[node], kind=_PAGE, text="\n".join(piece.text for piece in self.texts[node]))
             for node in self.read
         ]
-        return [*read, *(piece for piece in self.ranked if piece.node not in self.texts)]
+        return [*read, *(piece for piece in self.ranked if piece.id not in self.texts)]
 
     @property
     def read_labels(self) -> list[str]:
         """The labels under which pages that were read are shown."""
-        return [f"E{number}" for number, piece in enumerate(self.evidence, start=1) if piece.node in self.texts]
+        return [f"E{number}" for number, piece in enumerate(self.evidence, start=1) if piece.id in self.texts]
 
     def arrange(self, evidence: Sequence[Evidence]) -> list[Evidence]:
         """Pages, gists and passages in the order of the text."""
         positions: Mapping[NodeId, tuple[int, int]] = {
             node: (index, number)
             for index, page in enumerate(self.ordered)
-            for number, node in enumerate((page.node, *page.sources))
+            for number, node in enumerate((page.id, *page.sources))
         }
-        return sorted(evidence, key=lambda piece: positions[piece.node])
+        return sorted(evidence, key=lambda piece: positions[piece.id])
 
 
 def _choose_new(labels: Sequence[str], state: _LookUpState, limit: int) -> list[Evidence]:
     """The pages of these labels that were not read before, each once, at most `limit`."""
-    chosen = {piece.node: piece for piece in find_labelled(labels, state.evidence)}
+    chosen = {piece.id: piece for piece in find_labelled(labels, state.evidence)}
     return [piece for node, piece in chosen.items() if node not in state.texts][:limit]

@@ -116,5 +116,5 @@ def describe_chunk(chunk: Chunk, desk: Desk) -> str:
 
 def _describe_run(passages: Sequence[Passage], desk: Desk) -> str:
     sources = tuple(passage.id for passage in passages)
-    (shown,) = desk.show([Evidence(node=sources[0], layer="chunk", text="", score=1.0, sources=sources)])
+    (shown,) = desk.show([Evidence(id=sources[0], layer="chunk", text="", score=1.0, sources=sources)])
     return ", ".join(filter(None, (passages[0].title or shown.document, shown.place)))

@@ -201,7 +201,7 @@ class Probe:
 
     def _keeps(self, answer: Answer, step: int) -> bool:
         """Whether this is a first answer, supported only partly, that is kept while the loop goes on."""
-        return self._goes_on_after_partly(step) and answer.resolved and answer.supported == "partly"
+        return self._goes_on_after_partly(step) and answer.resolved and answer.claimed == "partly"
 
     def _goes_on_after_partly(self, step: int) -> bool:
         return self.bounds.cycles > 0 and not self.bounds.accept_partly and step == 0
@@ -292,7 +292,7 @@ class Probe:
         of_passages = {layer for layer, ranked in rankings.items() if any(piece.layer == PASSAGES for piece in ranked)}
         passages = [piece for layer in rankings if layer in of_passages for piece in rankings[layer]]
         beside = {layer: ranked for layer, ranked in rankings.items() if layer not in of_passages}
-        notes = [Note(unit.cue, unit.support or [piece.node for piece in unit.evidence]) for unit in cued]
+        notes = [Note(unit.cue, unit.support or [piece.id for piece in unit.evidence]) for unit in cued]
         return await asyncio.to_thread(state.contexts.make_context, passages, [Note(fused), *notes], beside)
 
     async def _rank(self, state: _ProbeState, layer: str, units: Sequence[Unit]) -> list[Evidence]:
@@ -346,8 +346,8 @@ def _list_evidence(units: Sequence[Unit]) -> list[Evidence]:
 
 def _are_alike(units: Sequence[Unit], read: Sequence[Unit]) -> bool:
     """Whether most of the evidence of some units is that of others, which are read already."""
-    nodes = {piece.node for piece in _list_evidence(units)}
-    return len(nodes & {piece.node for piece in _list_evidence(read)}) >= _ALIKE * len(nodes)
+    nodes = {piece.id for piece in _list_evidence(units)}
+    return len(nodes & {piece.id for piece in _list_evidence(read)}) >= _ALIKE * len(nodes)
 
 
 def _join_probes(units: Sequence[Unit]) -> list[Unit]:

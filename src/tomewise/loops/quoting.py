@@ -6,6 +6,7 @@ Such a model gets the best passages one by one, with the headings in them, besid
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from tomewise.loops.citing import Citer
 from tomewise.loops.evidence import load_passages
 from tomewise.recall.ranking import as_evidence
 from tomewise.text.quotable import find_sentences
-from tomewise.types import Citation, Evidence, LanguageModel, Passage, Quotation
+from tomewise.types import Evidence, LanguageModel, Passage, Quote, Statement
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
@@ -60,25 +61,32 @@ class Quoter:
         ]
         return QuoteIn(**dict(given), passages=quotables, rewrites=list(rewrites.items())), passages
 
-    def quote(self, reply: AnswerOut, passages: Sequence[Passage]) -> tuple[Quotation, ...]:
-        """The sentences that a reply quotes, with their neighbours. The first has the option that the reply chooses."""
+    def quote(self, reply: AnswerOut, passages: Sequence[Passage]) -> tuple[Statement, ...]:
+        """The sentences that a reply quotes, as statements. On the first rests the option that the reply chooses."""
         evidence = [as_evidence(passage, 0.0) for passage in passages]
-        citations = [found for quote in reply.quotes for found in self._citer.cite([quote], evidence).citations[:1]]
-        options = [reply.choice, *(None for _ in citations)]
-        return tuple(self._make_quotation(*pair) for pair in zip(citations, options, strict=False))
+        found = [quote for each in reply.quotes for quote in self._citer.cite([each], evidence).quotes[:1]]
+        statements = []
+        for number, quote in enumerate(map(self._add_neighbours, found)):
+            start = reply.answer.find(quote.text)
+            start, end = (start, start + len(quote.text)) if start >= 0 else (0, 0)  # declined, or without a text
+            choice = None if number else reply.choice
+            statements.append(
+                Statement(text=quote.text, start=start, end=end, support="quoted", quotes=(quote,), choice=choice)
+            )
+        return tuple(statements)
 
-    def _make_quotation(self, citation: Citation, option: str | None) -> Quotation:
-        begins = max(0, citation.start - _AROUND)
-        text = self._store.text_between(citation.document, begins, citation.end + _AROUND)
-        start, end = citation.start - begins, citation.end - begins
+    def _add_neighbours(self, quote: Quote) -> Quote:
+        """The quote with the sentences beside it."""
+        begins = max(0, quote.start - _AROUND)
+        text = self._store.text_between(quote.document, begins, quote.end + _AROUND)
+        start, end = quote.start - begins, quote.end - begins
         sentences = list(find_sentences(text))
         before = next((span for span in reversed(sentences) if span[1] <= start), (start, start))
         after = next((span for span in sentences if span[0] >= end), (end, end))
         # No neighbour is beyond a heading.
         is_near = [not any(map(str.isalnum, gap)) for gap in (text[before[1] : start], text[end : after[0]])]
-        return Quotation(
-            citation=citation,
+        return replace(
+            quote,
             before=text[slice(*before)] if is_near[0] else "",
             after=text[slice(*after)] if is_near[1] else "",
-            option=option,
         )

@@ -31,7 +31,7 @@ from tomewise.loops.steps import Skipped, rank_found
 from tomewise.loops.working_pictures import draw_ledger
 from tomewise.pictures import Picture
 from tomewise.reading.chunks import Chunk
-from tomewise.types import Answer, Event, Evidence, Question, Retriever
+from tomewise.types import Answer, Coverage, Event, Evidence, Question, Retriever
 from tomewise.working.ledger import LedgerMemory
 
 Notes: TypeAlias = SingleNote | LedgerNotes
@@ -127,11 +127,12 @@ class Relay:
             if len(notes.unread) >= len(chunks) and notes.skipped.last:
                 raise notes.skipped.last  # nothing was read, and nobody is asked about nothing
         names = await asyncio.to_thread(lambda: [describe_chunk(chunk, self.desk) for chunk in unread.values()])
-        async for output in self._answer(question, all_notes, names):
+        read = {each.id for chunk in chunks if id(chunk) not in unread for each in chunk.passages}
+        async for output in self._answer(question, all_notes, names, Coverage(read=len(read))):
             yield output
 
     async def _answer(
-        self, question: Question, all_notes: Sequence[Notes], unread: Sequence[str]
+        self, question: Question, all_notes: Sequence[Notes], unread: Sequence[str], coverage: Coverage
     ) -> AsyncIterator[Event | Answer]:
         """Ask the answering role, which sees the notes, and passages that fill what these leave."""
         findings = await asyncio.to_thread(lambda: [notes.collect() for notes in all_notes])
@@ -141,7 +142,8 @@ class Relay:
         attempt = await self.desk.attempt(question, prepared, final=self.runs == 1)
         reply, answer = attempt.reply, attempt.answer
         not_read = f"not read: {'; '.join(unread)}" if unread else ""
-        answer = replace(answer, missing="; ".join(filter(None, (answer.missing, not_read))))
+        missing = "; ".join(filter(None, (answer.missing, not_read)))
+        answer = replace(answer, missing=missing, coverage=coverage)
         shown = list(dict.fromkeys(source for piece in evidence for source in piece.sources))
         *_, ledger = [notes.conclude(answer.text) for notes in all_notes]
         yield make_event(
@@ -177,7 +179,7 @@ class Relay:
         """
         about_unread = [_UNREAD.format(name) for name in unread]
         notes = [note for each in findings for note in each.notes]
-        extracts = list({piece.node: piece for each in findings for piece in each.extracts}.values())
+        extracts = list({piece.id: piece for each in findings for piece in each.extracts}.values())
 
         def make_input(fitting: Sequence[Evidence | Note]) -> AnswerIn:
             labelled = self._label(fitting)

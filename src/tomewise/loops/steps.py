@@ -113,8 +113,8 @@ class Collection:
         self.lists.append(found)
         new: list[Evidence] = []
         for piece in found[: self._limit]:
-            if piece.node not in self._known and not self.is_full:
-                self._known.add(piece.node)
+            if piece.id not in self._known and not self.is_full:
+                self._known.add(piece.id)
                 new.append(piece)
         self._searches.append(new)
         return make_event("searched", state.step, query=query, evidence=new, collected=len(self._known))

@@ -101,7 +101,7 @@ class Stepwise:
         for event in state.report_skipped():
             yield event
         if answer is not None:
-            cited = {citation.passage for citation in answer.citations}
+            cited = {quote.passage for quote in answer.quotes}
             state.cited += [piece for piece in prepared.evidence if cited.intersection(piece.sources)]
         text = answer.text if answer and answer.resolved else ""
         state.add(subquestion, text)

@@ -151,7 +151,7 @@ class _PoolDrawing:
     def add_search(self, event: Event) -> None:
         """Add what one search of a layer brought."""
         pieces, probe, layer = read_common(event).evidence, event.detail["probe"], event.detail["layer"]
-        use = self._uses.find(piece.node for piece in pieces)
+        use = self._uses.find(piece.id for piece in pieces)
         title = f"Cycle {event.step}" if event.step else "First search"
         cycle = self.add(
             "question", PictureNode(id=f"cycle {event.step}", label=title, group="cycle", mark=str(event.step))
@@ -173,12 +173,12 @@ class _PoolDrawing:
 
     def _make_evidence(self, piece: Evidence) -> PictureNode:
         return PictureNode(
-            id=piece.node,
-            label=shorten_label(piece.text or piece.title or piece.node),
+            id=piece.id,
+            label=shorten_label(piece.text or piece.title or piece.id),
             group="evidence",
             facts={"layer": piece.layer, "score": piece.score},
-            use=self._uses.find([piece.node]),
-            passages=(piece.node,),
+            use=self._uses.find([piece.id]),
+            passages=(piece.id,),
         )
 
     def add_notes(self, notes: Sequence[tuple[int, tuple[str, Note]]]) -> None:

@@ -108,7 +108,7 @@ class Consolidation:
             known=list(known) if self._sees_known else [],
         )
         reply = await self._desk.model.ask(ENCODE, encode_input)
-        return Cue(reply.cue, tuple(piece.node for piece in find_labelled(reply.labels, evidence)))
+        return Cue(reply.cue, tuple(piece.id for piece in find_labelled(reply.labels, evidence)))
 
     async def fuse_cues(self, question: str, cues: Sequence[str]) -> str:
         """What cues of earlier searches say together."""
@@ -186,8 +186,8 @@ class NewestFirst:
         units: list[Unit] = []
         for probe, layers in zip(probes, found, strict=True):
             for layer, ranked in layers.items():
-                evidence = pool.find_unseen((piece for piece in ranked if piece.node not in claimed), limit)
-                claimed.update(piece.node for piece in evidence)
+                evidence = pool.find_unseen((piece for piece in ranked if piece.id not in claimed), limit)
+                claimed.update(piece.id for piece in evidence)
                 units.append(Unit(probe, layer, tuple(evidence), ""))
         return units
 

@@ -28,6 +28,7 @@ from tomewise.store.lookups import find_derived
 from tomewise.store.records import PASSAGES
 from tomewise.types import (
     Change,
+    Cost,
     DocumentId,
     Embedder,
     Estimate,
@@ -249,9 +250,7 @@ class MappedLayer(Generic[S, In, R]):
         return Estimate(
             layer=self.name,
             model=join_names(self._model, self.roles),
-            calls=calls,
-            input_tokens=input_tokens,
-            output_tokens=output_tokens,
+            cost=Cost(calls=calls, input_tokens=input_tokens, output_tokens=output_tokens),
         )
 
     async def ask_about(self, asks: Mapping[int, Ask[S, In]], report: Report) -> Replies[int, R]:

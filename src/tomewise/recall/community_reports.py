@@ -53,9 +53,7 @@ class ReportedCommunity:
     def as_evidence(self, sources: tuple[PassageId, ...] = ()) -> Evidence:
         """The report as evidence."""
         report = self.report
-        return Evidence(
-            node=report.id, layer=report.layer, kind="summary", text=report.text, score=0.0, sources=sources
-        )
+        return Evidence(id=report.id, layer=report.layer, kind="summary", text=report.text, score=0.0, sources=sources)
 
 
 @dataclass(frozen=True, eq=False)

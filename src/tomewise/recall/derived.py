@@ -66,14 +66,14 @@ class Grounds:
         passages = self._store.passages(scores)
         found = {key: as_evidence(passage, round(scores[key], DECIMALS)) for key, passage in passages.items()}
         found |= self.load_nodes({key: score for key, score in scores.items() if key not in passages}, kind)
-        return dict(sorted(found.items(), key=lambda item: (-item[1].score, item[1].node))[:limit])
+        return dict(sorted(found.items(), key=lambda item: (-item[1].score, item[1].id))[:limit])
 
     def load_nodes(self, scores: Mapping[int, float], kind: str) -> dict[int, Evidence]:
         """Nodes of the layer as evidence by key, each with the passages below it."""
         sources = self.find_passages_below(scores)
         return {
             key: Evidence(
-                node=node.id,
+                id=node.id,
                 layer=self._layer,
                 kind=kind,
                 text=node.text,

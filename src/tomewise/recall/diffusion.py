@@ -203,8 +203,8 @@ class DecomposedRecall:
         rankings = await asyncio.gather(*(self._retriever.retrieve(part, limit, within=within) for part in parts))
         if len(rankings) == 1:
             return rankings[0]
-        found = {piece.node: piece for ranking in reversed(rankings) for piece in ranking}
-        best = merge_rankings([[(piece.node, piece.score) for piece in ranking] for ranking in rankings], limit)
+        found = {piece.id: piece for ranking in reversed(rankings) for piece in ranking}
+        best = merge_rankings([[(piece.id, piece.score) for piece in ranking] for ranking in rankings], limit)
         return [replace(found[node], score=score) for node, score in best]
 
     async def _decompose(self, query: str) -> Sequence[str]:

@@ -270,15 +270,13 @@ def make_fact(
     node: NodeId, text: str, sources: tuple[PassageId, ...], *, title: str = "", score: float = 0.0
 ) -> Evidence:
     """A fact of a graph as evidence."""
-    return Evidence(node=node, layer="facts", kind=FACT, text=text, title=title, score=score, sources=sources)
+    return Evidence(id=node, layer="facts", kind=FACT, text=text, title=title, score=score, sources=sources)
 
 
 def make_entity(found: FoundEntity, sources: tuple[PassageId, ...], *, title: str = "", score: float = 0.0) -> Evidence:
     """An entity of a graph as evidence."""
     text = found.text or found.name
-    return Evidence(
-        node=found.id, layer="entities", kind="entity", text=text, title=title, score=score, sources=sources
-    )
+    return Evidence(id=found.id, layer="entities", kind="entity", text=text, title=title, score=score, sources=sources)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

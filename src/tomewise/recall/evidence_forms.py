@@ -51,7 +51,7 @@ class WithGists:
         return await asyncio.to_thread(self._add_gists, passages)
 
     def _add_gists(self, passages: Sequence[Evidence]) -> list[Evidence]:
-        keys = find_keys(self._store, (passage.node for passage in passages))
+        keys = find_keys(self._store, (passage.id for passage in passages))
         made = find_derived(self._store, keys.values(), f"made-of:{self._layer}")
         nodes = self._store.nodes_at({key for group in made.values() for key in group})
         gists: dict[str, list[str]] = defaultdict(list)
@@ -59,7 +59,7 @@ class WithGists:
             # A gist may have been removed after the search.
             group = [nodes[each] for each in made[key] if each in nodes]
             gists[passage] = [gist.text for gist in sorted(group, key=lambda gist: gist.id)]
-        return [replace(passage, text=self._join(passage.text, gists[passage.node])) for passage in passages]
+        return [replace(passage, text=self._join(passage.text, gists[passage.id])) for passage in passages]
 
     def _join(self, passage: str, gists: Sequence[str]) -> str:
         if self._only_new_sentences:

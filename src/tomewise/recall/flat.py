@@ -72,8 +72,8 @@ class Fused:
         found: dict[str, Evidence] = {}
         for ranking in lists:
             for rank, evidence in enumerate(ranking, start=1):
-                scores[evidence.node] += 1 / (self._k + rank)
-                found[evidence.node] = evidence
+                scores[evidence.id] += 1 / (self._k + rank)
+                found[evidence.id] = evidence
         return rank_evidence((replace(piece, score=scores[node]) for node, piece in found.items()), limit)
 
 

@@ -96,7 +96,7 @@ class PruneAndGrow:
             offered |= pool.keys()
             active |= chosen
             rounds.append(chosen)
-            known = _fit_texts(sorted(active.items(), key=lambda item: (-item[1].score, item[1].node)))
+            known = _fit_texts(sorted(active.items(), key=lambda item: (-item[1].score, item[1].id)))
             pool = await asyncio.to_thread(self._grow, scores, active, list(known), offered)
             if not pool:
                 break
@@ -144,9 +144,9 @@ class PruneAndGrow:
         kept = {key: piece for chosen in rounds for key, piece in chosen.items()}
         below = {child for children in self._nodes.find_children(kept).values() for child in children} - kept.keys()
         parts = self._nodes.load_evidence(scores.take(below).find_best(len(below)))
-        whole = {piece.node: piece for piece in nearest}
+        whole = {piece.id: piece for piece in nearest}
         for pieces, more in ((parts, _BELOW_KEPT), (kept, _KEPT)):
-            whole |= {piece.node: replace(piece, score=round(piece.score + more, 6)) for piece in pieces.values()}
+            whole |= {piece.id: replace(piece, score=round(piece.score + more, 6)) for piece in pieces.values()}
         return rank_evidence(whole.values(), limit)
 
 

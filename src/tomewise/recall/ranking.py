@@ -65,7 +65,7 @@ def name_in_order(keys: Iterable[int], passages: Mapping[int, Passage]) -> tuple
 
 def rank_evidence(found: Iterable[Evidence], limit: int | None = None) -> list[Evidence]:
     """The `limit` best pieces, ties by id."""
-    return sorted(found, key=lambda piece: (-piece.score, piece.node))[:limit]
+    return sorted(found, key=lambda piece: (-piece.score, piece.id))[:limit]
 
 
 def rank_passages(
@@ -89,7 +89,7 @@ def rank_passages(
 def as_evidence(passage: Passage, score: float, rewrite: Rewrite | None = None) -> Evidence:
     """A passage as evidence."""
     return Evidence(
-        node=passage.id,
+        id=passage.id,
         layer="passages",
         text=passage.text,
         score=score,
@@ -109,7 +109,7 @@ def drop_repeats(evidence: Iterable[Evidence]) -> list[Evidence]:
     """Each piece once, where it comes first."""
     unique: dict[NodeId, Evidence] = {}
     for piece in evidence:
-        unique.setdefault(piece.node, piece)
+        unique.setdefault(piece.id, piece)
     return list(unique.values())
 
 

@@ -5,26 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict
+from typing import Any
 
 from fastapi import Request, Response
 
 from tomewise.errors import NotBuilt, TomewiseError
 from tomewise.events import is_event
-from tomewise.outgoing.answer_models import Event as EventModel
-from tomewise.outgoing.answer_models import Lagging, NumberedAnswer
-from tomewise.outgoing.report_models import BuildCosts
 from tomewise.server.bodies import Ask, ChosenSystem, Search
-from tomewise.server.choosing import choose_bounded, choose_naming
+from tomewise.server.choosing import choose_bounded
 from tomewise.server.error_replies import HttpError, explain_error, make_body
-from tomewise.server.named_tomes import name_event
 from tomewise.server.operations import ASKING, BUSY, Family, Tool
 from tomewise.server.replies import SearchReply
 from tomewise.server.service import Service, Wanted, find_variant
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event
-from tomewise.tome.reports import describe_evidence
+from tomewise.tome.reports import BuildCosts
 from tomewise.tome.scopes import find_scope_of
-from tomewise.types import Event, Spent
+from tomewise.types import Answer, Cost, Event
 
 _MOST_ESTIMATED = 5000  # passages
 family = Family("/api/tomes/{tome}", "asking")
@@ -32,12 +28,12 @@ family = Family("/api/tomes/{tome}", "asking")
 
 @family.post(
     "/ask",
-    reply=NumberedAnswer,
+    reply=Answer,
     errors=(*ASKING, "read_only"),
     streams="also",
     tool=Tool(name="ask", title="Ask a tome", asks_model=True),
 )
-async def ask(tome: str, body: Ask, request: Request, service: Wanted) -> Response | NumberedAnswer:
+async def ask(tome: str, body: Ask, request: Request, service: Wanted) -> Response | dict[str, Any]:
     """Answer a question. With `Accept: text/event-stream`, its events come as they happen, then the answer."""
     if "text/event-stream" in request.headers.get("accept", ""):
         stopping = write_event("error", make_body(refuse_stopping()))
@@ -45,8 +41,8 @@ async def ask(tome: str, body: Ask, request: Request, service: Wanted) -> Respon
     return await run_while_connected(request, _answer(service, tome, body))
 
 
-@family.post("/search", errors=ASKING, tool=Tool(name="search", title="Search a tome"))
-async def search(tome: str, body: Search, request: Request, service: Wanted) -> SearchReply:
+@family.post("/search", reply=SearchReply, errors=ASKING, tool=Tool(name="search", title="Search a tome"))
+async def search(tome: str, body: Search, request: Request, service: Wanted) -> dict[str, Any]:
     """The evidence that a system finds, without an answer: what `tome search --json` prints, as `evidence`."""
     return await run_while_connected(request, _search(service, tome, body))
 
@@ -57,7 +53,7 @@ async def estimate(tome: str, body: ChosenSystem, request: Request, service: Wan
     return await run_while_connected(request, service.estimate(tome, body))
 
 
-async def _answer(service: Service, name: str, body: Ask) -> NumberedAnswer:
+async def _answer(service: Service, name: str, body: Ask) -> dict[str, Any]:
     async with _offer_build(service, name, body), service.admit_question(name, body) as admitted:
         return await admitted.describe(await admitted.answer())
 
@@ -71,19 +67,19 @@ async def _stream(service: Service, name: str, body: Ask) -> AsyncIterator[Produ
     async with _offer_build(service, name, body), service.admit_question(name, body) as admitted:
 
         async def produce(emit: Emit) -> None:
-            def report(event: Event, spent: Spent) -> None:
+            def report(event: Event, spent: Cost) -> None:
                 if is_event(event, "answer_part"):
                     emit(write_event(event.name, event.detail))
                     return
-                record = name_event(EventModel.of(event), admitted.tome).write()
+                record = admitted.tome.document_names.hide(event)
                 emit(write_event(record.pop("name"), record))
-                emit(write_event("usage", asdict(spent)))
+                emit(write_event("cost", spent.to_dict()))
 
             about = {"tome": name, "system": admitted.variant.label, "model": service.library.name_model(body.model)}
             emit(write_event("started", about))
             try:
                 answer = await admitted.describe(await admitted.answer(report))
-                emit(write_event("answer", answer.write()))
+                emit(write_event("answer", answer))
             except Exception as error:  # noqa: BLE001 - the stream has begun, so every error is its last event
                 emit(write_event("error", make_body(explain_error(error), service.library.clean)))
 
@@ -105,11 +101,11 @@ async def _offer_build(service: Service, name: str, body: Ask) -> AsyncIterator[
         if sum(record.passages for record in records) <= _MOST_ESTIMATED:
             variant = await find_variant(tome, body)
             with suppress(TomewiseError, HttpError, TimeoutError):  # what was asked for matters more than its price
-                refusal.more = {"estimate": (await service.price(tome, variant, body.model)).write()}
+                refusal.more = {"estimate": (await service.price(tome, variant, body.model)).to_dict()}
         raise refusal from None
 
 
-async def _search(service: Service, name: str, body: Search) -> SearchReply:
+async def _search(service: Service, name: str, body: Search) -> dict[str, Any]:
     async with service.queue.run(), asyncio.timeout(service.options.seconds):
         with service.library.hold(name), service.library.budget(service.options.bounds):
             tome = await service.library.open(name)
@@ -121,6 +117,7 @@ async def _search(service: Service, name: str, body: Search) -> SearchReply:
                     body.query, system=variant, limit=body.limit, strict=body.strict, within=scope
                 )
                 lagging = await tome.afind_lag(body.query, system=variant, within=scope)
-        naming = choose_naming(tome)
-        pieces = await asyncio.to_thread(describe_evidence, found, tome.store, naming)
-        return SearchReply(evidence=pieces, lagging=Lagging.of(lagging, naming) if lagging else None)
+        reply: dict[str, Any] = await asyncio.to_thread(
+            tome.document_names.hide, {"evidence": found, "lagging": lagging}
+        )
+        return reply

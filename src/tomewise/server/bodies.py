@@ -20,7 +20,7 @@ Text = Annotated[str, Field(max_length=MOST_QUESTION)]
 Name = Annotated[str, Field(min_length=1, max_length=500)]
 DocumentName = Annotated[str, Field(min_length=1, max_length=5000)]
 Count = Annotated[int, Field(ge=0, le=10**12)]
-Cost = Annotated[float, Field(ge=0, le=10**9)]
+Dollars = Annotated[float, Field(ge=0, le=10**9)]
 PAGE = 100  # rows of a page
 Limit = Annotated[int, Query(ge=1, le=1000)]
 MOST_START = 10**12  # a larger number does not fit into a store
@@ -118,7 +118,7 @@ class Accepted(Body):
     """What a build may cost. Without a number, nothing is accepted for calls, and no limit holds for dollars."""
 
     calls: Count = 0
-    cost: Cost | None = None
+    dollars: Dollars | None = None
 
 
 class Build(ChosenSystem):
@@ -159,4 +159,4 @@ class Ask(ChosenSystem, Narrowed):
     strict: Strict = False
     max_calls: Count | None = None
     max_tokens: Count | None = None
-    max_cost: Cost | None = None
+    max_cost: Dollars | None = None

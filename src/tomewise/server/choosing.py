@@ -1,5 +1,4 @@
-"""The system that a request names, within bounds: a client must not make one question run for days. How replies name
-documents."""
+"""The system that a request names, within bounds: a client must not make one question run for days."""
 
 from __future__ import annotations
 
@@ -7,10 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tomewise.errors import TomewiseError, UsageError
-from tomewise.outgoing.form import Naming
 from tomewise.systems.recipe_settings import DeclaredSetting, is_ours, list_numbers, list_settings, read_declared
 from tomewise.systems.registry import Variant, choose_variant, parse_variant
-from tomewise.tome.tome import Tome
 
 _LONGEST = 2000  # characters of a value
 # What follows where a recipe from outside declares no bound: its author may set one.
@@ -28,11 +25,6 @@ def choose_bounded(system: str | None, settings: Mapping[str, Any], default: str
     variant = choose_variant(system or default, settings)
     _check_variant(variant, settings if system in (None, "", default) else variant.settings)
     return variant
-
-
-def choose_naming(tome: Tome) -> Naming:
-    """How a server names the documents of a tome to its clients: as they are now, so it is called for each reply."""
-    return tome.document_names.read().name
 
 
 def _check_variant(variant: Variant, names: Iterable[str]) -> None:

@@ -25,7 +25,6 @@ from starlette.requests import ClientDisconnect
 
 from tomewise.beside import FolderBeside
 from tomewise.errors import UsageError
-from tomewise.outgoing.report_models import BuildCosts
 from tomewise.reading.formats import list_suffixes
 from tomewise.server.bodies import MOST_ID, MOST_TEXTS, PAGE, Accepted, Build, Limit, NewDocument, NewDocuments, Start
 from tomewise.server.error_replies import HttpError, explain_field, make_body
@@ -36,6 +35,7 @@ from tomewise.server.ownership import TEXTS, delete_job, find_uploads
 from tomewise.server.replies import JobReplies, JobReply
 from tomewise.server.service import Wanted
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event
+from tomewise.tome.reports import BuildCosts
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
@@ -95,7 +95,7 @@ async def build(tome: str, body: Build, request: Request, service: Wanted) -> Jo
     """Build the layers of a system, if its estimate is within what is accepted; else 409 with the estimate."""
     costs = await run_while_connected(request, service.estimate(tome, body))
     _check_costs(costs, body.accept)
-    cost = None if body.accept.cost is None else body.accept.cost * _OVER
+    cost = None if body.accept.dollars is None else body.accept.dollars * _OVER
     bounds = service.options.bounds.narrow(math.ceil(body.accept.calls * _OVER), None, cost)
     task = {"system": costs.system, "bounds": asdict(bounds), "model": body.model}  # the system with its settings
     async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
@@ -140,7 +140,7 @@ async def _follow(jobs: JobList, id: str) -> AsyncIterator[Produce]:
 
     async def produce(emit: Emit) -> None:
         while True:
-            emit(write_event("job", job.describe().write()))
+            emit(write_event("job", job.describe().model_dump(mode="json")))
             if job.state not in ("queued", "waiting", "running"):
                 return
             await jobs.wait_for_change(job)
@@ -186,17 +186,17 @@ def _read_documents(body: bytes) -> list[NewDocument]:
 def _check_costs(costs: BuildCosts, accept: Accepted) -> None:
     total = costs.total
     too_many = total.calls > accept.calls
-    too_dear = accept.cost is not None and (total.cost is None or total.cost > accept.cost)
+    too_dear = accept.dollars is not None and (total.dollars is None or total.dollars > accept.dollars)
     if too_many or too_dear:
-        price = "an unknown price" if total.cost is None else f"${total.cost:.4f}"
+        price = "an unknown price" if total.dollars is None else f"${total.dollars:.4f}"
         enough: dict[str, Any] = {"calls": total.calls}
-        if accept.cost is not None and total.cost is not None:
-            enough["cost"] = math.ceil(total.cost * 10_000) / 10_000
+        if accept.dollars is not None and total.dollars is not None:
+            enough["dollars"] = math.ceil(total.dollars * 10_000) / 10_000
         message = (
             f"the build needs {total.calls:,} calls at {price}, more than `accept` allows: "
             f'to go on, send "accept": {json.dumps(enough)}'
         )
-        raise HttpError("estimate", message, more={"estimate": costs.write()})
+        raise HttpError("estimate", message, more={"estimate": costs.to_dict()})
 
 
 @asynccontextmanager

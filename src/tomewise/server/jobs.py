@@ -18,9 +18,8 @@ from pydantic import TypeAdapter
 
 from tomewise.beside import UnsafeFile
 from tomewise.errors import Locked, ReadingError, StoreError, UnknownName, UsageError
-from tomewise.outgoing.report_models import AddReport
 from tomewise.reading.read import NamedFile
-from tomewise.server.choosing import choose_bounded, choose_naming
+from tomewise.server.choosing import choose_bounded
 from tomewise.server.error_replies import HttpError, explain_error, make_body
 from tomewise.server.library import Library
 from tomewise.server.ownership import TEXTS, UPLOADS, Ownership, delete_job, find_job, find_jobs, find_upload, read_id
@@ -28,7 +27,7 @@ from tomewise.server.replies import JobProgress, JobReply, Kind, State
 from tomewise.server.serve_options import Bounds
 from tomewise.store.address import Place
 from tomewise.tome.plain_texts import map_texts
-from tomewise.tome.reports import describe_build
+from tomewise.tome.reports import AddReport, BuildReport
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Progress
 
@@ -50,7 +49,7 @@ class Job:
     state: State = "queued"
     progress: dict[str, tuple[int, int]] = field(default_factory=dict)
     note: str | None = None  # why it waits, while it does
-    usage: dict[str, Any] | None = None
+    cost: dict[str, Any] | None = None
     report: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
     created: str = ""
@@ -67,17 +66,19 @@ class Job:
         most_common = [reason for reason, _ in Counter(failures).most_common(1)]
         reason = self.error["message"] if self.error else next(iter(most_common), None)
         more: dict[str, Any] = {"doing": doing, "failed": len(failures), "reason": reason}
-        return JobReply.of(self, progress=progress, system=self.task.get("system"), files=files, **more)
+        known = {name: getattr(self, name) for name in JobReply.model_fields.keys() & self.__slots__}
+        more |= {"progress": progress, "system": self.task.get("system"), "files": files}
+        return JobReply.model_validate(known | more)
 
     def has_only_failures(self) -> bool:
         """Whether a build took nothing in, since all its calls failed."""
         layers = (self.report or {}).get("layers", [])
-        return any(layer["failed"] for layer in layers) and not any(layer["added"] for layer in layers)
+        return any(layer["failures"] for layer in layers) and not any(layer["added"] for layer in layers)
 
     def _list_failures(self) -> list[str]:
         """Why each node or source failed that is in the report."""
         report = self.report or {}
-        reasons = [failure["reason"] for layer in report.get("layers", ()) for failure in layer["failed"]]
+        reasons = [failure["reason"] for layer in report.get("layers", ()) for failure in layer["failures"]]
         return [*reasons, *report.get("failed", {}).values()]
 
 
@@ -218,7 +219,7 @@ class JobList:
                 report = await self._work(job)
             clean = self._clean(job)
             job.report = map_texts(report, lambda text, _: clean(text))
-            job.usage = report.get("usage")
+            job.cost = report.get("cost")
             if job.has_only_failures():
                 reason = job.describe().reason
                 job.error = {"code": "model", "message": f"nothing was taken in, as every call failed: {reason}"}
@@ -327,7 +328,7 @@ async def _add(tome: Tome, task: dict[str, Any], folder: Path, on_progress: _OnP
     report = await tome.aadd(*sources, keep_going=len(sources) > 1, on_progress=on_progress)
     if report.skipped and len(report.skipped) == len(sources):
         raise ReadingError(next(iter(report.skipped.values())))
-    return AddReport.of(report, choose_naming(tome)).write()
+    return _hide(tome, report)
 
 
 async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress: _OnProgress) -> dict[str, Any]:
@@ -338,7 +339,12 @@ async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress
     variant = choose_bounded(task["system"], {}, tome.default_system)
     with library.use_model(model, tome.kit.embedder), library.budget(bounds, model):
         built = await tome.abuild(variant, on_progress=on_progress)
-    return (await asyncio.to_thread(describe_build, built, tome.store, choose_naming(tome))).write()
+    return await asyncio.to_thread(_hide, tome, built)
+
+
+def _hide(tome: Tome, report: AddReport | BuildReport) -> dict[str, Any]:
+    hidden: dict[str, Any] = tome.document_names.hide(report)
+    return hidden
 
 
 def _read_texts(path: Path) -> list[dict[str, Any]]:

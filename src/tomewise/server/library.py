@@ -37,7 +37,7 @@ from tomewise.tome.document_names import hide_paths
 from tomewise.tome.fixed_settings import is_local, refuse_foreign_embedder
 from tomewise.tome.open_store import delete_dead_drafts, delete_tome, import_all, list_tomes, move_tome, recall_embedder
 from tomewise.tome.tome import Tome
-from tomewise.types import Closable, Embedder, LanguageModel, Spent
+from tomewise.types import Closable, Cost, Embedder, LanguageModel
 
 SUFFIX = ".tome"
 _NEW_NAME = re.compile(r"\w[\w-]{0,63}")
@@ -117,7 +117,7 @@ class Library:
         self._models: dict[tuple[str | None, tuple[str, str] | None], LanguageModel] = {}
         self._uses: Counter[str] = Counter()  # questions and jobs that work on a tome
         self._making = Lock()  # tomes are opened in threads
-        self.spent = Spent()
+        self.spent = Cost()
 
     def check(self) -> None:
         """Raise UsageError or UnknownName for settings with which no question could be answered."""

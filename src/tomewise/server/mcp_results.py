@@ -1,6 +1,6 @@
-"""What the MCP tools return: what goes out (`tomewise.outgoing`), and what was left out. They are the output schemas.
+"""What the MCP tools return: nouns, and what was left out of them. These are the output schemas.
 
-Before a result is sent, every text in it is made neutral and short, by one pass over the model. A reply has the result
+Before a result is sent, every text in it is made neutral and short, by one pass over it. A reply has the result
 as structured content and as text, bounded in size: a client shows its model one of the two or both.
 """
 
@@ -8,33 +8,36 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from mcp.types import CallToolResult, TextContent
 from pydantic import Field
 
-from tomewise.language.fences import fence, neutralise, oneline
-from tomewise.outgoing.answer_models import Asked, Citation, Lagging, Usage
-from tomewise.outgoing.form import DocumentName, Outgoing
-from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Passage, Slice
-from tomewise.outgoing.report_models import BuildCosts, Entity, LayerReport, Removal
-from tomewise.place import describe_place, read_plain_data
-from tomewise.server.replies import Overview
+from tomewise.language import fences
+from tomewise.language.fences import fence, oneline
+from tomewise.place import describe_place
+from tomewise.server.replies import Overview, Reply
 from tomewise.server.tome_endpoints import describe_overview
+from tomewise.store.records import DocumentRecord
 from tomewise.tome.document_names import show_name
+from tomewise.tome.entities import Entity
+from tomewise.tome.reports import BuildCosts, BuildReport, Foresight, Slice
 from tomewise.tome.tome import Tome
+from tomewise.types import Answer, DocumentId, Evidence, Lagging, Passage, Quote, read_plain
+from tomewise.types.wording import list_remarks, summarize_lag
 
 ITEM_BYTES = 4_000  # of one text among several, so that at least one fits into a reply
 _TEXTS = {
-    **dict.fromkeys(("text", "quote", "before", "after"), ITEM_BYTES),
+    **dict.fromkeys(("text", "before", "after"), ITEM_BYTES),
     "missing": ITEM_BYTES // 4,
 }  # any other is a name, on one line
-Model = TypeVar("Model", bound=Outgoing)
+T = TypeVar("T")
 
 
-def neutralise_result(result: Model, most_bytes: int = ITEM_BYTES) -> Model:
-    """The result with each text in it neutral and short; `text` has at most so many bytes."""
-    return type(result).model_validate(_neutralise(result.model_dump(), _TEXTS | {"text": most_bytes}))
+def neutralise(kind: type[T], data: Any, most_bytes: int = ITEM_BYTES) -> T:
+    """The noun of this class in which each text is neutral and short; `text` has at most so many bytes."""
+    return read_plain(kind, _neutralise(data, _TEXTS | {"text": most_bytes}))
 
 
 def _neutralise(value: Any, texts: Mapping[str, int], name: str = "") -> Any:
@@ -50,20 +53,22 @@ def cut_text(text: str, most_bytes: int) -> str:
 
     Neutral text (see `language.fences`) opens no tag and no turn of a conversation. Ordinary text stays as it is.
     """
-    encoded = neutralise(text).encode()
+    encoded = fences.neutralise(text).encode()
     if len(encoded) <= most_bytes:
         return encoded.decode()
     return encoded[: most_bytes - 3].decode(errors="ignore") + "…"
 
 
-class Result(Outgoing):
+class Result(Reply):
     """What every tool returns."""
 
     rest: str = Field(default="", description="What was left out and which call returns it; empty if nothing was.")
 
 
-class AnswerResult(Asked, Result):
+class AnswerResult(Result):
     """An answer, as `tome ask --json` prints it."""
+
+    answer: Answer
 
 
 class SearchResult(Result):
@@ -72,51 +77,43 @@ class SearchResult(Result):
     pieces: list[Evidence]
 
 
-class TextResult(Slice, Result):
+class TextResult(Result):
     """A part of the text of a document: characters `start` to `end` of `characters`."""
+
+    part: Slice
 
 
 class DocumentsResult(Result):
     """Documents by id; `total` is the number of all."""
 
     total: int
-    documents: list[DocumentEntry]
+    documents: list[DocumentRecord]
 
 
 class OverviewResult(Overview, Result):
     """What a tome holds."""
 
 
-class EntityResult(Entity, Result):
+class EntityResult(Result):
     """What the graphs of a tome hold on an entity."""
+
+    entity: Entity
 
 
 class AddResult(Result):
     """The result of `add_text`: `outcome` is added, replaced or unchanged."""
 
-    document: DocumentName
+    document: DocumentId
     outcome: str
     passages: int
 
 
-class RemoveResult(Removal, Result):
+class RemoveResult(Result):
     """The result of `remove_document`: what went, or would go."""
 
+    document: DocumentId
     removed: bool
-    derived: int
-
-
-class CountedLayer(LayerReport):
-    """What a build did to one layer, with its first failures, and how many there are."""
-
-    failures: int
-
-
-class CountedReport(Outgoing):
-    """What a build did, layer by layer, and its cost."""
-
-    layers: list[CountedLayer]
-    usage: Usage
+    foresight: Foresight
 
 
 class BuildResult(Result):
@@ -124,37 +121,47 @@ class BuildResult(Result):
 
     built: bool
     estimate: BuildCosts
-    report: CountedReport | None = None
+    report: BuildReport | None = None
 
 
 _MOST_FIELDS = 20
 _MOST_LAYERS = 50
 
 
-def write_answer(result: AnswerResult) -> str:
+def write_answer(answer: Answer) -> str:
     """The answer, what it lacks, and its quotations between tags."""
-    lag = _write_lag(result.lagging) if result.lagging else []
-    if result.quotations:
-        quoted = _fence_citations([each.citation for each in result.quotations])
-        return "\n".join([*result.list_remarks(), *lag, *quoted])
-    head = f"{result.choice}. {result.text}" if result.choice else result.text
-    lines = [head if result.resolved else f"Declined. {head}".strip(), f"Supported: {result.supported}"]
-    lines += [f"Missing: {oneline(result.missing)}"] if result.missing else []
-    return "\n".join([*lines, *lag, *_fence_citations(result.citations), *write_passages(result.nearest)])
+    lag = _write_lag(answer.lagging) if answer.lagging else []
+    quotes = [quote for statement in answer.statements for quote in statement.quotes]
+    if answer.only_quotes and quotes:
+        return "\n".join([*list_remarks(answer), *lag, *_fence_quotes(quotes)])
+    head = f"{answer.choice}. {answer.text}" if answer.choice else answer.text
+    lines = [head if answer.resolved else f"Declined. {head}".strip(), f"Support: {answer.support}"]
+    lines += [f"Missing: {oneline(answer.missing)}"] if answer.missing else []
+    lines += [remark for remark in list_remarks(answer) if answer.resolved]
+    return "\n".join([*lines, *lag, *_fence_quotes(quotes), *write_passages(answer.nearest)])
 
 
-def _fence_citations(citations: Iterable[Citation]) -> Iterator[str]:
-    for citation in citations:
-        yield _fence_passage(citation.quote, citation.passage, citation, start=citation.start, end=citation.end)
+def keep_quotes(answer: Answer, count: int) -> Answer:
+    """The answer with the first so many of its quotes, then of the nearest passages."""
+    statements, left = [], count
+    for statement in answer.statements:
+        statements.append(replace(statement, quotes=statement.quotes[:left]))
+        left = max(0, left - len(statement.quotes))
+    return replace(answer, statements=tuple(statements), nearest=answer.nearest[:left])
+
+
+def _fence_quotes(quotes: Iterable[Quote]) -> Iterator[str]:
+    for quote in quotes:
+        yield _fence_passage(quote.text, quote.passage, quote, start=quote.start, end=quote.end)
 
 
 def _write_lag(lagging: Lagging) -> list[str]:
     """What the memory has yet to take in, with the names of documents between tags."""
     names = [fence("\n".join(lagging.documents), "names", of="documents not in the memory yet")]
-    return [lagging.summarize(names=False), *(names if lagging.documents else [])]
+    return [summarize_lag(lagging, names=False), *(names if lagging.documents else [])]
 
 
-def keep_small(metadata: dict[str, Any]) -> dict[str, Any]:
+def keep_small(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """The metadata of a document; none where it would take much of a reply."""
     return metadata if len(str(metadata)) <= ITEM_BYTES // 2 else {}
 
@@ -164,18 +171,18 @@ def write_pieces(result: SearchResult) -> str:
     return "\n".join(_fence_piece(piece) for piece in result.pieces) or "Nothing was found."
 
 
-def write_text(result: TextResult) -> str:
+def write_text(part: Slice) -> str:
     """A part of a document between tags."""
-    where = {"start": result.start, "end": result.end, "of": result.characters}
-    return fence(result.text, "text", document=result.document, title=result.title, **where)
+    where = {"start": part.start, "end": part.end, "of": part.characters}
+    return fence(part.text, "text", document=part.document, title=part.title, **where)
 
 
-def write_entity(result: EntityResult) -> str:
+def write_entity(entity: Entity) -> str:
     """The facts, one a line, and the passages, each between tags."""
-    facts = [fence("\n".join(oneline(fact.text) for fact in result.facts), "evidence", kind="facts")]
-    similar = [fence("\n".join(result.similar), "names")]
+    facts = [fence("\n".join(oneline(fact.text) for fact in entity.facts), "evidence", kind="facts")]
+    similar = [fence("\n".join(entity.similar), "names")]
     return "\n".join(
-        [*(similar if result.similar else []), *(facts if result.facts else []), *write_passages(result.passages)]
+        [*(similar if entity.similar else []), *(facts if entity.facts else []), *write_passages(entity.passages)]
     )
 
 
@@ -184,14 +191,14 @@ def write_passages(passages: Iterable[Passage]) -> list[str]:
     return [_fence_passage(passage.text, passage.id, passage) for passage in passages]
 
 
-def _fence_passage(text: str, id: str, source: Citation | Passage, **span: int) -> str:
-    place = describe_place(read_plain_data(source.place), source.position + 1)
+def _fence_passage(text: str, id: str, source: Quote | Passage, **span: int) -> str:
+    place = describe_place(source.place, source.position + 1)
     return fence(text, "passage", passage=id, document=source.document, title=source.title, place=place, **span)
 
 
 def _fence_piece(piece: Evidence) -> str:
-    sources = " ".join(source.passage for source in piece.sources)
-    place = describe_place(read_plain_data(piece.place))
+    sources = " ".join(source.passage for source in piece.origins)
+    place = describe_place(piece.place)
     names = {"layer": piece.layer, "passages": sources, "title": piece.title, "place": place}
     fields = "; ".join(f"{name}={value}" for name, value in piece.metadata.items())
     rewrite = piece.rewrite.text if piece.rewrite else ""
@@ -202,8 +209,9 @@ def make_overview(name: str, book: Tome) -> OverviewResult:
     """What a tome holds, with at most so many layers and fields as fit."""
     found = describe_overview(name, book)
     rest = "Call list_documents for the documents." if found.documents else ""
-    fields, layers = found.fields[:_MOST_FIELDS], found.layers[:_MOST_LAYERS]
-    return neutralise_result(OverviewResult.of(found, rest=rest, fields=fields, layers=layers))
+    layers = dict(list(found.layers.items())[:_MOST_LAYERS])
+    kept = {"fields": found.fields[:_MOST_FIELDS], "layers": layers, "rest": rest}
+    return neutralise(OverviewResult, found.model_dump() | kept)
 
 
 def write_overview(result: OverviewResult) -> str:
@@ -211,7 +219,7 @@ def write_overview(result: OverviewResult) -> str:
     lines = [
         f"Tome {result.tome}: {result.documents} documents, {result.passages} passages, {result.characters} characters",
         f"Embedder: {result.embedder}; passages of at most {result.passage_tokens} tokens",
-        *(f"Layer {layer.layer}: {layer.nodes} nodes, {layer.failed} failed" for layer in result.layers),
+        *(f"Layer {name}: {layer.nodes} nodes, {layer.failed} failed" for name, layer in result.layers.items()),
     ]
     if result.fields:
         lines.append(fence("\n".join(result.fields), "names", of="fields of metadata"))

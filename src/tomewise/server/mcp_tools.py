@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, nullcontext
+from dataclasses import replace
 from functools import partial, wraps
+from itertools import chain
 from typing import Annotated, Any, TypeVar, cast
 
 from mcp.server.mcpserver import Context
@@ -16,9 +18,7 @@ from tomewise.concurrency import run_side_by_side
 from tomewise.errors import PartError, TomewiseError, UsageError
 from tomewise.language.fences import fence, oneline
 from tomewise.loops.answer_parts import answer_whole
-from tomewise.outgoing.form import Naming
-from tomewise.outgoing.passage_models import DocumentEntry
-from tomewise.server.choosing import choose_bounded, choose_naming
+from tomewise.server.choosing import choose_bounded
 from tomewise.server.error_replies import log_error
 from tomewise.server.limits import MOST_ADDED
 from tomewise.server.mcp_results import (
@@ -26,8 +26,6 @@ from tomewise.server.mcp_results import (
     AddResult,
     AnswerResult,
     BuildResult,
-    CountedLayer,
-    CountedReport,
     DocumentsResult,
     EntityResult,
     OverviewResult,
@@ -35,11 +33,12 @@ from tomewise.server.mcp_results import (
     SearchResult,
     TextResult,
     fit_reply,
+    keep_quotes,
     keep_small,
     make_failure,
     make_overview,
     make_reply,
-    neutralise_result,
+    neutralise,
     write_answer,
     write_entity,
     write_overview,
@@ -51,18 +50,11 @@ from tomewise.server.streaming import ClientLeft
 from tomewise.store.records import DocumentRecord
 from tomewise.systems.registry import DEFAULT
 from tomewise.tome.document_names import show_name
-from tomewise.tome.entities import describe_entity, find_entity
-from tomewise.tome.reports import (
-    describe_build,
-    describe_costs,
-    describe_evidence,
-    describe_slice,
-    find_nearest,
-    foresee_removal,
-)
+from tomewise.tome.entities import Entity, find_entity
+from tomewise.tome.reports import BuildReport, Slice, foresee_removal, read_slice, sum_estimates
 from tomewise.tome.scopes import find_scope_of
 from tomewise.tome.tome import Tome
-from tomewise.types import Document, Event, Progress, Question
+from tomewise.types import Answer, Document, Event, Evidence, Progress, Question, read_plain
 
 Call = TypeVar("Call", bound=Callable[..., Coroutine[Any, Any, CallToolResult]])
 _MOST_NEIGHBOURS = 20  # of an entity
@@ -136,9 +128,8 @@ class Tools:
             variant = choose_bounded(system, {}) if system else None
             with answer_whole():
                 answer = await book.aask(asked, system=variant, on_event=on_event)
-        nearest = await asyncio.to_thread(find_nearest, answer, book.store)
-        whole = neutralise_result(AnswerResult.of(answer, choose_naming(book), within=scope, nearest=nearest))
-        return fit_reply(partial(_cut_answer, whole), len(whole.citations) + len(whole.nearest))
+        whole = neutralise(Answer, await asyncio.to_thread(book.document_names.hide, answer))
+        return fit_reply(partial(_cut_answer, whole), sum(map(len, _list_sources(whole))))
 
     @report_errors
     async def search(
@@ -155,11 +146,11 @@ class Tools:
         async with self._admit():
             scope = await asyncio.to_thread(find_scope_of, book.document_names.match_all, documents, where, book.store)
             found = await book.asearch(query, system=DEFAULT, limit=skip + limit, within=scope)
-        pieces = await asyncio.to_thread(describe_evidence, found[skip:], book.store, choose_naming(book))
-        for piece in pieces:
-            piece.sources = piece.sources[:_MOST_SOURCES]
-            piece.metadata = keep_small(piece.metadata)
-        pieces = neutralise_result(SearchResult(pieces=pieces)).pieces
+        kept = [
+            replace(piece, origins=piece.origins[:_MOST_SOURCES], metadata=keep_small(piece.metadata))
+            for piece in found[skip:]
+        ]
+        pieces = neutralise(list[Evidence], await asyncio.to_thread(book.document_names.hide, kept))
 
         def make(count: int) -> CallToolResult:
             left = len(pieces) - count
@@ -189,9 +180,9 @@ class Tools:
     ) -> Annotated[CallToolResult, DocumentsResult]:
         """List the documents of a tome by id, with titles, sizes and metadata. Calls no model."""
         _, book = find_tome(tome, self.library)
-        naming = await asyncio.to_thread(choose_naming, book)
-        records = sorted(await asyncio.to_thread(book.documents), key=lambda record: naming(record.id))
-        return fit_reply(partial(_list_records, records, naming, skip), len(records[skip : skip + limit]))
+        records = await asyncio.to_thread(lambda: book.document_names.hide(book.store.documents()))
+        records.sort(key=lambda record: record["id"])
+        return fit_reply(partial(_list_records, records, skip), len(records[skip : skip + limit]))
 
     @report_errors
     async def overview(self, tome: TomeName = "") -> Annotated[CallToolResult, OverviewResult]:
@@ -207,9 +198,9 @@ class Tools:
         Needs a graph, which a build of a system such as hipporag2 makes. Calls no model.
         """
         _, book = find_tome(tome, self.library)
-        entity = describe_entity(await asyncio.to_thread(find_entity, name, book.store), choose_naming(book))
-        entity.neighbours = entity.neighbours[:_MOST_NEIGHBOURS]
-        found = neutralise_result(EntityResult.of(entity))
+        entity = await asyncio.to_thread(find_entity, name, book.store)
+        entity = replace(entity, neighbours=entity.neighbours[:_MOST_NEIGHBOURS])
+        found = neutralise(Entity, await asyncio.to_thread(book.document_names.hide, entity))
         return fit_reply(partial(_list_entity, found, skip), max(0, len(found.facts) + len(found.passages) - skip))
 
     @report_errors
@@ -228,7 +219,7 @@ class Tools:
             report = await book.aadd(added, on_progress=partial(_notify_progress, notify))
         outcome = "added" if report.added else "replaced" if report.replaced else "unchanged"
         values = {"document": document, "outcome": outcome, "passages": report.passages}
-        result = neutralise_result(AddResult.of(values, choose_naming(book)))
+        result = neutralise(AddResult, book.document_names.hide(values))
         return make_reply(result, f"{outcome}: {result.document}, {report.passages} new passages")
 
     @report_errors
@@ -253,12 +244,13 @@ class Tools:
             raise UsageError(f"{show_name(document)!r} is not a whole id: did you mean {show_name(own_name)!r}?")
         foresight = await asyncio.to_thread(foresee_removal, [found.id], book.store)
         paid = sum(foresight.paid.values())
-        more = {"document": found.id, "removed": paid <= accept_paid, "derived": foresight.derived}
-        result = neutralise_result(RemoveResult.of(foresight, choose_naming(book), **more))
-        what = f"{result.document}, {result.passages} passages, {result.derived} derived"
+        values = {"document": found.id, "removed": paid <= accept_paid, "foresight": foresight}
+        result = neutralise(RemoveResult, book.document_names.hide(values))
+        what = f"{result.document}, {foresight.passages} passages, {foresight.derived} derived"
         if not result.removed:
             result.rest = f"Nothing was removed. To remove, call remove_document again with accept_paid={paid}."
-            return make_reply(result, f"This would remove {what}, {paid} of them made by {', '.join(result.paid)}")
+            models = ", ".join(result.foresight.paid)
+            return make_reply(result, f"This would remove {what}, {paid} of them made by {models}")
         await book.aremove(found)
         return make_reply(result, f"removed: {what}")
 
@@ -274,23 +266,19 @@ class Tools:
         _, book = find_tome(tome, self.library)
         variant = choose_bounded(system, {})
         estimates = await book.aestimate(variant)
-        estimate = await asyncio.to_thread(describe_costs, estimates, variant, book.kit.model.name)
+        estimate = sum_estimates(estimates, variant, book.kit.model.name)
         calls = estimate.total.calls
         if calls > accept_calls:
             rest = f"Nothing was built. To build, call build again with accept_calls={calls}."
             result = BuildResult(built=False, estimate=estimate, rest=rest)
-            return make_reply(
-                result, f"This build takes about {calls} model calls, repairs on top: {estimate.total.write()}"
-            )
+            return make_reply(result, f"This build takes about {calls} model calls, repairs on top: {estimate.total}")
         async with send_progress(context) as notify:
             report = await book.abuild(variant, on_progress=partial(_notify_progress, notify))
-        whole = await asyncio.to_thread(describe_build, report, book.store, choose_naming(book))
-        layers = [
-            CountedLayer.of(layer, failures=len(layer.failed), failed=layer.failed[:_MOST_FAILURES])
-            for layer in whole.layers
-        ]
-        shown = neutralise_result(CountedReport(layers=layers, usage=whole.usage))
-        text = "\n".join(f"{layer.layer}: {layer.added} added, {layer.failures} failed" for layer in shown.layers)
+        counts = [(layer.layer, layer.added, len(layer.failures)) for layer in report.layers]
+        layers = tuple(replace(layer, failures=layer.failures[:_MOST_FAILURES]) for layer in report.layers)
+        hidden = await asyncio.to_thread(book.document_names.hide, replace(report, layers=layers))
+        text = "\n".join(f"{show_name(layer)}: {added} added, {failed} failed" for layer, added, failed in counts)
+        shown = neutralise(BuildReport, hidden)
         return make_reply(
             BuildResult(built=True, estimate=estimate, report=shown, rest=""), text or "Nothing to build."
         )
@@ -301,17 +289,19 @@ def _notify_event(notify: Callable[[str], None], book: Tome, event: Event) -> No
     notify(f"{event.name}: {summary}" if summary else event.name)
 
 
-def _cut_answer(whole: AnswerResult, count: int) -> CallToolResult:
-    """The answer with the first `count` of its citations or quotations, and of the nearest passages."""
-    citations, nearest = whole.citations[:count], whole.nearest[: max(0, count - len(whole.citations))]
-    left = len(whole.citations) + len(whole.nearest) - count
-    sources = [*(citation.passage for citation in whole.citations), *(passage.id for passage in whole.nearest)]
-    ids = ", ".join(sources[count:][:20])
-    rest = f"{left} more passages stand behind this answer: call read with passage={ids}." if left else ""
-    result = whole.model_copy(
-        update={"citations": citations, "nearest": nearest, "rest": rest, "quotations": whole.quotations[:count]}
-    )
-    return make_reply(result, write_answer(result))
+def _list_sources(answer: Answer) -> tuple[list[str], list[str]]:
+    """The ids of the passages that it quotes, and of the nearest ones."""
+    quoted = [quote.passage for statement in answer.statements for quote in statement.quotes]
+    return quoted, [passage.id for passage in answer.nearest]
+
+
+def _cut_answer(whole: Answer, count: int) -> CallToolResult:
+    """The answer with the first `count` of its quotes, and of the nearest passages."""
+    sources = [*chain(*_list_sources(whole))][count:]
+    ids = ", ".join(sources[:20])
+    rest = f"{len(sources)} more passages stand behind this answer: call read with passage={ids}." if sources else ""
+    kept = keep_quotes(whole, count)
+    return make_reply(AnswerResult(answer=kept, rest=rest), write_answer(kept))
 
 
 def _read(book: Tome, document: str, span: Span, passage: str, neighbours: int) -> CallToolResult:
@@ -320,25 +310,23 @@ def _read(book: Tome, document: str, span: Span, passage: str, neighbours: int) 
     if not 0 <= start < end:
         raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")
     # A longer part cannot fit.
-    whole = describe_slice(record, start, min(end, start + MOST_BYTES), book.store, choose_naming(book))
+    part = read_slice(record, start, min(end, start + MOST_BYTES), book.store)
+    whole = read_plain(Slice, book.document_names.hide(part))
 
     def make(length: int) -> CallToolResult:
         last, shown = start + length, show_name(whole.document)
         rest = "" if last == end else f"Call read again with document={shown!r}, start={last} and end={end}."
         inside = [each for each in whole.passages if start <= each.start < last]
-        part = TextResult.of(whole, end=last, text=whole.text[:length], passages=inside)
-        result = neutralise_result(part, MOST_BYTES * 10)  # the text keeps its length
-        result.rest = rest
-        return make_reply(result, write_text(result))
+        part = replace(whole, end=last, text=whole.text[:length], passages=tuple(inside))
+        part = neutralise(Slice, part.to_dict(), MOST_BYTES * 10)  # the text keeps its length
+        return make_reply(TextResult(part=part, rest=rest), write_text(part))
 
     return fit_reply(make, len(whole.text))
 
 
-def _list_records(records: list[DocumentRecord], naming: Naming, skip: int, count: int) -> CallToolResult:
-    entries = [DocumentEntry.of(record, naming) for record in records[skip : skip + count]]
-    shown = neutralise_result(DocumentsResult(total=len(records), documents=entries)).documents
-    for entry in shown:
-        entry.metadata = keep_small(entry.metadata)
+def _list_records(records: list[dict[str, Any]], skip: int, count: int) -> CallToolResult:
+    entries = neutralise(list[DocumentRecord], records[skip : skip + count])
+    shown = [replace(entry, metadata=keep_small(entry.metadata)) for entry in entries]
     left = len(records) - skip - count
     rest = f"{left} more: call list_documents again with skip={skip + count}." if left > 0 else ""
     result = DocumentsResult(total=len(records), documents=shown, rest=rest)
@@ -349,15 +337,16 @@ def _list_records(records: list[DocumentRecord], naming: Naming, skip: int, coun
     return make_reply(result, "\n".join([f"{len(records)} documents", fence("\n".join(lines), "items")]))
 
 
-def _list_entity(whole: EntityResult, skip: int, count: int) -> CallToolResult:
+def _list_entity(whole: Entity, skip: int, count: int) -> CallToolResult:
     end, first = skip + count, len(whole.facts)  # facts come first, then passages
     passages = whole.passages[max(0, skip - first) : max(0, end - first)]
     left = first + len(whole.passages) - skip - count
     rest = f"{left} more: call entity again with skip={end}." if left > 0 else ""
     if whole.similar:
         rest = "No entity has exactly this name: call entity again with one of these names."
-    result = whole.model_copy(update={"facts": whole.facts[skip:end], "passages": passages, "rest": rest})
-    return make_reply(result, write_entity(result))
+    gists = {passage.id: whole.gists[passage.id] for passage in passages if passage.id in whole.gists}
+    part = replace(whole, facts=whole.facts[skip:end], passages=passages, gists=gists)
+    return make_reply(EntityResult(entity=part, rest=rest), write_entity(part))
 
 
 _MOST_FAILURES = 5  # failed nodes that a report names for each layer

@@ -6,7 +6,6 @@ from fastapi import Request
 
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.price_list import ModelPrice, find_model_price
-from tomewise.outgoing.answer_models import Spent
 from tomewise.server.bodies import ChosenModel
 from tomewise.server.operations import BUSY, Family
 from tomewise.server.replies import ModelList, ModelReply, ModelTrial
@@ -41,4 +40,5 @@ async def test_model(body: ChosenModel, request: Request, service: Wanted) -> Mo
     """Ask a model one small question. Of a model that fails `ok` is false, and `reason` says why."""
     trial = await run_while_connected(request, service.try_model(body.model))
     reason = service.library.clean(trial.problem)
-    return ModelTrial.of(trial, ok=not reason, reason=reason, spent=Spent.of(trial.spent))
+    known = {name: getattr(trial, name) for name in ("window", "structured", "streams", "seconds", "spent")}
+    return ModelTrial(ok=not reason, reason=reason, **known)

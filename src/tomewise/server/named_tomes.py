@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
-from tomewise.outgoing.answer_models import Event as EventModel
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys, read_record
 from tomewise.store.records import DocumentRecord
@@ -53,12 +52,6 @@ def hide_addresses(message: str, library: Library) -> str:
     tomes = library.tomes
     addresses = {book.store.address: name for name, book in tomes.items()}
     return hide_paths(message, addresses, (book.document_names for book in tomes.values()))
-
-
-def name_event(event: EventModel, book: Tome) -> EventModel:
-    """The event with names of documents in place of ids that are paths, in its detail and its summary."""
-    names = book.document_names.read()
-    return event.model_copy(update={"detail": names.rename(event.detail), "summary": names.clean(event.summary)})
 
 
 Span: TypeAlias = tuple[int, int | None]  # characters of a document; without an end, up to that of the document

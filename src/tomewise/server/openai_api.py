@@ -18,18 +18,17 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tomewise.errors import TomewiseError, UnknownName, UsageError
 from tomewise.loops.answer_parts import answer_whole
-from tomewise.outgoing.answer_models import Lagging, NumberedAnswer
-from tomewise.outgoing.form import Naming, Outgoing
 from tomewise.place import describe_source
 from tomewise.server.bodies import MOST_QUESTION, Ask, Name
-from tomewise.server.choosing import choose_naming
 from tomewise.server.error_replies import OPENAI, explain_error, make_body
 from tomewise.server.library import Library
 from tomewise.server.operations import ASKING, Family
+from tomewise.server.replies import Reply
 from tomewise.server.service import Service, Wanted
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected
 from tomewise.tome.session_record import Turn
-from tomewise.types import Answer, Citation, Event, Spent, Usage
+from tomewise.types import Answer, Cost, Event, Quote, read_plain
+from tomewise.types.wording import decline, list_remarks, summarize_lag
 
 family = Family(OPENAI, "OpenAI-compatible")
 _DONE = b"data: [DONE]\n\n"
@@ -110,7 +109,7 @@ class Chat(BaseModel):
             raise UsageError("messages: the last one must be of the user; it is the question")
 
 
-class ChatModel(Outgoing):
+class ChatModel(Reply):
     """A tome with a system."""
 
     id: str
@@ -119,14 +118,14 @@ class ChatModel(Outgoing):
     owned_by: str = "tomewise"
 
 
-class ChatModelList(Outgoing):
+class ChatModelList(Reply):
     """All models."""
 
     object: Literal["list"] = "list"
     data: list[ChatModel]
 
 
-class UrlCitation(Outgoing):
+class UrlCitation(Reply):
     """A quotation: its mark in the text, and the address of the page that shows it."""
 
     start_index: int
@@ -135,14 +134,14 @@ class UrlCitation(Outgoing):
     title: str
 
 
-class Annotation(Outgoing):
+class Annotation(Reply):
     """A mark in the text of a message."""
 
     type: Literal["url_citation"]
     url_citation: UrlCitation
 
 
-class ChatMessage(Outgoing):
+class ChatMessage(Reply):
     """The reply to a chat."""
 
     role: Literal["assistant"]
@@ -150,7 +149,7 @@ class ChatMessage(Outgoing):
     annotations: list[Annotation]
 
 
-class Choice(Outgoing):
+class Choice(Reply):
     """The only choice of a completion."""
 
     index: int
@@ -159,7 +158,7 @@ class Choice(Outgoing):
     logprobs: None
 
 
-class ChatUsage(Outgoing):
+class ChatUsage(Reply):
     """Tokens as OpenAI counts them."""
 
     prompt_tokens: int
@@ -167,7 +166,7 @@ class ChatUsage(Outgoing):
     total_tokens: int
 
 
-class ChatCompletion(Outgoing):
+class ChatCompletion(Reply):
     """The next message of a chat; `tomewise` is the answer as `/ask` replies it, null for a title or tags."""
 
     id: str
@@ -176,7 +175,7 @@ class ChatCompletion(Outgoing):
     model: str
     choices: list[Choice]
     usage: ChatUsage
-    tomewise: NumberedAnswer | None
+    tomewise: Answer | None
 
 
 @family.get("/models")
@@ -205,7 +204,7 @@ async def complete_chat(body: Chat, request: Request, service: Wanted) -> Respon
         work = _stream_task(completion, reply) if reply is not None else _stream(service, body, completion, address)
         return EventStream(work, request.app.state.stopping, write_data(make_body(refuse_stopping(), path=OPENAI)))
     if reply is not None:
-        return completion.whole({"content": reply, "annotations": []}, Usage(), None)
+        return completion.whole({"content": reply, "annotations": []}, Cost(), None)
     return await run_while_connected(request, _answer(service, body, completion, address))
 
 
@@ -213,8 +212,8 @@ async def _answer(service: Service, body: Chat, completion: Completion, address:
     name, ask, turns = _read_request(body)
     async with service.admit_question(name, ask, turns) as admitted:
         answer = await admitted.answer()
-        data = (await admitted.describe(answer)).write()
-    return completion.whole(write_answer(answer, name, address, choose_naming(admitted.tome)), answer.usage, data)
+        data = await admitted.describe(answer)
+    return completion.whole(write_answer(read_plain(Answer, data), name, address), answer.cost, data)
 
 
 @asynccontextmanager
@@ -234,7 +233,7 @@ async def _stream(service: Service, body: Chat, completion: Completion, address:
     async with service.admit_question(name, ask, turns) as admitted:
 
         async def produce(emit: Emit) -> None:
-            def report(event: Event, _: Spent) -> None:
+            def report(event: Event, _: Cost) -> None:
                 summary = admitted.tome.document_names.read().clean(event.summary)
                 emit(completion.chunk({"reasoning_content": f"{event.name}: {summary}\n"}))
 
@@ -242,11 +241,11 @@ async def _stream(service: Service, body: Chat, completion: Completion, address:
             try:
                 with answer_whole():
                     answer = await admitted.answer(report)
-                data = (await admitted.describe(answer)).write()
-                emit(completion.chunk(write_answer(answer, name, address, choose_naming(admitted.tome))))
+                data = await admitted.describe(answer)
+                emit(completion.chunk(write_answer(read_plain(Answer, data), name, address)))
                 emit(completion.chunk({}, "stop", tomewise=data))
                 if body.stream_options and body.stream_options.include_usage:
-                    emit(completion.usage_chunk(answer.usage))
+                    emit(completion.usage_chunk(answer.cost))
             except Exception as error:  # noqa: BLE001 - the stream has begun, so every error is its last chunk
                 emit(write_data(make_body(explain_error(error), service.library.clean, OPENAI)))
             emit(_DONE)
@@ -322,19 +321,19 @@ class Completion:
         self._created = int(time.time())
         self._model = model
 
-    def whole(self, written: dict[str, Any], usage: Usage, tomewise: dict[str, Any] | None) -> dict[str, Any]:
+    def whole(self, written: dict[str, Any], cost: Cost, tomewise: dict[str, Any] | None) -> dict[str, Any]:
         """The reply that is not streamed."""
         choice = {"index": 0, "message": {"role": "assistant", **written}, "finish_reason": "stop", "logprobs": None}
-        return self._frame("chat.completion", [choice], usage=usage_of(usage), tomewise=tomewise)
+        return self._frame("chat.completion", [choice], usage=usage_of(cost), tomewise=tomewise)
 
     def chunk(self, delta: dict[str, Any], finish: str | None = None, **more: Any) -> bytes:
         """One chunk of a streamed reply."""
         choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
         return write_data(self._frame("chat.completion.chunk", [choice], **more))
 
-    def usage_chunk(self, usage: Usage) -> bytes:
+    def usage_chunk(self, cost: Cost) -> bytes:
         """The chunk that says what was used."""
-        return write_data(self._frame("chat.completion.chunk", [], usage=usage_of(usage)))
+        return write_data(self._frame("chat.completion.chunk", [], usage=usage_of(cost)))
 
     def _frame(self, kind: str, choices: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         return {
@@ -352,32 +351,32 @@ def write_data(data: Any) -> bytes:
     return f"data: {json.dumps(data, ensure_ascii=False, default=str)}\n\n".encode()
 
 
-def write_answer(answer: Answer, tome: str, address: str, naming: Naming) -> dict[str, Any]:
+def write_answer(answer: Answer, tome: str, address: str) -> dict[str, Any]:
     """The `content` of a message and its `annotations`: the answer with `[1]` for each quotation, and the quotations
-    below it with links, which name documents so.
+    below it with links.
 
     Chat clients show Markdown, and an image in it is fetched from wherever a document says: so all signs of Markdown in
     the texts of models and documents are escaped.
     """
-    quoted = [quotation.citation for quotation in answer.quotations] or answer.citations
-    citations = [replace(citation, document=naming(citation.document)) for citation in quoted]
+    quotes = [quote for statement in answer.statements for quote in statement.quotes]
     # Without a model nothing answers: the quotations are all there is.
-    words = " ".join(NumberedAnswer.of(answer).list_remarks()) if answer.quotations else answer.text
-    text = escape_markdown(words or _decline(answer.missing))
+    only_quotes = answer.only_quotes and quotes
+    words = " ".join(list_remarks(answer)) if only_quotes else answer.text if answer.resolved else decline(answer)
+    text = escape_markdown(words)
     lines, annotations = [], []
-    for number, citation in enumerate(citations, start=1):
+    for number, quoted in enumerate(quotes, start=1):
         start = len(text) + 1
         text += f" [{number}]"
         url = {
             "start_index": start,
             "end_index": len(text),
-            "url": _link(citation, tome, answer.trace, address),
-            "title": citation.title or citation.document,
+            "url": _link(quoted, tome, answer.trace, address),
+            "title": quoted.title or quoted.document,
         }
         annotations.append({"type": "url_citation", "url_citation": url})
-        lines.append(_write_citation(number, citation))
+        lines.append(_write_quote(number, quoted))
     if answer.lagging:
-        lines.append(escape_markdown(Lagging.of(answer.lagging).summarize(names=False)))
+        lines.append(escape_markdown(summarize_lag(answer.lagging, names=False)))
     return {"content": "\n\n".join([text, *lines]), "annotations": annotations}
 
 
@@ -386,27 +385,22 @@ def escape_markdown(text: str) -> str:
     return _MARKDOWN.sub(r"\\\1", text)
 
 
-def usage_of(usage: Usage) -> dict[str, int]:
+def usage_of(cost: Cost) -> dict[str, int]:
     """Tokens as OpenAI counts them."""
-    total = usage.total
     return {
-        "prompt_tokens": total.input_tokens,
-        "completion_tokens": total.output_tokens,
-        "total_tokens": total.input_tokens + total.output_tokens,
+        "prompt_tokens": cost.input_tokens,
+        "completion_tokens": cost.output_tokens,
+        "total_tokens": cost.input_tokens + cost.output_tokens,
     }
 
 
-def _decline(missing: str) -> str:
-    return f"The memory does not hold the answer{f': {missing}' if missing else ''}".rstrip(".") + "."
+def _write_quote(number: int, quoted: Quote) -> str:
+    words = escape_markdown(" ".join(quoted.text.split()))
+    return f"[{number}] “{words}” ({escape_markdown(describe_source(quoted))})"
 
 
-def _write_citation(number: int, citation: Citation) -> str:
-    quotation = escape_markdown(" ".join(citation.quote.split()))
-    return f"[{number}] “{quotation}” ({escape_markdown(describe_source(citation))})"
-
-
-def _link(citation: Citation, tome: str, trace: int | None, address: str) -> str:
+def _link(quoted: Quote, tome: str, trace: int | None, address: str) -> str:
     """The address of the quotation in the page."""
-    span = {"id": citation.document, "start": citation.start, "end": citation.end}
+    span = {"id": quoted.document, "start": quoted.start, "end": quoted.end}
     asked = {} if trace is None else {"trace": trace}
     return f"{address}/#/t/{quote(tome, safe='')}/doc?{urlencode(span | asked)}"

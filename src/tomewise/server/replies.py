@@ -1,33 +1,44 @@
-"""What the endpoints reply where it is more than one thing that goes out: lists in pages, jobs, the server itself."""
+"""What the endpoints reply where it is more than one noun: lists in pages, jobs, the server itself."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from tomewise.outgoing.answer_models import Lagging, Spent, TraceRow, Usage
-from tomewise.outgoing.form import DocumentName, Outgoing, SourceName
-from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Passage
-from tomewise.outgoing.report_models import AddReport, BuildCosts, BuildReport, Contents, LayerCounts, Removal
+from tomewise.pictures import PicturePassage
+from tomewise.store.records import DocumentRecord
+from tomewise.tome.holdings import Contents, LayerCounts
+from tomewise.tome.reports import AddReport, BuildCosts, BuildReport
 from tomewise.tome.suggestions import SuggestedQuestion
+from tomewise.tome.traces import Trace
+from tomewise.types import Cost, DocumentId, Evidence, Lagging, Noun, Passage
+
+# The documentation of a noun's fields goes into /openapi.json and into what MCP says of the tools.
+Noun.__pydantic_config__ = ConfigDict(use_attribute_docstrings=True)  # type: ignore[attr-defined]
 
 State: TypeAlias = Literal["queued", "waiting", "running", "done", "failed", "cancelled", "interrupted"]
 Kind: TypeAlias = Literal["add", "build"]
 
 
-def make_page(name: str, rows: Sequence[Outgoing], key: str, after: str, limit: int) -> dict[str, Any]:
+class Reply(BaseModel):
+    """What all replies share. Unknown keys are ignored."""
+
+    model_config = ConfigDict(defer_build=True, ser_json_inf_nan="constants")
+
+
+def make_page(name: str, rows: Sequence[Any], key: str, after: str, limit: int) -> dict[str, Any]:
     """The rows, sorted by `key`, that come after a value of it. `next` is the `after` of the following page."""
-    rest = sorted((row for row in rows if getattr(row, key) > after), key=lambda row: getattr(row, key))
+    rest = sorted((row for row in rows if row[key] > after), key=lambda row: row[key])
     return {
         name: rest[:limit],
         "total": len(rows),
-        "next": getattr(rest[limit - 1], key) if len(rest) > limit else None,
+        "next": rest[limit - 1][key] if len(rest) > limit else None,
     }
 
 
-class TomeList(Outgoing):
+class TomeList(Reply):
     """Tomes by name; `next` is the `after` of the following page."""
 
     tomes: list[str]
@@ -36,10 +47,10 @@ class TomeList(Outgoing):
     next: str | None
 
 
-class DocumentList(Outgoing):
+class DocumentList(Reply):
     """Documents by id; `next` is the `after` of the following page."""
 
-    documents: list[DocumentEntry]
+    documents: list[DocumentRecord]
     total: int
     next: str | None
 
@@ -51,22 +62,19 @@ class DocumentsInFolders(DocumentList):
     fields: list[str]
 
 
-class TomeReply(Contents, DocumentList):
+class TomeReply(Reply):
     """What a tome holds, with its first documents, the systems that are ready, and the layers that lag."""
 
+    contents: Contents
+    total: int = Field(description="How many documents it has.")
+    next: str | None
     is_owned: bool = Field(description="Whether it may be renamed and deleted here.")
     ready: list[str] = Field(description="The systems that can answer now.")
     lagging: list[str] = Field(description="Those of them whose memory has yet to take in passages.")
     lag: dict[str, int] = Field(description="By built layer, how many nodes it has yet to take in.")
 
 
-class LayerEntry(LayerCounts):
-    """A memory layer: how many nodes it has, and how many it failed to take in."""
-
-    layer: str
-
-
-class Overview(Outgoing):
+class Overview(Reply):
     """What a tome holds."""
 
     tome: str
@@ -76,71 +84,56 @@ class Overview(Outgoing):
     passages: int
     characters: int
     fields: list[str] = Field(description="The fields of metadata that `where` can test.")
-    layers: list[LayerEntry]
+    layers: dict[str, LayerCounts]
 
 
-class DocumentReply(Outgoing):
+class DocumentReply(Reply):
     """A document with a part of its passages; `next` is the `start` of the following page."""
 
-    id: DocumentName
-    title: str
-    source: SourceName
-    digest: str
-    characters: int
-    metadata: dict[str, Any]
+    document: DocumentRecord
     passages: list[Passage]
     total: int
     next: int | None
 
 
-class SuggestedQuestions(Outgoing):
+class SuggestedQuestions(Reply):
     """Questions to begin with."""
 
     questions: list[SuggestedQuestion]
 
 
-class RemovalReply(Removal):
+class RemovalReply(Reply):
     """What would go with a document, answers of sessions too."""
 
+    document: DocumentId
+    passages: int
+    layers: dict[str, int] = Field(description="Derived memories by layer.")
+    paid: dict[str, int] = Field(description="Those of them that a model was asked for, by its name.")
     session_answers: int
 
 
-class SearchReply(Outgoing):
+class SearchReply(Reply):
     """The evidence that a system finds, best first."""
 
     evidence: list[Evidence]
     lagging: Lagging | None = Field(None, description="What the memory has yet to take in; null if it is up to date.")
 
 
-class ListedTrace(TraceRow):
-    """A trace in a list; `drawable` says whether its system has a working memory to draw."""
+class TraceList(Reply):
+    """Traces without their events, newest first; `next` is the `before` of the following page."""
 
-    drawable: bool
-
-
-class TraceList(Outgoing):
-    """Traces, newest first; `next` is the `before` of the following page."""
-
-    traces: list[ListedTrace]
+    traces: list[Trace]
+    drawable: list[str] = Field(description="The systems of these with a working memory to draw.")
     next: int | None
 
 
-class EvidenceText(Outgoing):
-    """The text of a piece of evidence; a passage stands at `start` to `end` of its document."""
-
-    text: str
-    document: DocumentName
-    start: int
-    end: int
-
-
-class EvidenceTexts(Outgoing):
+class EvidenceTexts(Reply):
     """The texts of evidence by its id."""
 
-    evidence: dict[str, EvidenceText]
+    evidence: dict[str, PicturePassage]
 
 
-class SessionRow(Outgoing):
+class SessionRow(Reply):
     """A session in a list."""
 
     name: str
@@ -148,7 +141,7 @@ class SessionRow(Outgoing):
     count: int
 
 
-class SessionList(Outgoing):
+class SessionList(Reply):
     """Sessions by name; `next` is the `after` of the following page."""
 
     sessions: list[SessionRow]
@@ -156,19 +149,19 @@ class SessionList(Outgoing):
     next: str | None
 
 
-class Deleted(Outgoing):
+class Deleted(Reply):
     """What was deleted."""
 
     deleted: int | str
 
 
-class LayerList(Outgoing):
+class LayerList(Reply):
     """The layers that can be drawn."""
 
     layers: list[str]
 
 
-class JobProgress(Outgoing):
+class JobProgress(Reply):
     """How much of a task is done; `total` is 0 while it is unknown."""
 
     label: str
@@ -176,7 +169,7 @@ class JobProgress(Outgoing):
     total: int
 
 
-class JobReply(Outgoing):
+class JobReply(Reply):
     """A job: an addition or a build that goes on after its request."""
 
     id: str
@@ -188,7 +181,7 @@ class JobReply(Outgoing):
     failed: int = Field(description="How many nodes or sources of the report failed.")
     reason: str | None = Field(description="Why it failed, or the most frequent reason of what failed.")
     note: str | None = Field(description="Why it waits, while it does.")
-    usage: Usage | None
+    cost: Cost | None
     report: BuildReport | AddReport | None
     error: dict[str, Any] | None
     created: str
@@ -198,21 +191,21 @@ class JobReply(Outgoing):
     files: int
 
 
-class JobReplies(Outgoing):
+class JobReplies(Reply):
     """Jobs, the newest first."""
 
     jobs: list[JobReply]
     total: int
 
 
-class EvaluationList(Outgoing):
+class EvaluationList(Reply):
     """Experiments, the latest first."""
 
     evaluations: list[dict[str, Any]]
     total: int
 
 
-class EvaluationReply(Outgoing):
+class EvaluationReply(Reply):
     """The table of an experiment, a page of its rows, and the names of its slices."""
 
     table: dict[str, Any]
@@ -221,7 +214,7 @@ class EvaluationReply(Outgoing):
     slices: list[str]
 
 
-class AskedQuestion(Outgoing):
+class AskedQuestion(Reply):
     """A question of an experiment, with the score of every system."""
 
     id: str
@@ -229,7 +222,7 @@ class AskedQuestion(Outgoing):
     scores: dict[str, float | None]
 
 
-class QuestionList(Outgoing):
+class QuestionList(Reply):
     """The questions of an experiment by id, scored in its first metric."""
 
     metric: str | None
@@ -238,7 +231,7 @@ class QuestionList(Outgoing):
     total: int
 
 
-class ComparedAnswers(Outgoing):
+class ComparedAnswers(Reply):
     """A question with its gold, and the answers of two systems."""
 
     id: str
@@ -249,14 +242,14 @@ class ComparedAnswers(Outgoing):
     systems: list[dict[str, Any]]
 
 
-class SampleQuestion(Outgoing):
+class SampleQuestion(Reply):
     """A question about the sample."""
 
     question: str
     options: list[str]
 
 
-class Sample(Outgoing):
+class Sample(Reply):
     """The bundled story as a document to add, and questions about it."""
 
     id: str
@@ -264,7 +257,7 @@ class Sample(Outgoing):
     questions: list[SampleQuestion]
 
 
-class Limits(Outgoing):
+class Limits(Reply):
     """The limits of the server; null for what it does not limit."""
 
     calls: int | None
@@ -277,7 +270,7 @@ class Limits(Outgoing):
     body_bytes: int
 
 
-class Info(Outgoing):
+class Info(Reply):
     """The version, the model, the systems with their settings, the limits, and what was spent since the start."""
 
     version: str
@@ -286,16 +279,16 @@ class Info(Outgoing):
     limits: Limits
     read_only: bool
     makes_tomes: bool
-    spent: dict[str, float | None]
+    spent: Cost
 
 
-class Health(Outgoing):
+class Health(Reply):
     """Whether the server answers."""
 
     ok: bool
 
 
-class ModelReply(Outgoing):
+class ModelReply(Reply):
     """A model: the tokens that it is known to accept, and dollars for a million tokens; null for what is unknown."""
 
     name: str
@@ -305,13 +298,13 @@ class ModelReply(Outgoing):
     output_price: float | None
 
 
-class ModelList(Outgoing):
+class ModelList(Reply):
     """The models that a request may name, the default first."""
 
     models: list[ModelReply]
 
 
-class ModelTrial(Outgoing):
+class ModelTrial(Reply):
     """What came of one small question: what the model can do, or the `reason` why it failed."""
 
     ok: bool
@@ -320,17 +313,17 @@ class ModelTrial(Outgoing):
     structured: str = Field(description="How its reply fitted its form: yes, after a repair, or no.")
     streams: bool
     seconds: float
-    spent: Spent
+    spent: Cost
 
 
-class ErrorReason(Outgoing):
+class ErrorReason(Reply):
     """Why a request was refused: a code for programs, and a sentence."""
 
     code: str
     message: str
 
 
-class ErrorReply(Outgoing):
+class ErrorReply(Reply):
     """The reply to a request that is refused. Where a build is missing or too dear, it has the estimate."""
 
     error: ErrorReason
@@ -344,7 +337,7 @@ class OpenAIErrorReason(ErrorReason):
     param: str | None
 
 
-class OpenAIErrorReply(Outgoing):
+class OpenAIErrorReply(Reply):
     """The reply to a request that is refused, in OpenAI's protocol."""
 
     error: OpenAIErrorReason

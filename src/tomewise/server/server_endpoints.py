@@ -47,7 +47,7 @@ async def show_info(request: Request, service: Wanted, systems: bool = True) -> 
         },
         "read_only": options.read_only,
         "makes_tomes": service.library.makes_tomes,
-        "spent": asdict(service.library.spent),
+        "spent": service.library.spent,
     }
 
 
@@ -70,5 +70,5 @@ async def show_sample() -> Sample:
     """The bundled story as a document to add, and questions about it."""
     from tomewise.sample import STORY, read_questions
 
-    asked = [SampleQuestion.of(each) for each in read_questions()]
+    asked = [SampleQuestion(question=each.question, options=list(each.options)) for each in read_questions()]
     return Sample(id=STORY.name, text=STORY.read_text(encoding="utf-8"), questions=asked)

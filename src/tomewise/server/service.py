@@ -6,27 +6,25 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
 from tomewise.errors import TomewiseError
 from tomewise.language.trial import Trial
-from tomewise.outgoing.answer_models import NumberedAnswer
-from tomewise.outgoing.report_models import BuildCosts
 from tomewise.server.bodies import Ask, ChosenSystem
-from tomewise.server.choosing import choose_bounded, choose_naming
+from tomewise.server.choosing import choose_bounded
 from tomewise.server.error_replies import HttpError
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import QuestionQueue
 from tomewise.server.serve_options import ServerOptions
 from tomewise.systems.registry import Variant
-from tomewise.tome.reports import describe_costs, find_nearest
+from tomewise.tome.reports import BuildCosts, sum_estimates
 from tomewise.tome.scopes import find_scope_of
 from tomewise.tome.session_record import Turn
 from tomewise.tome.tome import Tome
-from tomewise.types import Answer, Event, Question, Spent
+from tomewise.types import Answer, Cost, Event, Question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +39,7 @@ class AdmittedQuestion:
     running: asyncio.Semaphore
     service: Service
 
-    async def answer(self, on_event: Callable[[Event, Spent], None] | None = None) -> Answer:
+    async def answer(self, on_event: Callable[[Event, Cost], None] | None = None) -> Answer:
         """The answer, when its turn comes, within the bounds and the seconds of the server."""
         library, options, tome, body = self.service.library, self.service.options, self.tome, self.body
         bounds = options.bounds.narrow(body.max_calls, body.max_tokens, body.max_cost)
@@ -54,13 +52,10 @@ class AdmittedQuestion:
                     return await tome.session(body.session).aask(self.question, system=self.variant, on_event=listener)
                 return await tome.aask(self.question, system=self.variant, on_event=listener, turns=self.turns)
 
-    async def describe(self, answer: Answer) -> NumberedAnswer:
-        """The answer as it goes out, with the number of its trace."""
-        tome, within = self.tome, self.question.within
-        nearest = await asyncio.to_thread(find_nearest, answer, tome.store)
-        if answer.session:
-            within = await asyncio.to_thread(tome.session(answer.session.name).read_within)
-        return NumberedAnswer.of(answer, choose_naming(tome), within=within, nearest=nearest)
+    async def describe(self, answer: Answer) -> dict[str, Any]:
+        """The answer as it goes out."""
+        hidden: dict[str, Any] = await asyncio.to_thread(self.tome.document_names.hide, answer)
+        return hidden
 
 
 class Service:
@@ -91,7 +86,7 @@ class Service:
                     options=tuple(body.options),
                     instructions=body.instructions,
                     force=body.force,
-                    strict=body.strict,
+                    current=body.strict,
                     within=await asyncio.to_thread(find_scope_of, find, body.documents, body.where, tome.store),
                 )
                 if body.session:
@@ -156,7 +151,7 @@ class Service:
 async def _describe_estimate(tome: Tome, variant: Variant) -> BuildCosts:
     variant = replace(variant, name=variant.label)
     estimates = await tome.aestimate(variant)
-    return await asyncio.to_thread(describe_costs, estimates, variant, tome.kit.model.name)
+    return await asyncio.to_thread(sum_estimates, estimates, variant, tome.kit.model.name)
 
 
 async def find_variant(tome: Tome, body: Ask) -> Variant:

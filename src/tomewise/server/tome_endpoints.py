@@ -17,10 +17,7 @@ from starlette.concurrency import iterate_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from tomewise.errors import UsageError
-from tomewise.outgoing.passage_models import DocumentEntry, Slice
-from tomewise.outgoing.report_models import Entity, RemoveReport
 from tomewise.server.bodies import MOST_ID, MOST_START, PAGE, Limit, NewName, NewTome, Start
-from tomewise.server.choosing import choose_naming
 from tomewise.server.error_replies import HttpError
 from tomewise.server.library import OpenTome
 from tomewise.server.limits import LINES
@@ -30,7 +27,6 @@ from tomewise.server.replies import (
     Deleted,
     DocumentReply,
     DocumentsInFolders,
-    LayerEntry,
     Overview,
     RemovalReply,
     SuggestedQuestions,
@@ -43,10 +39,10 @@ from tomewise.server.streaming import ClientLeft
 from tomewise.store.address import Place
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS
-from tomewise.tome.entities import describe_entity, find_entity
-from tomewise.tome.holdings import describe_contents
+from tomewise.tome.entities import Entity, find_entity
+from tomewise.tome.holdings import LayerCounts, read_contents
 from tomewise.tome.open_store import export_all
-from tomewise.tome.reports import describe_slice, foresee_removal
+from tomewise.tome.reports import RemoveReport, Slice, foresee_removal, read_slice
 from tomewise.tome.scopes import parse_condition
 from tomewise.tome.tome import Tome
 from tomewise.types import Scope
@@ -77,8 +73,8 @@ def list_tomes(service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)]
     )
 
 
-@family.get("/{tome}")
-async def show_tome(tome: str, service: Wanted) -> TomeReply:
+@family.get("/{tome}", reply=TomeReply)
+async def show_tome(tome: str, service: Wanted) -> dict[str, Any]:
     """What `tome show --json` prints, with the first documents, the systems that are ready, and the layers that lag."""
     found = await service.library.find(tome)
     return await asyncio.to_thread(_show, tome, found, is_owned=service.library.is_owned(tome))
@@ -98,18 +94,18 @@ def list_documents(
     `folders` counts those that fit `q` and `where` by the folder that they are in, and names 500 folders at most.
     """
     scope = Scope(where=tuple(map(parse_condition, where))) if where else None
-    naming, wanted = choose_naming(opened), q.casefold()
-    found = [DocumentEntry.of(record, naming) for record in opened.store.documents(scope)]
-    entries = [entry for entry in found if wanted in f"{entry.title}\n{entry.id}".casefold()]
-    folders = Counter(entry.id.rpartition("/")[0] for entry in entries)
-    fields = sorted({name for entry in entries for name in entry.metadata})[:_MOST_NAMES]
+    wanted = q.casefold()
+    found: list[dict[str, Any]] = opened.document_names.hide(opened.store.documents(scope))
+    entries = [entry for entry in found if wanted in f"{entry['title']}\n{entry['id']}".casefold()]
+    folders = Counter(entry["id"].rpartition("/")[0] for entry in entries)
+    fields = sorted({name for entry in entries for name in entry["metadata"]})[:_MOST_NAMES]
     inside = f"{folder.rstrip('/')}/" if folder else ""
-    page = make_page("documents", [entry for entry in entries if entry.id.startswith(inside)], "id", after, limit)
+    page = make_page("documents", [entry for entry in entries if entry["id"].startswith(inside)], "id", after, limit)
     return {**page, "folders": dict(sorted(folders.items())[:_MOST_NAMES]), "fields": fields}
 
 
-@family.get("/{tome}/document")
-def show_document(opened: Opened, document: DocumentName, start: Start = 0, limit: Limit = PAGE) -> DocumentReply:
+@family.get("/{tome}/document", reply=DocumentReply)
+def show_document(opened: Opened, document: DocumentName, start: Start = 0, limit: Limit = PAGE) -> Any:
     """The record of a document, by its exact id, with its passages from position `start` on."""
     record = opened.document_names.find(document)
     passages = [
@@ -117,21 +113,24 @@ def show_document(opened: Opened, document: DocumentName, start: Start = 0, limi
     ]
     following = passages[limit].position if len(passages) > limit else None
     more = {"passages": passages[:limit], "total": record.passages, "next": following}
-    return DocumentReply.of(record, choose_naming(opened), **more)
+    return opened.document_names.hide({"document": record, **more})
 
 
 @family.delete(
-    "/{tome}/document", errors=("locked",), tool=Tool(name="remove_document", title="Remove a document", destroys=True)
+    "/{tome}/document",
+    reply=RemoveReport,
+    errors=("locked",),
+    tool=Tool(name="remove_document", title="Remove a document", destroys=True),
 )
-async def remove_document(opened: Opened, document: DocumentName) -> RemoveReport:
+async def remove_document(opened: Opened, document: DocumentName) -> Any:
     """Forget a document, by its exact id, and everything that rests on it alone."""
     record = await asyncio.to_thread(opened.document_names.find, document)
-    naming = choose_naming(opened)  # as long as the document is there
-    return RemoveReport.of(await opened.aremove(record), naming)
+    names = await asyncio.to_thread(opened.document_names.read)  # as long as the document is there
+    return names.hide(await opened.aremove(record))
 
 
-@family.get("/{tome}/removal")
-def show_removal(opened: Opened, document: DocumentName) -> RemovalReply:
+@family.get("/{tome}/removal", reply=RemovalReply)
+def show_removal(opened: Opened, document: DocumentName) -> Any:
     """What would go with a document: its passages, the nodes of each layer, and the answers of sessions.
 
     `paid` counts the nodes that rest on replies of a model, by the names of the models; the extractive one is free.
@@ -139,11 +138,11 @@ def show_removal(opened: Opened, document: DocumentName) -> RemovalReply:
     store, id = opened.store, opened.document_names.find(document).id
     gone = {passage.id for passage in store.passages(documents=[id]).values()}
     answers = sum(not gone.isdisjoint(turn.passages) for record in opened.sessions() for turn in record.turns)
-    foresight = foresee_removal([id], store)
-    return RemovalReply.of(foresight, choose_naming(opened), document=id, session_answers=answers)
+    foresight = foresee_removal([id], store).to_dict()
+    return opened.document_names.hide({"document": id, **foresight, "session_answers": answers})
 
 
-@family.get("/{tome}/text", tool=Tool(name="read", title="Read a document"))
+@family.get("/{tome}/text", reply=Slice, tool=Tool(name="read", title="Read a document"))
 def read_text(
     opened: Opened,
     document: AnyDocument = "",
@@ -151,12 +150,12 @@ def read_text(
     neighbours: Annotated[int, Query(ge=0, le=20, description="So many passages around the passage too.")] = 0,
     start: Start = 0,
     end: Annotated[int | None, Query(ge=0, le=MOST_START)] = None,
-) -> Slice:
+) -> Any:
     """A part of a document, or a passage with its neighbours: at most 100,000 characters, and the passages in it."""
     find = opened.document_names.find
     record, (start, end) = find_part(document, (start, end), passage, neighbours, opened.store, find)
     last = min(start + _MOST_CHARACTERS, record.characters if end is None else end)
-    return describe_slice(record, start, last, opened.store, choose_naming(opened))
+    return opened.document_names.hide(read_slice(record, start, last, opened.store))
 
 
 @family.get("/{tome}/overview", tool=Tool(name="overview", title="What a tome holds"))
@@ -165,18 +164,20 @@ def show_overview(tome: str, opened: Opened) -> Overview:
     return describe_overview(tome, opened)
 
 
-@family.get("/{tome}/entity", errors=("not_built",), tool=Tool(name="entity", title="Facts about an entity"))
+@family.get(
+    "/{tome}/entity", reply=Entity, errors=("not_built",), tool=Tool(name="entity", title="Facts about an entity")
+)
 def show_entity(
     name: Annotated[str, Query(min_length=1, max_length=MOST_ID)],
     opened: Opened,
     start: Start = 0,
     limit: Limit = PAGE,
-) -> Entity:
+) -> Any:
     """The facts about an entity, its neighbours and the passages that name it, of each `limit` from `start` on.
 
     Where no entity has this name, `similar` are the names that contain its words.
     """
-    return describe_entity(find_entity(name, opened.store), choose_naming(opened), start=start, limit=limit)
+    return opened.document_names.hide(find_entity(name, opened.store).page(start, limit))
 
 
 @family.get("/{tome}/suggestions")
@@ -185,15 +186,21 @@ def suggest_questions(opened: Opened, limit: Annotated[int, Query(ge=1, le=20)] 
     return SuggestedQuestions(questions=opened.suggest_questions(limit))
 
 
-@family.post("", status=201, errors=("unknown_name", "store", "missing_dependency", "disk_full"), changes=True)
-async def make_tome(body: NewTome, service: Wanted) -> TomeReply:
+@family.post(
+    "",
+    status=201,
+    reply=TomeReply,
+    errors=("unknown_name", "store", "missing_dependency", "disk_full"),
+    changes=True,
+)
+async def make_tome(body: NewTome, service: Wanted) -> dict[str, Any]:
     """Make an empty tome in the folder of the server."""
     await service.library.create(body.name, body.embedder, body.passage_tokens)
     return await show_tome(body.name, service)
 
 
-@family.post("/{tome}/rename", errors=("locked",), changes=True)
-async def rename_tome(tome: str, body: NewName, service: Wanted) -> TomeReply:
+@family.post("/{tome}/rename", reply=TomeReply, errors=("locked",), changes=True)
+async def rename_tome(tome: str, body: NewName, service: Wanted) -> dict[str, Any]:
     """Give a tome of the server's folder another name. Refused while a question or a job works on it."""
     await service.rename_tome(tome, body.name)
     return await show_tome(body.name, service)
@@ -231,8 +238,15 @@ async def export_tome(tome: str, service: Wanted) -> StreamingResponse:
     )
 
 
-@family.post("/{tome}/import", status=201, more=_SENT, errors=("missing_dependency", "disk_full"), changes=True)
-async def import_tome(tome: str, request: Request, service: Wanted) -> TomeReply:
+@family.post(
+    "/{tome}/import",
+    status=201,
+    reply=TomeReply,
+    more=_SENT,
+    errors=("missing_dependency", "disk_full"),
+    changes=True,
+)
+async def import_tome(tome: str, request: Request, service: Wanted) -> dict[str, Any]:
     """Make a new tome of what an export gave. The lines may come from anyone: they are checked as by `tome import`."""
     try:
         await service.library.fill(tome, "the export", request.stream(), service.options.seconds)
@@ -244,21 +258,23 @@ async def import_tome(tome: str, request: Request, service: Wanted) -> TomeReply
     return await show_tome(tome, service)
 
 
-def _show(name: str, known: OpenTome, *, is_owned: bool) -> TomeReply:
-    contents = describe_contents(known.tome.store, known.tome.model_name, choose_naming(known.tome))
-    page = make_page("documents", contents.documents, "id", "", PAGE)
+def _show(name: str, known: OpenTome, *, is_owned: bool) -> dict[str, Any]:
+    tome = known.tome
+    contents = tome.document_names.hide(read_contents(tome.store, tome.model_name))
+    page = make_page("documents", contents["documents"], "id", "", PAGE)
     lag: Counter[str] = Counter()
-    built = set(known.tome.store.notes(BUILDS))
+    built = set(tome.store.notes(BUILDS))
     for backlog in known.find_backlogs().values():
         lag |= Counter({layer: count for layer, count in backlog.counts.items() if layer in built})
-    more = {
-        "tome": name,
+    return {
+        "contents": {**contents, "tome": name, "documents": page["documents"]},
+        "total": page["total"],
+        "next": page["next"],
         "is_owned": is_owned,
         "ready": known.list_ready(),
         "lagging": known.list_lagging(),
         "lag": lag,
     }
-    return TomeReply.of({**dict(contents), **page, **more})
 
 
 def describe_overview(name: str, book: Tome) -> Overview:
@@ -272,7 +288,7 @@ def describe_overview(name: str, book: Tome) -> Overview:
         passages=sum(record.passages for record in records),
         characters=sum(record.characters for record in records),
         fields=sorted({field for record in records for field in record.metadata}),
-        layers=[LayerEntry.of(counts, layer=layer) for layer, counts in store.layers().items()],
+        layers={layer: LayerCounts(**counts) for layer, counts in store.layers().items()},
     )
 
 

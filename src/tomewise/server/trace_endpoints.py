@@ -5,26 +5,21 @@ They are plain functions, which FastAPI calls in threads: they read tomes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import AfterValidator
 
 from tomewise.errors import TomewiseError, UnknownName, suggest
-from tomewise.outgoing.answer_models import Session, Trace
 from tomewise.pictures import LIMIT, Picture, list_nodes
 from tomewise.server.bodies import MOST_ID, PAGE, Limit
-from tomewise.server.choosing import choose_naming
-from tomewise.server.named_tomes import name_event
 from tomewise.server.operations import Family
 from tomewise.server.replies import (
     Deleted,
-    EvidenceText,
     EvidenceTexts,
     LayerList,
-    ListedTrace,
     SessionList,
-    SessionRow,
     TraceList,
     make_page,
 )
@@ -32,7 +27,9 @@ from tomewise.server.service import Opened
 from tomewise.store.records import BUILDS, SESSIONS
 from tomewise.tome.drawings import read_texts
 from tomewise.tome.session import list_notes
+from tomewise.tome.session_record import SessionRecord
 from tomewise.tome.tome import Tome
+from tomewise.tome.traces import Trace
 
 family = Family("/api/tomes/{tome}", "traces")
 _MOST_HOPS = 20
@@ -50,47 +47,48 @@ def _check_number(number: int) -> int:
 Number = Annotated[int, AfterValidator(_check_number)]
 
 
-@family.get("/traces")
+@family.get("/traces", reply=TraceList)
 def list_traces(
     opened: Opened,
     before: Annotated[int, Query(ge=1)] = _MOST_NUMBER,
     limit: Annotated[int, Query(ge=1, le=200)] = 20,
     q: Annotated[str, Query(max_length=MOST_ID, description="Words, all in the question or the answer.")] = "",
-) -> TraceList:
+) -> dict[str, Any]:
     """The latest questions with their answers, newest first; `next` is the `before` of the following page.
 
-    `drawable` says whether the system that answered has a working memory, which `.../traces/N/picture` draws.
+    `drawable` are the systems with a working memory, which `.../traces/N/picture` draws.
     """
     traces = opened.traces(limit + 1, before=min(before, _MOST_NUMBER), matching=q)
-    naming = choose_naming(opened)
-    rows = [trace.describe(naming) for trace in traces[:limit]]
-    drawable = {system: _is_drawable(system, opened) for system in {row.system for row in rows}}
-    shown = [ListedTrace.of(row, drawable=drawable[row.system]) for row in rows]
-    return TraceList(traces=shown, next=rows[-1].id if len(traces) > limit else None)
+    shown = traces[:limit]
+    systems = {trace.answer.system for trace in shown}
+    rows = [{name: value for name, value in trace.to_dict().items() if name != "events"} for trace in shown]
+    reply: dict[str, Any] = opened.document_names.hide(
+        {"traces": rows, "drawable": [system for system in systems if _is_drawable(system, opened)]}
+    )
+    return {**reply, "next": shown[-1].number if len(traces) > limit else None}
 
 
-@family.get("/traces/{number}")
-def show_trace(number: Number, opened: Opened) -> Trace:
+@family.get("/traces/{number}", reply=Trace)
+def show_trace(number: Number, opened: Opened) -> Any:
     """One trace, whole: what `tome log N --json` prints."""
-    shown = opened.trace(number).describe(choose_naming(opened))
-    return shown.model_copy(update={"events": [name_event(event, opened) for event in shown.events]})
+    return opened.document_names.hide(opened.trace(number))
 
 
-@family.get("/traces/{number}/evidence")
-def list_evidence(number: Number, opened: Opened) -> EvidenceTexts:
+@family.get("/traces/{number}/evidence", reply=EvidenceTexts)
+def list_evidence(number: Number, opened: Opened) -> Any:
     """The evidence of a trace by its id, as the tome has it now: a trace keeps short texts, and no place in a document.
 
     What was removed is left out, and so is what is more than 2,000,000 characters in all.
     """
-    found: dict[str, EvidenceText] = {}
+    found: dict[str, Any] = {}
     events = opened.trace(number).answer.events
-    room, naming = _MOST_CHARACTERS, choose_naming(opened)
+    room = _MOST_CHARACTERS
     for node, piece in read_texts(list_nodes(events), opened.store):
         room -= len(piece.text)
         if room < 0:
             break
-        found[node] = EvidenceText.of(piece, naming)
-    return EvidenceTexts(evidence=found)
+        found[node] = piece
+    return opened.document_names.hide({"evidence": found})
 
 
 @family.delete("/traces/{number}", errors=("locked",))
@@ -105,18 +103,18 @@ def list_sessions(
     opened: Opened, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
 ) -> dict[str, Any]:
     """The sessions, sorted by name."""
-    rows = [SessionRow.of(record) for record in opened.sessions()]
+    rows = [{"name": each.name, "system": each.system, "count": each.count} for each in opened.sessions()]
     return make_page("sessions", rows, "name", after, limit)
 
 
-@family.get("/sessions/{name:path}")
-def show_session(name: str, opened: Opened) -> Session:
+@family.get("/sessions/{name:path}", reply=SessionRecord)
+def show_session(name: str, opened: Opened) -> Any:
     """One session, whole: what `tome sessions NAME --json` prints."""
     record = opened.session(name).read()
     if record is None:
         near = suggest(name, opened.store.note_names(SESSIONS))
         raise UnknownName(f"{opened.store.address} holds no session {name!a}: {near}GET .../sessions lists them")
-    return record.describe(list_notes(record, opened.kit), choose_naming(opened))
+    return opened.document_names.hide(replace(record, notes=list_notes(record, opened.kit)))
 
 
 @family.delete("/sessions/{name:path}", errors=("locked",))
@@ -140,16 +138,16 @@ def draw_layer(
     hops: Annotated[int, Query(ge=1, le=_MOST_HOPS)] = 1,
     limit: int = LIMIT,
     trace: Number | None = None,
-) -> dict[str, Any]:
+) -> Any:
     """A layer as a picture. `trace` highlights what an answer used; `around` and `hops` choose a part of a graph."""
     picture = opened.draw_layer(layer, around=around, hops=hops, limit=limit, trace=trace)
-    return picture.as_json(choose_naming(opened))
+    return opened.document_names.hide(picture)
 
 
 @family.get("/traces/{number}/picture", reply=Picture)
-def draw_trace(number: Number, opened: Opened) -> dict[str, Any]:
+def draw_trace(number: Number, opened: Opened) -> Any:
     """The working memory behind a stored answer as a picture."""
-    return opened.draw_trace(number).as_json(choose_naming(opened))
+    return opened.document_names.hide(opened.draw_trace(number))
 
 
 def _is_drawable(system: str, tome: Tome) -> bool:

@@ -70,6 +70,10 @@ class Texts(Protocol):
         """The nodes that exist by key, in the order of the keys, without their sources."""
         ...
 
+    def count_passages(self) -> int:
+        """How many passages the tome has."""
+        ...
+
     def node_keys(self, layer: str) -> list[int]:
         """Keys of the nodes of a layer; passages in document order, others by level, position and id."""
         ...

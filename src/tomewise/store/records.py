@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-from tomewise.types import DocumentId, Metadata
+from tomewise.types import DocumentId, Metadata, Noun
 
 PASSAGES = "passages"  # the layer of the passages, and the space of their vectors
 SETTINGS, BUILDS, SESSIONS = "settings", "builds", "sessions"  # the kinds of notes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentRecord:
+class DocumentRecord(Noun):
     """What the store has of a document, without its text."""
 
+    kept_back: ClassVar[tuple[str, ...]] = ("folder",)
     id: DocumentId
     """Its name for people and for `tome remove`."""
     title: str

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.systems.defaults import CONTEXT
+from tomewise.types import Noun
 
 _SHORT = 4  # passages; a document of fewer is short
 
@@ -34,7 +35,7 @@ _GROUP_OF_KIND = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recommendation:
+class Recommendation(Noun):
     """A system for a tome as it is, and the reason."""
 
     system: str

@@ -19,7 +19,7 @@ OnEvent = Callable[[Event], None]
 async def answer_question(
     system: System, question: Question, on_event: OnEvent | None = None, memory: WorkingMemory | None = None
 ) -> Answer:
-    """Run an assembled system on a question. The answer holds the events on the way, and the usage of the run so far.
+    """Run an assembled system on a question. The answer holds the events on the way, and the cost of the run so far.
 
     `on_event` also gets an `answer_part` for each new part of an answer that is streamed; the answer has none of these.
 
@@ -43,7 +43,7 @@ async def answer_question(
                 continue
             if fallbacks:
                 record(make_event("fallbacks", counts=dict(sorted(fallbacks.items()))))
-            return replace(output, events=tuple(events), usage=used.usage())
+            return replace(output, events=tuple(events), cost=used.measure_cost())
     raise RuntimeError(f"{type(system.loop).__name__} ended without an answer")
 
 

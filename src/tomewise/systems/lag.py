@@ -16,12 +16,12 @@ from tomewise.memory.grounds import find_grounds
 from tomewise.memory.mapped import MappedLayer
 from tomewise.recall.flat import Dense
 from tomewise.store.records import BUILDS
-from tomewise.types import DocumentId, Lagging, PassageId, Question, Scope
+from tomewise.types import Cost, DocumentId, Estimate, Lagging, PassageId, Question, Scope
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
     from tomewise.systems.kit import Kit
-    from tomewise.types import Estimate, Layer, Passage
+    from tomewise.types import Layer, Passage
 
 _SHOWN = 20  # documents that are named
 _NEAREST = 3  # passages; one of these that a layer does not know is nearer than what it knows
@@ -72,8 +72,6 @@ class LagFinder:
             return None
         documents: dict[DocumentId, None] = dict.fromkeys(passage.document for passage in unknown.values())
         estimates, unpriced = await self._price(state, layers)
-        costs = [price_estimate(each) for each in estimates]
-        known_costs = [cost for cost in costs if cost is not None]
         return Lagging(
             layers=layers,
             documents=tuple(documents)[:_SHOWN],
@@ -82,10 +80,7 @@ class LagFinder:
             nearer=bool(unknown) and await self._is_near(question, {each.id for each in unknown.values()}),
             removed=bool(removed),
             system=self._name,
-            calls=sum(each.calls for each in estimates),
-            input_tokens=sum(each.input_tokens for each in estimates),
-            output_tokens=sum(each.output_tokens for each in estimates),
-            cost=sum(known_costs) if len(known_costs) == len(costs) else None,
+            cost=sum((price_estimate(each).cost for each in estimates), Cost()),
             unpriced=unpriced,
         )
 
@@ -117,7 +112,7 @@ class LagFinder:
             return False
         search = Dense(self._kit.store, self._kit.embedder)
         found = await search.retrieve(question.text, _NEAREST, within=question.within)
-        return any(piece.node in unknown for piece in found)
+        return any(piece.id in unknown for piece in found)
 
 
 def _find_passages(backlog: Backlog, store: Store) -> Mapping[int, Passage]:
@@ -143,14 +138,18 @@ def _select(passages: Mapping[int, Passage], within: Scope | None, store: Store)
     return passages if among is None else {key: passages[key] for key in among.tolist() if key in passages}
 
 
-def price_estimate(estimate: Estimate) -> float | None:
-    """Dollars for what an update of a layer would use, or None if they are unknown."""
-    if not estimate.calls or estimate.model == EXTRACTIVE:
+def price_estimate(estimate: Estimate) -> Estimate:
+    """The estimate with its dollars, None where they are unknown."""
+    return replace(estimate, cost=replace(estimate.cost, dollars=_find_price(estimate.model, estimate.cost)))
+
+
+def _find_price(model: str, cost: Cost) -> float | None:
+    if not cost.calls or model == EXTRACTIVE:
         return 0.0
-    if not estimate.model or "," in estimate.model:  # not known which of its calls are whose
+    if not model or "," in model:  # not known which of its calls are whose
         return None
     try:
-        spec = ModelSpec.parse(estimate.model)
+        spec = ModelSpec.parse(model)
     except UsageError:  # a model of a plugin, or of the caller's own
         return None
-    return find_price(spec, estimate.input_tokens, estimate.output_tokens)
+    return find_price(spec, cost.input_tokens, cost.output_tokens)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,13 +37,13 @@ from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resum
 from tomewise.terminal.work import Work, show_work
 
 if TYPE_CHECKING:
-    from tomewise.outgoing.report_models import BuildCosts
     from tomewise.pictures import Picture
     from tomewise.store.address import DatabaseAddress, Place
     from tomewise.store.contract import Texts
     from tomewise.systems.registry import Variant
+    from tomewise.tome.reports import BuildCosts
     from tomewise.tome.tome import OnProgress, Tome
-    from tomewise.types import Answer, Event, Passage, Scope
+    from tomewise.types import Answer, Event
 
 _LONGEST = 1_000_000  # bytes of a question
 _TOGETHER = 4  # passages in a call: the size that bench/RESULTS.md compares with one
@@ -111,7 +112,6 @@ def build(
     with show_work(f"{'estimating' if estimate else 'building'} {system}") as work:
         from tomewise.systems.registry import parse_variant
         from tomewise.terminal import render
-        from tomewise.tome import reports
 
         variant = parse_variant(system)
         with open_tome(tome, models=models, on=on, workers=workers) as book:
@@ -126,11 +126,10 @@ def build(
                     again=again or (),
                     on_progress=work.report,
                 )
-                shown = reports.describe_build(report, book.store) if as_json else None
     if estimate:
         print_json(costs) if as_json else render.print_costs(costs, console())
-    elif shown:
-        print_json(shown)
+    elif as_json:
+        print_json(report)
     else:
         render.print_build(report, variant, repeat_options(tome, models), console())
 
@@ -141,19 +140,18 @@ def _estimate_costs(book: Tome, variant: Variant, report: OnProgress, layers: Se
     `instead` is the same system with several passages in a call, or with one where it has several already. It is there
     if the system has the setting `together` and the calls are not free.
     """
-    from tomewise.outgoing.report_models import ComparedCosts, OtherCosts
     from tomewise.systems.recipe_settings import list_settings
     from tomewise.systems.registry import choose_variant, find_recipe
-    from tomewise.tome.reports import describe_costs
+    from tomewise.tome.reports import sum_estimates
 
     model = book.kit.model.name
-    costs = describe_costs(book.estimate(variant, layers=layers, on_progress=report), variant, model)
-    if "together" in list_settings(find_recipe(variant.system)) and costs.total.calls and costs.total.cost != 0:
+    costs = sum_estimates(book.estimate(variant, layers=layers, on_progress=report), variant, model)
+    if "together" in list_settings(find_recipe(variant.system)) and costs.total.calls and costs.total.dollars != 0:
         size = _TOGETHER if variant.settings.get("together", 1) == 1 else 1
         resized = choose_variant(variant, {"together": size})
         with suppress(UsageError):  # with other settings it may read one text at a time only, as relations are
-            compared = describe_costs(book.estimate(resized, layers=layers, on_progress=report), resized, model)
-            return ComparedCosts.of(costs, instead=OtherCosts(system=resized.name, total=compared.total))
+            compared = sum_estimates(book.estimate(resized, layers=layers, on_progress=report), resized, model)
+            return replace(costs, instead=compared)
     return costs
 
 
@@ -191,7 +189,7 @@ def ask(
         from tomewise.loops.answer_parts import answer_whole
         from tomewise.systems.registry import parse_variant
         from tomewise.terminal import render
-        from tomewise.tome import reports, scopes
+        from tomewise.tome import scopes
 
         variant = parse_variant(system or find_system())
         with open_tome(tome, models=models) as book:
@@ -213,14 +211,12 @@ def ask(
                 else:
                     stated, talk = variant if system else None, book.session(session)
                     answer = talk.ask(text, system=stated, within=scope, **more)
-                    scope = talk.read_within()
-            nearest = reports.find_nearest(answer, book.store)
             if picture:
                 save_picture(book.draw_answer(text, answer), picture)
-    print_answer(answer, nearest, scope, as_json, with_trace=trace)
+    print_answer(answer, as_json, with_trace=trace)
     if as_json:
         return
-    if answer.quotations:
+    if answer.only_quotes and answer.statements:
         console(stderr=True).print(f"[dim]{escape(render.note_extractive())}[/dim]")
     render.offer_build(answer.lagging, repeat_options(tome, models), console(stderr=True))
 
@@ -243,7 +239,6 @@ def search(
     with show_work(f"searching with {system}"):
         from tomewise.systems.registry import parse_variant
         from tomewise.terminal import render
-        from tomewise.tome.reports import describe_evidence
         from tomewise.tome.scopes import find_scope
 
         variant = parse_variant(system)
@@ -251,8 +246,7 @@ def search(
             scope = find_scope(book.store, documents=document or (), where=where or ())
             found = book.search(query, system=variant, limit=limit, strict=strict, within=scope)
             lagging = book.find_lag(query, system=variant, within=scope)
-            pieces = describe_evidence(found, book.store)
-    print_json(pieces) if as_json else render.print_evidence(pieces, console(), scope)
+    print_json(found) if as_json else render.print_evidence(found, console(), scope)
     render.print_lag(lagging, console(stderr=True))
     render.offer_build(lagging, repeat_options(tome, models), console(stderr=True))
 
@@ -274,9 +268,8 @@ def show(
 
     Of a database without the name of a tome it lists the tomes.
     """
-    from tomewise.outgoing.passage_models import Document
     from tomewise.terminal import render
-    from tomewise.tome.holdings import describe_contents
+    from tomewise.tome.holdings import read_contents
 
     if entity is not None:
         if document is not None:
@@ -290,9 +283,9 @@ def show(
         if document is not None:
             whole = book.document(document)
             # Not through typer, which leaves out of a pipe what looks like a colour.
-            print_json(Document.of(whole)) if as_json else print(whole.text)
+            print_json(whole) if as_json else print(whole.text)
             return
-        contents = describe_contents(book.store, book.model_name)
+        contents = read_contents(book.store, book.model_name)
     print_json(contents) if as_json else render.print_contents(contents, console())
 
 
@@ -360,24 +353,20 @@ def open_tome(
 def show_entity(name: str, tome: str | None, as_json: bool) -> None:
     """What `tome show --entity NAME` prints."""
     from tomewise.terminal.render import print_entity
-    from tomewise.tome.entities import describe_entity
 
     with open_tome(tome) as book:
         found = book.entity(name)
-    print_json(describe_entity(found)) if as_json else print_entity(found, console())
+    print_json(found) if as_json else print_entity(found, console())
 
 
-def print_answer(
-    answer: Answer, nearest: Sequence[Passage], scope: Scope | None, as_json: bool, *, with_trace: bool = False
-) -> None:
+def print_answer(answer: Answer, as_json: bool, *, with_trace: bool = False) -> None:
     """Print an answer for people or for programs; for these `with_trace` prints its events too."""
-    from tomewise.outgoing.answer_models import Asked, TracedAnswer
     from tomewise.terminal import render
 
     if as_json:
-        print_json((TracedAnswer if with_trace else Asked).of(answer, within=scope, nearest=nearest))
+        print_json(answer.to_dict() | ({"events": answer.events} if with_trace else {}))
     else:
-        render.print_answer(answer, nearest, console(), scope)
+        render.print_answer(answer, console())
 
 
 def find_last_session(book: Tome) -> str:

@@ -28,7 +28,7 @@ from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome
-    from tomewise.types import Spent
+    from tomewise.types import Cost
 
 SYSTEM = "read_agent"  # few calls build it, and it needs no extra
 _SIMPLE, _WHOLE_STORY = "f6", "i6"  # questions of the sample
@@ -87,25 +87,24 @@ def _add_story(book: Tome) -> None:
     print_add_report(report, 1, time.perf_counter() - started, console())
 
 
-def _build(book: Tome, system: str) -> Spent:
+def _build(book: Tome, system: str) -> Cost:
     from tomewise.systems.registry import parse_variant
     from tomewise.terminal import render
-    from tomewise.tome.reports import describe_costs
+    from tomewise.tome.reports import sum_estimates
 
     variant = parse_variant(system)
     _print_command("build", "--system", system, "--estimate")
-    render.print_costs(describe_costs(book.estimate(variant), variant, book.kit.model.name), console())
+    render.print_costs(sum_estimates(book.estimate(variant), variant, book.kit.model.name), console())
     _print_command("build", "--system", system)
     with show_work(f"building {system}") as work:
         report = book.build(variant, on_progress=work.report)
     render.print_build(report, variant, None, console())
-    return report.usage.total
+    return report.cost
 
 
-def _ask(book: Tome, asked: SampleQuestion, system: str | None, trace: bool) -> Spent:
+def _ask(book: Tome, asked: SampleQuestion, system: str | None, trace: bool) -> Cost:
     """Ask, with the options of the question if a system is named: it is the harder one."""
     from tomewise.terminal import render
-    from tomewise.tome.reports import find_nearest
 
     options = asked.options if system else ()
     named = ("--system", system) if system else ()
@@ -113,18 +112,18 @@ def _ask(book: Tome, asked: SampleQuestion, system: str | None, trace: bool) -> 
     with show_work("asking") as work:
         on_event = choose_listener(work, book.store if trace else None)
         answer = book.ask(asked.question, options=options, system=system, on_event=on_event)
-    render.print_answer(answer, find_nearest(answer, book.store), console())
-    return answer.usage.total
+    render.print_answer(answer, console())
+    return answer.cost
 
 
 def _print_command(*words: str) -> None:
     console().print(f"\n[bold]$ tome {escape(' '.join(quote(word) for word in words))}[/bold]")
 
 
-def _print_close(spent: Spent, kept: str | None, options: str, *, is_extractive: bool) -> None:
+def _print_close(spent: Cost, kept: str | None, options: str, *, is_extractive: bool) -> None:
     """What the demo cost, and what to try next."""
     out = console()
-    cost = "price unknown" if spent.cost is None else f"${spent.cost:.4f}"
+    cost = "price unknown" if spent.dollars is None else f"${spent.dollars:.4f}"
     out.print(
         f"\n[bold]In all[/bold] {spent.calls:,} calls · {spent.input_tokens:,} tokens in, "
         f"{spent.output_tokens:,} out · {cost}"

@@ -90,9 +90,7 @@ def add(
     ):
         report = book.add(*paths, **options, on_progress=work.report)
     if as_json:
-        from tomewise.outgoing import report_models
-
-        print_json(report_models.AddReport.of(report))
+        print_json(report)
     else:
         if len(report.failed) < len(paths):
             from tomewise.terminal.render import offer_build, print_lag
@@ -217,7 +215,6 @@ def remove(
 
     Elsewhere --yes is needed for a folder, a pattern, and where memory goes that a model was paid for.
     """
-    from tomewise.outgoing.report_models import RemoveReport
     from tomewise.tome.document_names import find_exactly
     from tomewise.tome.reports import foresee_removal
 
@@ -234,7 +231,7 @@ def remove(
         for record in records:
             report = book.remove(record)
             if as_json:
-                print_json(RemoveReport.of(report))
+                print_json(report)
                 continue
             derived = f" and {_count_derived(report.derived)}" if report.derived else ""
             passages = count_noun(report.passages, "passage")

@@ -122,7 +122,7 @@ def sessions(
 
             record = _find_session(name, book)
             notes = list_notes(record, book.kit)
-            print_json(record.describe(notes)) if as_json else render.print_session(record, notes, console())
+            print_json(replace(record, notes=notes)) if as_json else render.print_session(record, notes, console())
 
 
 def _read_lines(chosen: Session) -> Iterator[str]:
@@ -162,7 +162,6 @@ def _ask_line(
 ) -> bool:
     """Ask and print. Returns False if the model failed at this question; then the session is as it was before."""
     from tomewise.terminal import render
-    from tomewise.tome.reports import find_nearest
 
     try:
         with show_work(f"asking {chosen.name}") as work:
@@ -173,7 +172,7 @@ def _ask_line(
     except ModelError as error:
         print_message(f"tome: {error}")
         return False
-    print_answer(answer, find_nearest(answer, book.store), chosen.read_within(), as_json)
+    print_answer(answer, as_json)
     if not as_json:
         render.offer_build(answer.lagging, f" --tome {quote(book.store.address)}", console(stderr=True))
     return True
@@ -219,7 +218,7 @@ def log(
         if number is None:
             traces = book.traces(limit, matching=word)
             if as_json:
-                print_json([trace.describe() for trace in traces])
+                print_json(traces)
             elif not traces:
                 nothing = f"with {word!a}" if word else 'yet: tome ask "your question"'
                 console().print(f"[dim]no question is kept {escape(nothing)}[/dim]")
@@ -235,16 +234,15 @@ def log(
             _ask_again(book, book.trace(number), as_json)
         else:
             trace = book.trace(number)
-            print_json(trace.describe()) if as_json else render.print_trace(trace, console(), book.store)
+            print_json(trace) if as_json else render.print_trace(trace, console(), book.store)
 
 
 def _ask_again(book: Tome, trace: Trace, as_json: bool) -> None:
     from tomewise.systems.registry import parse_variant
-    from tomewise.tome.reports import find_nearest
 
     variant = parse_variant(trace.answer.system)
     with show_work(f"asking {variant.name}") as work:
         origin = trace.answer.session
         question = replace(trace.question, text=origin.question) if origin else trace.question
         answer = book.ask(question, system=variant, fresh=True, on_event=choose_listener(work))
-    print_answer(answer, find_nearest(answer, book.store), trace.question.within, as_json)
+    print_answer(answer, as_json)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.events import is_event, name_layers, read_common, shorten
 from tomewise.memory.schemata.network import describe_network
-from tomewise.outgoing import answer_models
-from tomewise.place import describe_place, describe_source, name_document, read_plain_data
+from tomewise.place import describe_place, describe_source, name_document
 from tomewise.store.lookups import read_places
 from tomewise.terminal.screen import count_noun, escape, make_table
 from tomewise.tome.scope_words import describe_scope
+from tomewise.types.wording import describe_build, list_remarks, summarize_lag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from tomewise.outgoing import passage_models, report_models
     from tomewise.store.contract import Texts
+    from tomewise.store.sql.near_rows import SearchState
     from tomewise.systems.registry import Variant
-    from tomewise.tome.entities import FoundEntity
-    from tomewise.tome.reports import BuildReport
+    from tomewise.tome.entities import Entity
+    from tomewise.tome.holdings import Contents
+    from tomewise.tome.reports import BuildCosts, BuildReport
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.traces import Trace
-    from tomewise.types import Answer, Citation, Event, FromSession, Lagging, Passage, Scope, Usage
+    from tomewise.types import Answer, Cost, Event, Evidence, FromSession, Lagging, Quote, Scope
 
 
 EXTRACTIVE_NOTE = "To set a model: `tome models` lists those that can answer, `tome config set model NAME` sets one."
@@ -60,20 +61,19 @@ def note_extractive() -> str:
     return f"{EXTRACTIVE_NOTE} Here: {options} ({reason})." if options else EXTRACTIVE_NOTE
 
 
-def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope: Scope | None = None) -> None:
-    """Print the answer, its citations and its cost; or what is missing, and the passages nearest to the question.
+def print_answer(answer: Answer, out: Console) -> None:
+    """Print the answer, its quotes and its cost; or what is missing, and the passages nearest to the question.
 
     Without a model, print the sentences that are nearest to an answer.
     """
-    remarks = answer_models.Answer.of(answer).list_remarks()
-    citations = answer.citations
-    if answer.quotations:
-        _print_quotations(answer, remarks, out)
-        remarks, citations = [], ()
+    remarks, quotes = list_remarks(answer), answer.quotes
+    if answer.only_quotes and answer.statements:
+        _print_sentences(answer, remarks, out)
+        remarks, quotes = [], ()
     elif not answer.resolved:
         missing = answer.missing or "the evidence does not say"
         out.print(f"[yellow]not answered:[/yellow] {escape(shorten(missing))}")
-        for passage in nearest:
+        for passage in answer.nearest:
             where = f"[dim]{escape(describe_source(passage))}[/dim]"
             out.print(f"  {where} {escape(shorten(passage.text, _BEGINNING))}")
     else:
@@ -83,8 +83,8 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
             out.print(f"[yellow]missing:[/yellow] {escape(shorten(answer.missing))}")
     for remark in remarks:
         out.print(f"[yellow]{remark}[/yellow]")
-    for number, citation in enumerate(citations, start=1):
-        out.print(_citation_line(number, citation))
+    for number, quoted in enumerate(quotes, start=1):
+        out.print(f"  [green]{number}[/green] “{_flatten(quoted.text)}” [dim]{_locate(quoted)}[/dim]")
     print_lag(answer.lagging, out)
     for note in cut_notes(answer):
         out.print(f"[yellow]{note}[/yellow]")
@@ -92,15 +92,14 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
         out.print(f"[dim]{escape(describe_origin(answer.session))}[/dim]")
     for line in describe_choices(answer):
         out.print(f"[dim]{escape(line)}[/dim]")
-    within = f"within {shorten(describe_scope(scope))} · " if scope else ""
-    made_with = f"{answer.system} · {within}{answer.model}"
-    out.print(f"[dim]{escape(made_with)} · {usage_line(answer.usage)}[/dim]")
+    within = f"within {shorten(describe_scope(answer.within))} · " if answer.within else ""
+    out.print(f"[dim]{escape(f'{answer.system} · {within}{answer.model}')} · {answer.cost}[/dim]")
 
 
 def print_lag(lagging: Lagging | None, out: Console) -> None:
     """Print what the memory has yet to take in, if anything."""
     if lagging:
-        out.print(f"[yellow]{escape(answer_models.Lagging.of(lagging).summarize())}[/yellow]")
+        out.print(f"[yellow]{escape(summarize_lag(lagging))}[/yellow]")
 
 
 def offer_build(lagging: Lagging | None, options: str, out: Console) -> None:
@@ -109,21 +108,21 @@ def offer_build(lagging: Lagging | None, options: str, out: Console) -> None:
         words = f" --system {quote(lagging.system)}" if lagging.system else ""
         words = words or "".join(f" --layer {quote(name)}" for name in lagging.layers)
         command = f"tome build{options}{words}"
-        out.print(f"[dim]{escape(command)}: {escape(answer_models.Lagging.of(lagging).describe_build())}[/dim]")
+        out.print(f"[dim]{escape(command)}: {escape(describe_build(lagging))}[/dim]")
 
 
-def _print_quotations(answer: Answer, remarks: Sequence[str], out: Console) -> None:
+def _print_sentences(answer: Answer, remarks: Sequence[str], out: Console) -> None:
     """Each sentence with its place, between those before and after it that are not shown themselves."""
     for remark in remarks:
         out.print(f"[yellow]{escape(remark)}[/yellow]")
-    shown = {quotation.citation.quote for quotation in answer.quotations}
-    for number, quotation in enumerate(answer.quotations, start=1):
-        citation = quotation.citation
-        before, after = (_flatten(text) if text not in shown else "" for text in (quotation.before, quotation.after))
+    shown = {statement.text for statement in answer.statements}
+    for number, statement in enumerate(answer.statements, start=1):
+        (quoted,) = statement.quotes
+        before, after = (_flatten(text) if text not in shown else "" for text in (quoted.before, quoted.after))
         text = f"[dim]{before} [/dim]" if before else ""
-        text += f"[bold]“{_flatten(citation.quote)}”[/bold] [dim]{after}[/dim]"
-        option = f" [cyan]→ option {quotation.option}[/cyan]" if quotation.option else ""
-        out.print(f"  [green]{number}[/green] [dim]{_locate(citation)}[/dim]{option}")
+        text += f"[bold]“{_flatten(quoted.text)}”[/bold] [dim]{after}[/dim]"
+        option = f" [cyan]→ option {statement.choice}[/cyan]" if statement.choice else ""
+        out.print(f"  [green]{number}[/green] [dim]{_locate(quoted)}[/dim]{option}")
         out.print(f"    {text}")
 
 
@@ -190,23 +189,8 @@ def cut_notes(answer: Answer) -> list[str]:
     ]
 
 
-def _citation_line(number: int, citation: Citation) -> str:
-    return f"  [green]{number}[/green] “{_flatten(citation.quote)}” [dim]{_locate(citation)}[/dim]"
-
-
-def _locate(citation: Citation) -> str:
-    return f"{escape(describe_source(citation))}, characters {citation.start}–{citation.end}"
-
-
-def usage_line(usage: Usage) -> str:
-    """Calls, tokens, money and seconds in one line."""
-    total = usage.total
-    cost = "price unknown" if total.cost is None else f"${total.cost:.4f}"
-    kept = f" and {usage.kept:,} kept repl{'y' if usage.kept == 1 else 'ies'}" if usage.kept else ""
-    return (
-        f"{total.calls} call{'' if total.calls == 1 else 's'}{kept} · {total.input_tokens:,} tokens in, "
-        f"{total.output_tokens:,} out · {cost} · {usage.model_seconds:.2f} s model, {usage.own_seconds:.2f} s own"
-    )
+def _locate(quoted: Quote) -> str:
+    return f"{escape(describe_source(quoted))}, characters {quoted.start}–{quoted.end}"
 
 
 def print_event(event: Event, out: Console, store: Texts) -> None:
@@ -222,9 +206,9 @@ def print_event(event: Event, out: Console, store: Texts) -> None:
         out.print(f"    [dim]note[/dim] {escape(shorten(note, 100))}")
     for row in common.pool:
         out.print(f"    {escape(_describe_row(row))}")
-    places = read_places(store, (piece.node for piece in common.evidence[:_PIECES]))
+    places = read_places(store, (piece.id for piece in common.evidence[:_PIECES]))
     for piece in common.evidence[:_PIECES]:
-        document = name_document(places[piece.node][0]) if piece.node in places else ""
+        document = name_document(places[piece.id][0]) if piece.id in places else ""
         words = (_KINDS.get(piece.layer, piece.layer), piece.title or document, describe_place(piece.place))
         kind = ", ".join(filter(None, words))
         out.print(f"    [dim]{piece.score:.3f} {escape(kind)}[/dim] {escape(shorten(piece.text, 100))}")
@@ -244,7 +228,7 @@ def _describe_row(row: Mapping[str, Any]) -> str:
     )
 
 
-def print_evidence(pieces: Sequence[passage_models.Evidence], out: Console, scope: Scope | None = None) -> None:
+def print_evidence(pieces: Sequence[Evidence], out: Console, scope: Scope | None = None) -> None:
     """What `tome search` prints: each piece of evidence with its score, its layer and the passages it rests on."""
     if scope:
         out.print(f"[dim]within {escape(shorten(describe_scope(scope)))}[/dim]")
@@ -252,9 +236,9 @@ def print_evidence(pieces: Sequence[passage_models.Evidence], out: Console, scop
         out.print("[yellow]nothing found[/yellow]")
     numbers = {piece.id: number for number, piece in enumerate(pieces, start=1)}
     for number, piece in enumerate(pieces, start=1):
-        sources = piece.sources
+        sources = piece.origins
         more = f" and {len(sources) - 1} more" if len(sources) > 1 else ""
-        place = describe_place(read_plain_data(piece.place), sources[0].position + 1) if sources else ""
+        place = describe_place(piece.place, sources[0].position + 1) if sources else ""
         where = f"{piece.title or name_document(sources[0].document)}, {place}{more}" if sources else ""
         out.print(f"[green]{number}[/green] [dim]{piece.score:.3f} {escape(piece.layer)}[/dim] {escape(where)}")
         out.print(f"    {escape(shorten(piece.text, _BEGINNING))}")
@@ -268,27 +252,27 @@ def _print_rewrite(text: str, origin: str, out: Console) -> None:
     out.print(f"    [dim]asked again: “{escape(shorten(text))}”{escape(shorten(origin))}[/dim]")
 
 
-def print_costs(costs: report_models.BuildCosts, out: Console) -> None:
+def print_costs(costs: BuildCosts, out: Console) -> None:
     """What `tome build --estimate` prints."""
     table = make_table("layer")
     for heading in ("calls", "tokens in", "tokens out", "cost"):
         table.add_column(heading, justify="right")
     for layer in costs.layers:
-        table.add_row(escape(layer.layer), *_list_costs(layer))
+        table.add_row(escape(layer.layer), *_list_costs(layer.cost))
     table.add_row("in all", *_list_costs(costs.total))
     out.print(table)
     out.print(f"[dim]{escape(costs.system)} with {escape(costs.model)}; nothing was asked yet[/dim]")
     if costs.total.calls:
         out.print("[dim]calls that repair a reply, and requests that are tried again, come on top[/dim]")
-    if instead := getattr(costs, "instead", None):
+    if instead := costs.instead:
         calls, tokens_in, tokens_out, cost = _list_costs(instead.total)
         words = f"{calls} calls, {tokens_in} tokens in, {tokens_out} out, cost {cost}"
         out.print(f"[dim]for comparison: --system {escape(quote(instead.system))} takes {words}[/dim]")
 
 
-def _list_costs(costs: report_models.Costs) -> tuple[str, str, str, str]:
-    cost = "unknown" if costs.cost is None else f"${costs.cost:.4f}"
-    return f"{costs.calls:,}", f"{costs.input_tokens:,}", f"{costs.output_tokens:,}", cost
+def _list_costs(cost: Cost) -> tuple[str, str, str, str]:
+    dollars = "unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
+    return f"{cost.calls:,}", f"{cost.input_tokens:,}", f"{cost.output_tokens:,}", dollars
 
 
 def print_build(report: BuildReport, variant: Variant, options: str | None, out: Console) -> None:
@@ -305,12 +289,12 @@ def print_build(report: BuildReport, variant: Variant, options: str | None, out:
             out.print(f"  [yellow]failed for {count}[/yellow] {escape(shorten(reason, 200))}")
         if layer.failed:
             out.print("  [dim]the next build tries these again; you can use the rest[/dim]")
-    out.print(f"[dim]{usage_line(report.usage)}[/dim]")
+    out.print(f"[dim]{report.cost}[/dim]")
     if options is not None:
         out.print(f'[dim]next: tome ask{escape(options)} --system {escape(quote(variant.name))} "your question"[/dim]')
 
 
-def print_contents(contents: report_models.Contents, out: Console) -> None:
+def print_contents(contents: Contents, out: Console) -> None:
     """What `tome show` prints."""
     passages = f"passages of {contents.passage_tokens} tokens, overlap {contents.overlap}"
     out.print(
@@ -351,7 +335,7 @@ def print_contents(contents: report_models.Contents, out: Console) -> None:
         out.print(f"[dim]… and {len(contents.documents) - 50:,} more: tome show --json lists all[/dim]")
 
 
-def _print_search(search: report_models.VectorSearch, out: Console) -> None:
+def _print_search(search: SearchState, out: Console) -> None:
     """How large spaces of vectors are searched; nothing where none is large."""
     approximate, exact = (
         ", ".join(f"{escape(name)} ({count:,})" for name, count in found.items())
@@ -379,7 +363,7 @@ def list_traces(traces: Sequence[Trace]) -> Table:
     for trace in traces:
         answer = trace.answer
         texts = (_show_time(trace), answer.system, shorten(trace.question.text, 100), shorten(answer.text or "—", 100))
-        table.add_row(f"[bold]{trace.number}[/bold]", *map(escape, texts), str(answer.usage.total.calls))
+        table.add_row(f"[bold]{trace.number}[/bold]", *map(escape, texts), str(answer.cost.calls))
     return table
 
 
@@ -391,7 +375,7 @@ def print_trace(trace: Trace, out: Console, store: Texts) -> None:
         out.print(f"  [cyan]{chr(ord('A') + number)}.[/cyan] {escape(option)}")
     for event in trace.answer.events:
         print_event(event, out, store)
-    print_answer(trace.answer, (), out, question.within)
+    print_answer(trace.answer, out)
     if trace.cut:
         out.print(f"[dim]cut, to keep the trace small (setting trace_bytes): {'; '.join(trace.cut)}[/dim]")
 
@@ -400,12 +384,12 @@ def _show_time(trace: Trace) -> str:
     return trace.asked[:19].replace("T", " ")
 
 
-def print_entity(found: FoundEntity, out: Console) -> None:
+def print_entity(found: Entity, out: Console) -> None:
     """What `tome show --entity NAME` prints: the facts by graph, then passages with their gists."""
     out.print(f"[bold]{escape(found.name)}[/bold]")
     by_graph: dict[str, list[str]] = defaultdict(list)
-    for text, graph in found.facts:
-        by_graph[graph].append(text)
+    for fact in found.facts:
+        by_graph[fact.graph].append(fact.text)
     for graph, facts in by_graph.items():
         out.print(f"[dim]{count_noun(len(facts), 'fact')} of graph:{escape(graph)}[/dim]")
         for text in facts:

@@ -7,8 +7,7 @@ import os
 import sys
 import textwrap
 from contextlib import suppress
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -70,12 +69,10 @@ def print_message(line: str) -> None:
 
 
 def print_json(data: object) -> None:
-    """Print one line of JSON: plain data, dataclasses, and models of what goes out.
+    """Print one line of JSON: plain data, and nouns (see `types.plain`).
 
     What a terminal would obey is escaped in it, also for a pipe: it means the same.
     """
-    typer.echo(clean_json(json.dumps(data, ensure_ascii=False, default=_write_plain)))
+    from tomewise.types import write_plain  # late, since `--help` does without
 
-
-def _write_plain(thing: Any) -> Any:
-    return thing.write() if hasattr(thing, "write") else asdict(thing)
+    typer.echo(clean_json(json.dumps(write_plain(data), ensure_ascii=False)))

@@ -118,9 +118,9 @@ async def check_language_model(model: LanguageModel, role: Role[In, Out], given:
     with meter() as used:
         reply = await model.ask(role, given)
     assert isinstance(reply, role.output), f"{type(reply).__name__} is not {role.output.__name__}"
-    usage = used.usage()
-    assert usage.total.calls >= 1, "a call must be reported"
-    assert role.name in usage.roles, "a call must be reported under its role"
+    cost = used.measure_cost()
+    assert cost.calls >= 1, "a call must be reported"
+    assert role.name in cost.roles, "a call must be reported under its role"
     unknown = Role("no_such_role", role.input, role.output)
     try:
         await model.ask(unknown, given)
@@ -139,7 +139,7 @@ async def check_retriever(retriever: Retriever, query: str, store: Store | None 
     assert ranking, "the query must find something"
     _check_ranking(ranking, 5)
     assert await retriever.retrieve(query, 5) == ranking, "the same query must find the same"
-    assert (await retriever.retrieve(query, 1))[0].node == ranking[0].node, "any limit gives the same first"
+    assert (await retriever.retrieve(query, 1))[0].id == ranking[0].id, "any limit gives the same first"
     assert await retriever.retrieve(query, 0) == [], "a limit of 0 must give nothing"
     at_once = await asyncio.gather(*(retriever.retrieve(query, 5) for _ in range(4)))
     assert at_once == [ranking] * 4, "searches at the same time must give the same"
@@ -158,7 +158,7 @@ async def _check_scope(retriever: Retriever, query: str, document: str, store: S
     _check_ranking(ranking, 5)
     assert all(passages.issuperset(piece.sources) for piece in ranking), f"evidence must come from {document!r} alone"
     everything = await retriever.retrieve(query, 1000)
-    known = {piece.node for piece in everything if passages.issuperset(piece.sources)}
+    known = {piece.id for piece in everything if passages.issuperset(piece.sources)}
     assert len(ranking) >= min(5, len(known)), f"{len(known)} pieces are from {document!r}, {len(ranking)} were found"
     assert await retriever.retrieve(query, 5, within=scope) == ranking, (
         "the same query must find the same within a scope"
@@ -168,7 +168,7 @@ async def _check_scope(retriever: Retriever, query: str, document: str, store: S
 def _check_ranking(ranking: Sequence[Evidence], limit: int) -> None:
     assert len(ranking) <= limit, f"{len(ranking)} pieces of evidence are more than the limit of {limit}"
     _check_evidence(ranking)
-    order = [(-piece.score, piece.node) for piece in ranking]
+    order = [(-piece.score, piece.id) for piece in ranking]
     assert order == sorted(order), "best first, ties by node"
 
 
@@ -187,15 +187,13 @@ async def check_loop(loop: Loop, question: Question) -> Answer:
     assert answer.choice is None or question.options, "a choice needs options"
     _check_evidence(answer.evidence)
     passages = {source for piece in answer.evidence for source in piece.sources}
-    assert all(citation.passage in passages for citation in answer.citations), "citations come from the evidence"
-    assert all(citation.end - citation.start == len(citation.quote) for citation in answer.citations), (
-        "spans fit quotes"
-    )
+    assert all(quote.passage in passages for quote in answer.quotes), "quotes come from the evidence"
+    assert all(quote.end - quote.start == len(quote.text) for quote in answer.quotes), "spans fit quotes"
     return answer
 
 
 def _check_evidence(evidence: Sequence[Evidence]) -> None:
-    nodes = [piece.node for piece in evidence]
+    nodes = [piece.id for piece in evidence]
     assert len(set(nodes)) == len(nodes), "evidence must not repeat"
     assert all(piece.text and piece.sources for piece in evidence), "evidence must have a text and source passages"
     assert all(np.isfinite(piece.score) for piece in evidence), "scores must be finite"

@@ -80,7 +80,7 @@ async def check_mapped_layer(
     await build(make(store)[:-1], store, lambda _: None)
     foreseen = (await estimate(make(store), store))[-1]
     _, calls = await trial.build(store)
-    assert foreseen.calls == calls, "an estimate must have the calls of the build"
+    assert foreseen.cost.calls == calls, "an estimate must have the calls of the build"
     await trial.check_removals(store, _DOCUMENTS)
     assert not any(store.node_keys(name) for name in make(store)[-1].writes), "a node must go with its sources"
 
@@ -175,7 +175,7 @@ class _Trial:
             reports = await build(layers, store, lambda _: None)
             _check_writes(layers, store)
             assert not any(report.failed for report in reports), "no reply may fail in this check"
-        return watched.commits, used.usage().total.calls
+        return watched.commits, used.measure_cost().calls
 
     async def check_stopped_build(self, stop: int, whole: Store, calls: int) -> int:
         """Check that a build which goes on after a stop ends like the `whole` one. Returns how many commits it had."""

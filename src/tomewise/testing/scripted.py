@@ -20,7 +20,7 @@ from tomewise.language.call_slots import CallSlots
 from tomewise.language.usage import Bill, announce_request, estimate_tokens, report_call
 from tomewise.meter import Clock, ModelCall
 from tomewise.run import Request
-from tomewise.types import Spent
+from tomewise.types import Cost
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,7 +78,7 @@ class ScriptedModel:
             return await self._others.ask(role, given)
         started = self._clock()
         tokens = self.count_input_tokens(role, given)
-        bill = Bill(Spent())
+        bill = Bill(Cost())
         try:
             async with (
                 self._slots or nullcontext(),
@@ -94,15 +94,15 @@ class ScriptedModel:
                     raise reply
                 output = role.accept(given, _validate(role, reply))
                 received = estimate_tokens(output.model_dump_json())
-                bill.spent = Spent(calls=1, input_tokens=tokens, output_tokens=received, cost=self._cost)
+                bill.spent = Cost(calls=1, input_tokens=tokens, output_tokens=received, dollars=self._cost)
                 return output
         finally:
             if bill.spent.calls:
                 self._report(role.name, bill.spent, started)
 
-    def _report(self, role: str, spent: Spent, started: float) -> None:
+    def _report(self, role: str, spent: Cost, started: float) -> None:
         report_call(
-            ModelCall(role, self.name, started, self._clock(), spent.input_tokens, spent.output_tokens, spent.cost)
+            ModelCall(role, self.name, started, self._clock(), spent.input_tokens, spent.output_tokens, spent.dollars)
         )
 
     def count_input_tokens(self, role: Role[In, Out], given: In) -> int:

@@ -161,7 +161,7 @@ def make_question(
     elif options or instructions:
         raise UsageError("a Question has its own options and instructions: put them there")
     check_question(question)
-    return replace(question, force=force or question.force, strict=strict or question.strict)
+    return replace(question, force=force or question.force, current=strict or question.current)
 
 
 def check_question(question: Question) -> None:

@@ -19,6 +19,7 @@ from functools import cached_property
 from glob import escape, has_magic
 from hashlib import sha256
 from itertools import takewhile
+from pathlib import PurePath
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -29,7 +30,7 @@ from tomewise.store.contract import Store
 from tomewise.store.lookups import read_record
 from tomewise.store.records import DocumentRecord
 from tomewise.tome.plain_texts import map_texts
-from tomewise.types import DocumentId
+from tomewise.types import DocumentId, write_plain
 
 T = TypeVar("T")
 _LISTED = 10  # documents that an error names
@@ -150,7 +151,9 @@ _PATH_START = re.compile(rf"(?<![\w.-])(?:{_ABSOLUTE.pattern})[\w.-]*")
 _GOES_ON = re.compile(r"[\w-]")  # after a folder: it was another one
 _BELOW = re.compile(r"[/\\]+(?=[\w.])")
 _DIGITS = 12  # of a digest
-_HOLD_IDS = frozenset({"document", "documents"})  # keys of plain data
+# Keys of plain data, by what is under them.
+_HOLD_IDS = frozenset({"document", "documents", "added", "replaced", "unchanged", "removed", "moved"})
+_HOLD_WORDS = frozenset({"text", "before", "after"})  # of documents: they stay as they are
 
 
 class DocumentNames:
@@ -178,9 +181,21 @@ class DocumentNames:
         """The id of the document with this name or this id; None if no document has it."""
         return name if name in self._sources else self._ids.get(name)
 
-    def rename(self, value: Any) -> Any:
-        """Plain data in which the name takes the place of each text that is the id of a document. Keys stay."""
-        return map_texts(value, lambda text, key: self.name(text) if key in _HOLD_IDS else self._names.get(text, text))
+    def hide(self, thing: Any) -> Any:
+        """A noun, or plain data, as JSON for those who must not see paths: the name takes the place of each id.
+
+        Of a source only the name of the file stays. Words of documents and keys stay as they are.
+        """
+        return map_texts(write_plain(thing), self._hide)
+
+    def _hide(self, text: str, key: str) -> str:
+        if key in _HOLD_WORDS:
+            return text
+        if key == "source":
+            return PurePath(text).name
+        if key == "summary":
+            return self.clean(text)
+        return self.name(text) if key in _HOLD_IDS else self._names.get(text, text)
 
     def clean(self, message: str) -> str:
         """A message with names in place of the ids that are paths, and without the paths of their folders."""
@@ -286,6 +301,10 @@ class KeptNames:
                 sources = {record.id: record.source for record in records}
                 self._kept = version, DocumentNames(sources, {record.id: record.folder for record in records})
             return self._kept[1]
+
+    def hide(self, thing: Any) -> Any:
+        """See `DocumentNames.hide`."""
+        return self.read().hide(thing)
 
     def list_all(self) -> dict[str, DocumentRecord]:
         """The documents by their names."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from tomewise.errors import NotBuilt, UnknownName, suggest
@@ -13,11 +13,9 @@ from tomewise.memory.gists import NAME as GISTS
 from tomewise.memory.graph.entity_kinds import find_kinds
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.outgoing import report_models
-from tomewise.outgoing.form import Naming, read_fields
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_derived, find_keys, read_sources
-from tomewise.types import Passage, PassageId
+from tomewise.types import Noun, Passage, PassageId
 
 _ENTITIES = "entities:"  # the layer of the entities of a graph begins so, see `memory.graph.graph_names`
 _MOST_SIMILAR = 20
@@ -26,26 +24,53 @@ _LONGEST_NAME = 300  # characters of a name that a message repeats
 
 
 @dataclass(frozen=True, slots=True)
-class FoundEntity:
+class GraphFact(Noun):
+    """A fact of a graph in words."""
+
+    text: str
+    graph: str
+    """The name of the graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour(Noun):
+    """An entity at the other end of facts."""
+
+    name: str
+    facts: int
+    """How many these are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entity(Noun):
     """What the graphs hold on an entity; or only names that are similar."""
 
     name: str
     """The name as the graph has it."""
     kind: str = ""
     """Its kind, such as "person", where the graph or the name shows it."""
-    facts: tuple[tuple[str, str], ...] = ()
-    """The name of a graph and a fact in it."""
+    facts: tuple[GraphFact, ...] = ()
+    """Its facts, by graph."""
     passages: tuple[Passage, ...] = ()
     """The passages that name it."""
     gists: Mapping[PassageId, str] = field(default_factory=dict)
     """The gist of each passage that has one, by the id of the passage."""
     similar: tuple[str, ...] = ()
     """Names that contain its words, if no graph has it."""
-    neighbours: tuple[tuple[str, int], ...] = ()
-    """The entities at the other end of its facts, each with how many these are, the most first."""
+    neighbours: tuple[Neighbour, ...] = ()
+    """The entities at the other end of its facts, the most frequent first."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """How many facts, passages and neighbours it has in all."""
+
+    def page(self, start: int, limit: int) -> Entity:
+        """The entity with so many of its facts, passages and neighbours each, from `start` on."""
+        part = slice(start, start + limit)
+        passages = self.passages[part]
+        gists = {passage.id: self.gists[passage.id] for passage in passages if passage.id in self.gists}
+        return replace(self, facts=self.facts[part], passages=passages, neighbours=self.neighbours[part], gists=gists)
 
 
-def find_entity(name: str, store: Store) -> FoundEntity:
+def find_entity(name: str, store: Store) -> Entity:
     """The entity of this name in all graphs; if no graph has it, the names that contain its words.
 
     Raises NotBuilt where no graph is built, and UnknownName where no name contains the words.
@@ -64,10 +89,10 @@ def find_entity(name: str, store: Store) -> FoundEntity:
     if not similar:
         near = suggest(wanted, known_names)
         raise UnknownName(f"no entity {_shorten(name)!r} in the graphs of this tome: {near}search finds words in texts")
-    return FoundEntity(wanted, similar=tuple(similar[:_MOST_SIMILAR]))
+    return Entity(wanted, similar=tuple(similar[:_MOST_SIMILAR]))
 
 
-def read_entity(name: str, store: Store) -> FoundEntity:
+def read_entity(name: str, store: Store) -> Entity:
     """The entity of this name in all graphs. Raises NotBuilt, and UnknownName, which names the most similar ones."""
     found = find_entity(name, store)
     if found.similar:
@@ -77,25 +102,9 @@ def read_entity(name: str, store: Store) -> FoundEntity:
     return found
 
 
-def describe_entity(
-    found: FoundEntity, naming: Naming | None = None, *, start: int = 0, limit: int | None = None
-) -> report_models.Entity:
-    """The entity as it goes out: what `tome show --entity --json` prints.
-
-    Of its facts, passages and neighbours it has `limit` each, from `start` on.
-    """
-    page = slice(start, None if limit is None else start + limit)
-    facts = [{"text": text, "graph": graph} for text, graph in found.facts[page]]
-    passages = [{**read_fields(passage), "gist": found.gists.get(passage.id)} for passage in found.passages[page]]
-    neighbours = [{"name": name, "facts": count} for name, count in found.neighbours[page]]
-    counts = {name: len(getattr(found, name)) for name in ("facts", "passages", "neighbours")}
-    values = {"name": found.name, "kind": found.kind, "similar": found.similar, "counts": counts}
-    return report_models.Entity.of({**values, "facts": facts, "passages": passages, "neighbours": neighbours}, naming)
-
-
-def _read_entity(name: str, entities: Mapping[str, int], store: Store) -> FoundEntity:
+def _read_entity(name: str, entities: Mapping[str, int], store: Store) -> Entity:
     """The entity with this node key in each of these graphs."""
-    kind, facts = "", list[tuple[str, str]]()
+    kind, facts = "", list[GraphFact]()
     sources: dict[int, None] = {}
     neighbours: Counter[str] = Counter()
     for graph, key in entities.items():
@@ -103,19 +112,21 @@ def _read_entity(name: str, entities: Mapping[str, int], store: Store) -> FoundE
         sources |= dict.fromkeys(read_sources(store, [key], _ENTITIES + graph).get(key, ()))
         ends = [f"ends:{graph}"]
         fact_keys = store.edges_at(ends, [key], "b")[:, 0].astype(int).tolist()
-        facts += [(node.text, graph) for node in store.nodes_at(dict.fromkeys(fact_keys)).values()]
+        facts += [GraphFact(node.text, graph) for node in store.nodes_at(dict.fromkeys(fact_keys)).values()]
         others = Counter(store.edges_at(ends, fact_keys, "a")[:, 1].astype(int).tolist())
         del others[key]
         for end, node in store.nodes_at(others).items():
             neighbours[node.text] += others[end]
     passages = store.passages(sources)
-    return FoundEntity(
+    found = sorted(neighbours.items(), key=lambda pair: (-pair[1], pair[0]))
+    return Entity(
         name,
         kind=kind,
         facts=tuple(facts),
         passages=tuple(passages.values()),
         gists=_find_gists(passages, store),
-        neighbours=tuple(sorted(neighbours.items(), key=lambda pair: (-pair[1], pair[0]))),
+        neighbours=tuple(Neighbour(*pair) for pair in found),
+        counts={"facts": len(facts), "passages": len(passages), "neighbours": len(found)},
     )
 
 

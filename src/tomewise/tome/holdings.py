@@ -3,38 +3,83 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tomewise.memory.grounds import find_grounds
-from tomewise.outgoing import report_models
-from tomewise.outgoing.form import Naming
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_setting
-from tomewise.store.records import BUILDS
-from tomewise.systems.advice import recommend_system
+from tomewise.store.records import BUILDS, DocumentRecord
+from tomewise.store.sql.near_rows import SearchState
+from tomewise.systems.advice import Recommendation, recommend_system
 from tomewise.tome.open_store import describe_search
+from tomewise.types import DocumentId, Noun
 
 
-def describe_contents(store: Store, model: str, naming: Naming | None = None) -> report_models.Contents:
-    """What a tome holds as it goes out, with the system that is recommended for it with this model."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerCounts(Noun):
+    """How many nodes a layer has, and how many it failed to take in."""
+
+    nodes: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedPart(Noun):
+    """Passages of a document, by their positions, that a layer failed to take in."""
+
+    layer: str
+    document: DocumentId
+    passages: tuple[int, ...]
+    reason: str
+    count: int
+    """Failed nodes; each counts once, so they add up to `failed` of the layer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents(Noun):
+    """What a tome holds: what `tome show --json` prints."""
+
+    tome: str
+    """Its address."""
+    embedder: str | None
+    passage_tokens: int
+    overlap: int
+    bytes: int
+    cache_bytes: int
+    layers: Mapping[str, LayerCounts]
+    documents: tuple[DocumentRecord, ...]
+    replies: Mapping[str, Mapping[str, Any]]
+    """By layer, what became of the replies of the model."""
+    networks: Mapping[str, Any]
+    """By layer, what it says of its network."""
+    failed: tuple[FailedPart, ...]
+    recommended: Recommendation | None
+    """The system that suits it as it is; None if it is empty."""
+    search: SearchState | None
+    """How vectors are searched in a database; None for a file."""
+
+
+def read_contents(store: Store, model: str) -> Contents:
+    """What a tome holds, with the system that is recommended for it with this model."""
     documents = store.documents()
     tokens = int(read_setting(store, "passage_tokens") or 0)
-    values = {
-        "tome": store.address,
-        "embedder": read_setting(store, "embedder"),
-        "passage_tokens": tokens,
-        "overlap": int(read_setting(store, "overlap") or 0),
-        "bytes": store.size(),
-        "cache_bytes": store.cache_size(),
-        "layers": store.layers(),
-        "documents": documents,
-        "recommended": recommend_system([record.passages for record in documents], tokens, model),
-        "replies": _list_records(store, "replies"),
-        "networks": _list_records(store, "network"),
-        "failed": _list_failures(store),
-        "search": describe_search(store),
-    }
-    return report_models.Contents.of(values, naming)
+    return Contents(
+        tome=store.address,
+        embedder=read_setting(store, "embedder"),
+        passage_tokens=tokens,
+        overlap=int(read_setting(store, "overlap") or 0),
+        bytes=store.size(),
+        cache_bytes=store.cache_size(),
+        layers={layer: LayerCounts(**counts) for layer, counts in store.layers().items()},
+        documents=tuple(documents),
+        replies=_list_records(store, "replies"),
+        networks=_list_records(store, "network"),
+        failed=tuple(_list_failures(store)),
+        recommended=recommend_system([record.passages for record in documents], tokens, model),
+        search=describe_search(store),
+    )
 
 
 def _list_records(store: Store, name: str) -> dict[str, Any]:
@@ -42,7 +87,7 @@ def _list_records(store: Store, name: str) -> dict[str, Any]:
     return {layer: record[name] for layer, record in store.notes(BUILDS).items() if name in record}
 
 
-def _list_failures(store: Store) -> list[dict[str, Any]]:
+def _list_failures(store: Store) -> list[FailedPart]:
     """The failures of all layers, by layer, document and reason, with the positions of the passages concerned."""
     positions: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     counts: Counter[tuple[str, str, str]] = Counter()
@@ -55,12 +100,12 @@ def _list_failures(store: Store) -> list[dict[str, Any]]:
             first = next((passage.document for passage in passages), "")
             counts[layer, first, reasons[key]] += 1
     return [
-        {
-            "layer": layer,
-            "document": document,
-            "passages": sorted(positions[layer, document, reason]),
-            "reason": reason,
-            "count": counts[layer, document, reason],
-        }
+        FailedPart(
+            layer=layer,
+            document=document,
+            passages=tuple(sorted(positions[layer, document, reason])),
+            reason=reason,
+            count=counts[layer, document, reason],
+        )
         for layer, document, reason in sorted({*positions, *counts})
     ]

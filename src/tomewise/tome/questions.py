@@ -18,13 +18,13 @@ from tomewise.loops.answer_parts import answer_whole
 from tomewise.loops.steps import Skipped
 from tomewise.meter import Meter
 from tomewise.run import continue_run, current_run, open_run
-from tomewise.store.contract import Store, Texts
-from tomewise.store.lookups import read_places
+from tomewise.store.contract import Store
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.lag import LagFinder
 from tomewise.systems.registry import Choice, Variant, choose_variant
 from tomewise.tome.fixed_settings import check_embedder
+from tomewise.tome.reports import complete_answer, complete_evidence
 from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
 from tomewise.types import Answer, Event, Evidence, LanguageModel, Question
@@ -77,17 +77,17 @@ class Questions:
         """The answer; its trace is kept. Its events begin with those of the rephrasing after earlier `turns`."""
         name, choice = system
         with open_run(queue=object(), fresh_mark=token_hex(8) if fresh else "") as used:
-            ready = await self.systems.prepare(choice, strict=question.strict)
+            ready = await self.systems.prepare(choice, strict=question.current)
             text, opening = await rephrase(self.kit.model, question.text, turns)
             pass_on(opening, on_event)
             answer = await answer_from_memory(ready, replace(question, text=text), on_event)
             answer = replace(answer, events=(*opening, *answer.events))
-            return await self.trace(question, await self.complete(answer, name, used))
+            return await self.trace(question, await self.complete(answer, question, name, used))
 
-    async def complete(self, answer: Answer, system: str, used: Meter) -> Answer:
-        """The answer with what made it, and with the metadata of its evidence."""
-        evidence = await asyncio.to_thread(add_metadata, answer.evidence, self.kit.store)
-        return replace(answer, evidence=evidence, system=system, model=self.kit.model.name, usage=used.usage())
+    async def complete(self, answer: Answer, question: Question, system: str, used: Meter) -> Answer:
+        """The answer with what made it, and with what the store knows of it (see `complete_answer`)."""
+        answer = await asyncio.to_thread(complete_answer, answer, question, self.kit.store)
+        return replace(answer, system=system, model=self.kit.model.name, cost=used.measure_cost())
 
     async def trace(self, question: Question, answer: Answer) -> Answer:
         """The answer with the number of its trace, which is kept, and with whether all of it could be kept."""
@@ -100,22 +100,10 @@ class Questions:
         name, choice = system
         # Before anybody builds layers for a system that cannot.
         recall = find_recall(name, self.systems.wire(choice).system)
-        await self.systems.prepare(choice, strict=question.strict)
+        await self.systems.prepare(choice, strict=question.current)
         with continue_run():
             found = await recall.retriever.retrieve(question.text, limit, within=question.within)
-        return list(await asyncio.to_thread(add_metadata, found, self.kit.store))
-
-
-def add_metadata(found: Sequence[Evidence], store: Texts) -> tuple[Evidence, ...]:
-    """The same evidence; each piece has the metadata of the one document that it rests on."""
-    places = read_places(store, {source for piece in found for source in piece.sources})
-    documents = [{places[source][0] for source in piece.sources if source in places} for piece in found]
-    records = store.documents({document for group in documents if len(group) == 1 for document in group})
-    metadata = {record.id: record.metadata for record in records}
-    return tuple(
-        replace(piece, metadata=metadata.get(next(iter(group)), {}) if len(group) == 1 else {})
-        for piece, group in zip(found, documents, strict=True)
-    )
+        return list(await asyncio.to_thread(complete_evidence, found, self.kit.store))
 
 
 def pass_on(events: Iterable[Event], on_event: OnEvent | None) -> None:

@@ -1,51 +1,75 @@
-"""The reports of a tome's methods, and what goes out of a tome (`tomewise.outgoing`) that needs its store."""
+"""The reports of a tome's methods, and what answers and evidence say that needs the store."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tomewise.brief import describe_object
+from tomewise.events import read_common
 from tomewise.language.choose_model import EXTRACTIVE
+from tomewise.loops.origins import EXTRACTS
 from tomewise.memory.grounds import find_grounds
-from tomewise.outgoing import passage_models, report_models
-from tomewise.outgoing.form import Naming, read_fields
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys, read_places
-from tomewise.store.records import BUILDS, DocumentRecord
+from tomewise.store.records import BUILDS, PASSAGES, DocumentRecord
 from tomewise.systems.lag import price_estimate
-from tomewise.types import Answer, DocumentId, Estimate, Evidence, Lagging, LayerReport, Passage, Usage
+from tomewise.types import (
+    Answer,
+    Cost,
+    Coverage,
+    DocumentId,
+    Estimate,
+    Evidence,
+    Failure,
+    Lagging,
+    LayerReport,
+    Noun,
+    Passage,
+    PassageId,
+    Place,
+    Question,
+    Scope,
+    Source,
+)
 
 if TYPE_CHECKING:
     from tomewise.systems.registry import Variant
 
 _MOST_NEAREST = 3  # passages that are shown when a question is declined
+_READ = (PASSAGES, EXTRACTS)  # the layers of evidence that are words of passages
 
 
 @dataclass(frozen=True, slots=True)
-class AddReport:
+class AddReport(Noun):
     """The result of `add`: the ids of documents by outcome."""
 
-    added: tuple[str, ...] = ()
+    computed: ClassVar[tuple[str, ...]] = ("losses",)
+    added: tuple[DocumentId, ...] = ()
     """Documents that are new."""
-    replaced: tuple[str, ...] = ()
+    replaced: tuple[DocumentId, ...] = ()
     """Documents whose text changed."""
-    unchanged: tuple[str, ...] = ()
+    unchanged: tuple[DocumentId, ...] = ()
     """Documents that cost nothing."""
-    removed: tuple[str, ...] = ()
+    removed: tuple[DocumentId, ...] = ()
     """Documents that their file, such as a corpus, no longer has, and with `sync` those whose file is gone."""
     passages: int = 0
     """How many passages the new and the changed documents have."""
     skipped: Mapping[str, str] | None = None
     """The reason for each path that was skipped."""
-    moved: tuple[str, ...] = ()
+    moved: tuple[DocumentId, ...] = ()
     """Documents whose file has another path now."""
     failed: Mapping[str, str] = field(default_factory=dict)
     """The reason for each source that could not be read, if the others went on."""
     lagging: Lagging | None = None
     """What a build of the layers that are there would take in and use; None if there is nothing to build."""
+
+    @property
+    def losses(self) -> Mapping[str, str]:
+        """The reason for each path that was not taken in: what was skipped, and what failed."""
+        return {**(self.skipped or {}), **self.failed}
 
     def __repr__(self) -> str:
         counts = {name: len(value) for name in self.__slots__ if isinstance(value := getattr(self, name), Sized)}
@@ -53,40 +77,83 @@ class AddReport:
 
 
 @dataclass(frozen=True, slots=True)
-class BuildReport:
+class BuildReport(Noun):
     """The result of `build`, layer by layer, and its cost."""
 
     layers: tuple[LayerReport, ...]
     """What happened to each layer, the lowest first."""
-    usage: Usage
+    cost: Cost
     """What all layers cost together."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildCosts(Noun):
+    """What a build would use, before anything is spent."""
+
+    system: str
+    """The system."""
+    model: str
+    """The model that would be called."""
+    layers: tuple[Estimate, ...]
+    """By layer."""
+    total: Cost
+    """In all."""
+    instead: BuildCosts | None = None
+    """The same with another number of passages a call, for comparison."""
+
+
 @dataclass(frozen=True, slots=True)
-class RemoveReport:
+class RemoveReport(Noun):
     """The result of `remove`."""
 
-    document: str
+    document: DocumentId
     """The id, or for several documents the name that was given."""
     passages: int
     """How many passages went."""
     derived: int
     """How many nodes of layers went with them."""
-    documents: tuple[str, ...] = ()
+    documents: tuple[DocumentId, ...] = ()
     """The ids of the documents."""
 
 
-@dataclass(frozen=True, slots=True)
-class Foresight:
-    """The passages of documents, and the nodes that go with them by layer.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span(Noun):
+    """Where a passage stands: characters `start` to `end` of its document; `position` counts its passages from 0."""
 
-    `paid` counts those that rest on replies of a model, by the names of the models: memory that was paid for, in money
-    or in time. The extractive model is free. What each of them cost is not kept.
+    id: PassageId
+    position: int
+    start: int
+    end: int
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice(Noun):
+    """A part of the text of a document: characters `start` to `end` of `characters`."""
+
+    document: DocumentId
+    title: str
+    start: int
+    end: int
+    characters: int
+    text: str
+    passages: tuple[Span, ...]
+    """The passages that have some of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight(Noun):
+    """The passages of documents, and the nodes that would go with them by layer.
+
+    What was paid for, in money or in time, is counted; what it cost is not kept.
     """
 
     passages: int
+    """How many passages there are."""
     layers: Mapping[str, int]
+    """Nodes of layers, by layer."""
     paid: Mapping[str, int]
+    """Those of them that rest on replies of a model, by its name; the extractive model is free."""
 
     @property
     def derived(self) -> int:
@@ -116,80 +183,106 @@ def _find_models(builds: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     return models
 
 
-def describe_evidence(
-    found: Sequence[Evidence], store: Store, naming: Naming | None = None
-) -> list[passage_models.Evidence]:
-    """The evidence of a search as it goes out, with the passages that each piece rests on. The first is the best."""
+def complete_evidence(found: Sequence[Evidence], store: Store) -> tuple[Evidence, ...]:
+    """The same evidence with its kind, the documents that each piece rests on, and the metadata of the only one."""
     places = read_places(store, {source for piece in found for source in piece.sources})
-    return [
-        passage_models.Evidence.of(
-            piece,
-            naming,
-            sources=[
-                {"document": places[source][0], "passage": source, "position": places[source][1]}
-                for source in piece.sources
-                if source in places  # a passage may have been removed since
-            ],
+    origins = [
+        tuple(
+            Source(document=places[source][0], passage=source, position=places[source][1])
+            for source in piece.sources
+            if source in places  # a passage may have been removed since
         )
         for piece in found
     ]
+    documents = [{source.document for source in group} for group in origins]
+    records = store.documents({document for group in documents if len(group) == 1 for document in group})
+    metadata = {record.id: record.metadata for record in records}
+    return tuple(
+        replace(
+            piece,
+            kind=piece.kind or ("passage" if piece.layer == PASSAGES else piece.layer),
+            origins=group,
+            metadata=metadata.get(group[0].document, {}) if len(names) == 1 else {},
+        )
+        for piece, group, names in zip(found, origins, documents, strict=True)
+    )
 
 
-def find_nearest(answer: Answer, store: Store) -> list[Passage]:
+def complete_answer(answer: Answer, question: Question, store: Store) -> Answer:
+    """The answer with its scope, its coverage, what its evidence rests on, and the nearest passages if it is none."""
+    return replace(
+        answer,
+        evidence=complete_evidence(answer.evidence, store),
+        coverage=_measure_coverage(answer, question.within, store),
+        within=question.within,
+        nearest=tuple(_find_nearest(answer, store)),
+    )
+
+
+def _measure_coverage(answer: Answer, within: Scope | None, store: Store) -> Coverage:
+    """How many passages of the scope a call was shown; a loop that reads in chunks has counted these itself."""
+    keys = store.keys_within(within)
+    shown = {source for piece in answer.evidence if piece.layer in _READ for source in piece.sources}
+    cuts = [common.cut for common in map(read_common, answer.events) if common.cut is not None]
+    return Coverage(
+        passages=store.count_passages() if keys is None else len(keys),
+        read=max(answer.coverage.read, len(shown)),
+        dropped=cuts[-1] if cuts else 0,
+    )
+
+
+def _find_nearest(answer: Answer, store: Store) -> list[Passage]:
     """The best passages of the evidence if the question was declined; an empty list if it was answered."""
     if answer.resolved:
         return []
-    ranked = sorted(answer.evidence, key=lambda piece: (piece.node not in piece.sources, -piece.score))
+    ranked = sorted(answer.evidence, key=lambda piece: (piece.id not in piece.sources, -piece.score))
     sources = list(dict.fromkeys(source for piece in ranked for source in piece.sources))[:_MOST_NEAREST]
     keys = find_keys(store, sources)
     passages = store.passages(keys.values())
     return [passages[keys[source]] for source in sources if keys.get(source) in passages]
 
 
-def describe_slice(
-    record: DocumentRecord, start: int, end: int, store: Store, naming: Naming | None = None
-) -> passage_models.Slice:
-    """The characters `start` to `end` of a document as they go out, with the passages that have some of them."""
+def read_slice(record: DocumentRecord, start: int, end: int, store: Store) -> Slice:
+    """The characters `start` to `end` of a document, with the passages that have some of them."""
     text = store.text_between(record.id, start, end)
-    passages = list(store.passages(documents=[record.id], between=(start, start + len(text))).values())
-    part = {"document": record.id, "start": start, "end": start + len(text), "text": text, "passages": passages}
-    return passage_models.Slice.of(record, naming, **part)
-
-
-def describe_costs(estimates: Sequence[Estimate], variant: Variant, model: str) -> report_models.BuildCosts:
-    """What a build would use as it goes out: calls, tokens and dollars by layer, and their sums."""
-
-    layers = [report_models.LayerCosts.of(estimate, cost=price_estimate(estimate)) for estimate in estimates]
-    costs = [layer.cost for layer in layers if layer.cost is not None]
-    total = report_models.Costs(
-        calls=sum(layer.calls for layer in layers),
-        input_tokens=sum(layer.input_tokens for layer in layers),
-        output_tokens=sum(layer.output_tokens for layer in layers),
-        cost=sum(costs) if len(costs) == len(layers) else None,
+    passages = store.passages(documents=[record.id], between=(start, start + len(text))).values()
+    return Slice(
+        document=record.id,
+        title=record.title,
+        start=start,
+        end=start + len(text),
+        characters=record.characters,
+        text=text,
+        passages=tuple(
+            Span(id=each.id, position=each.position, start=each.start, end=each.end, place=each.place)
+            for each in passages
+        ),
     )
-    return report_models.BuildCosts(system=variant.name, model=model, layers=layers, total=total)
 
 
-def describe_build(report: BuildReport, store: Store, naming: Naming | None = None) -> report_models.BuildReport:
-    """The report of a build as it goes out. Each failure has the passages that it concerns."""
-    layers = [{**read_fields(layer), "failed": _locate_failures(store, layer.failed)} for layer in report.layers]
-    return report_models.BuildReport.of({"layers": layers, "usage": report.usage}, naming)
+def sum_estimates(estimates: Sequence[Estimate], variant: Variant, model: str) -> BuildCosts:
+    """What a build would use: by layer, and in all."""
+    layers = tuple(map(price_estimate, estimates))
+    return BuildCosts(
+        system=variant.name, model=model, layers=layers, total=sum((layer.cost for layer in layers), Cost())
+    )
 
 
-def _locate_failures(store: Store, reasons: Mapping[int, str]) -> list[dict[str, Any]]:
-    """The failed nodes by key, with the passages that each rests on; none for a node that is gone."""
-    nodes = store.nodes_at(reasons)
+def locate_failures(report: LayerReport, store: Store) -> LayerReport:
+    """The report with each failed node and the passages that it rests on; none for a node that is gone."""
+    nodes = store.nodes_at(report.failed)
     grounds = {key: find_grounds(store, [key], node.layer)[key] for key, node in nodes.items()}
     passages = store.passages({source for sources in grounds.values() for source in sources})
-    return [
-        {
-            "node": key,
-            "reason": reason,
-            "sources": [
-                {"document": passage.document, "passage": passage.id, "position": passage.position}
+    failures = [
+        Failure(
+            node=key,
+            reason=reason,
+            sources=tuple(
+                Source(document=passage.document, passage=passage.id, position=passage.position)
                 for source in grounds.get(key, ())
                 if (passage := passages.get(source))
-            ],
-        }
-        for key, reason in reasons.items()
+            ),
+        )
+        for key, reason in report.failed.items()
     ]
+    return replace(report, failures=tuple(failures))

@@ -85,7 +85,7 @@ class Session:
             record, variant = await self._begin(question, system, settings, narrowing)
             question = replace(question, within=record.within)
             answer, after = await self._answer(question, record, variant, on_event)
-            answer = await self._questions.complete(answer, record.system, used)
+            answer = await self._questions.complete(answer, question, record.system, used)
             await asyncio.to_thread(_save, after, self.store)
             return await self._questions.trace(question, answer)
 
@@ -136,14 +136,14 @@ class Session:
         self, question: Question, record: SessionRecord, variant: Variant, on_event: OnEvent | None
     ) -> tuple[Answer, SessionRecord]:
         """The answer, and the record after it."""
-        ready = await self._questions.systems.prepare(variant, strict=question.strict)
+        ready = await self._questions.systems.prepare(variant, strict=question.current)
         memory = open_memory(ready.system.loop, record)
         record, lost = await asyncio.to_thread(forget_missing, record, memory, self.store)
         notes, nodes = (memory.notes, memory.find_nodes()) if memory else ((), frozenset[NodeId]())
         text, opening = await rephrase(self._questions.kit.model, question.text, record.turns)
         number = record.count + 1
         resumed = make_event(
-            "resumed", session=record.name, question=number, memory=record.kind, known=notes, forgotten=lost
+            "resumed", session=record.name, question=number, memory=record.memory_kind, known=notes, forgotten=lost
         )
         opening = [resumed, *opening]
         pass_on(opening, on_event)
@@ -163,7 +163,7 @@ class Session:
         pass_on([closing], on_event)
         answer = replace(answer, session=origin, events=(*opening, *answer.events, closing))
         record = replace(record, count=origin.number, turns=turns[-self._limit :])
-        return answer, replace(record, kind=memory.kind, memory=memory.dump()) if memory else record
+        return answer, replace(record, memory_kind=memory.kind, memory=memory.dump()) if memory else record
 
 
 _ANOTHER = "leave that out, or begin another session"
@@ -179,10 +179,7 @@ def _find_notes(answer: Answer, notes: Sequence[str]) -> tuple[str, ...]:
 def _find_passages(answer: Answer, nodes: Set[NodeId]) -> tuple[NodeId, ...]:
     """The passages that the answering call saw and that are among the `nodes` on which earlier entries rest."""
     shown = dict.fromkeys(
-        source
-        for piece in answer.evidence
-        for source in piece.sources
-        if source == piece.node or piece.layer == EXTRACTS
+        source for piece in answer.evidence for source in piece.sources if source == piece.id or piece.layer == EXTRACTS
     )
     return tuple(node for node in shown if node in nodes)
 
@@ -210,8 +207,9 @@ def open_memory(loop: Loop, record: SessionRecord) -> WorkingMemory | None:
     if record.memory is None:
         return loop.open_memory()
     memory = loop.open_memory(record.memory)
-    if memory.kind != record.kind:
-        raise StoreError(f"{record.name!r} holds a {record.kind}, and {record.system} needs a {memory.kind}: delete it")
+    if memory.kind != record.memory_kind:
+        kinds = f"holds a {record.memory_kind}, and {record.system} needs a {memory.kind}"
+        raise StoreError(f"{record.name!r} {kinds}: delete it")
     return memory
 
 
@@ -262,7 +260,7 @@ def _forget_in_session(name: str, kit: Kit) -> None:
         after, _ = forget_missing(record, memory, kit.store)
         after = replace(after, memory=memory.dump()) if memory else after
     except (UsageError, StoreError):
-        after, _ = forget_missing(replace(record, memory=None, kind=""), None, kit.store)
+        after, _ = forget_missing(replace(record, memory=None, memory_kind=""), None, kit.store)
     if after != record:
         with kit.store.write() as change:
             change.put_note(SESSIONS, name, after.as_row())

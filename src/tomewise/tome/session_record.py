@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cache
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from shlex import quote
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from tomewise.errors import StoreError, UnknownName, UsageError, suggest
-from tomewise.outgoing import answer_models
-from tomewise.outgoing.form import Naming
 from tomewise.store.contract import Store
 from tomewise.store.records import SESSIONS
 from tomewise.store.rights import hold_session
 from tomewise.tome.arguments import check_type
 from tomewise.tome.damaged import skip_damaged
-from tomewise.types import Answer, PassageId, Scope
+from tomewise.types import Answer, Noun, PassageId, Scope, read_plain
 
-_FIELDS = ("system", "within", "count", "turns", "memory")
+_FIELDS = ("system", "within", "count", "turns", "memory_kind", "memory")  # that the store keeps
 _LONGEST_NAME = 200  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Noun):
     """A question of a session: as it was asked, as it was answered, and the answer, empty if it was declined.
 
     `passages` are those that the answer rests on: cited ones, or all that were shown where none is cited.
@@ -38,10 +33,11 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRecord:
+class SessionRecord(Noun):
     """A session: what its first question fixed, how many questions it answered, and what is kept of them.
 
-    `memory` is the dump of a working memory of the kind `kind`; None if the loop has none, and turns are all there is.
+    `memory` is the dump of a working memory of the kind `memory_kind`; None if the loop has none, and turns are all
+    there is. `notes` are what it holds in words, where the session was read with its system.
     """
 
     name: str
@@ -49,8 +45,9 @@ class SessionRecord:
     within: Scope | None = None
     count: int = 0
     turns: tuple[Turn, ...] = ()
-    kind: str = ""
+    memory_kind: str = ""
     memory: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
 
     def forget(self, passages: Collection[PassageId]) -> SessionRecord:
         """The record without the answers that rest on these passages.
@@ -68,44 +65,26 @@ class SessionRecord:
             turns.append(kept)
         return replace(self, turns=tuple(turns))
 
-    def describe(self, notes: Sequence[str] = (), naming: Naming | None = None) -> answer_models.Session:
-        """The session as it goes out, with the notes of its working memory: what `tome sessions NAME --json` prints."""
-        return answer_models.Session.of(self, naming, notes=notes)
-
     def as_row(self) -> dict[str, Any]:
         """The plain data that the store keeps under the name."""
-        return {
-            "system": self.system,
-            "within": answer_models.Scope.of(self.within).write() if self.within else None,
-            "count": self.count,
-            "turns": [asdict(turn) for turn in self.turns],
-            "memory_kind": self.kind,
-            "memory": self.memory,
-        }
+        return {name: value for name, value in self.to_dict().items() if name in _FIELDS}
 
 
 def read_session(name: str, row: Mapping[str, Any]) -> SessionRecord:
     """The record of which `as_row` made `row`. Raises StoreError for damaged data."""
     try:
-        fields = {**{field: row[field] for field in _FIELDS}, "name": name, "kind": row["memory_kind"]}
-        record: SessionRecord = _make_checker().validate_python(fields)
+        return read_plain(SessionRecord, {**{field: row[field] for field in _FIELDS}, "name": name})
     except (KeyError, TypeError, ValueError) as error:
         problem = str(error).splitlines()[0]
         raise StoreError(
             f"the row {name!a} of the table sessions is damaged ({problem}): "
             f"delete it with `tome sessions {quote(name)} --delete`"
         ) from None
-    return record
-
-
-@cache
-def _make_checker() -> TypeAdapter[SessionRecord]:
-    return TypeAdapter(SessionRecord)  # only now, since it takes a while to make
 
 
 def make_turn(asked: str, question: str, answer: Answer) -> Turn:
     """The turn of an answer."""
-    passages = [citation.passage for citation in answer.citations]
+    passages = [quote.passage for quote in answer.quotes]
     passages = passages or [source for piece in answer.evidence for source in piece.sources]
     text = answer.text if answer.resolved else ""
     return Turn(asked=asked, question=question, answer=text, passages=tuple(dict.fromkeys(passages)) if text else ())

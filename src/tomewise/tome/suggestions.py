@@ -12,7 +12,7 @@ from typing import Literal
 from tomewise.language.fences import oneline
 from tomewise.store.contract import Store
 from tomewise.text.names import find_mentions
-from tomewise.types import Passage
+from tomewise.types import Noun, Passage
 
 _DOCUMENTS = 8  # that are looked at, spread over the tome
 _CHARACTERS = 60_000  # of each
@@ -22,7 +22,7 @@ _HEADING = re.compile(r"(?!(?:chapter|section|part|page|contents|index|introduct
 
 
 @dataclass(frozen=True, slots=True)
-class SuggestedQuestion:
+class SuggestedQuestion(Noun):
     """A question to begin with, and what it was made from: names, a heading or a title."""
 
     question: str

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from tomewise.systems.kit import Kit, System
     from tomewise.systems.registry import Choice
     from tomewise.tome.document_names import KeptNames
-    from tomewise.tome.entities import FoundEntity
+    from tomewise.tome.entities import Entity
     from tomewise.tome.questions import Ask, Questions
     from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
     from tomewise.tome.scopes import Narrowing
@@ -367,7 +367,7 @@ class Tome:
         check_type("document", document, str, "an id, a title or a path")
         return self.store.document(find_document(document, self.store).id)
 
-    def entity(self, name: str) -> FoundEntity:
+    def entity(self, name: str) -> Entity:
         """What the graphs of this tome hold on a person, a place or a thing: its facts, passages and gists.
 
         Case and punctuation do not count. Raises NotBuilt without a graph, and UnknownName, which names similar ones.
@@ -493,7 +493,7 @@ class Tome:
     async def acheck(self, question: str | Question, *, system: Choice | System | None = None) -> None:
         """Raise what `ask` would raise of a question before any call: UsageError, UnknownName, NotBuilt."""
         asked = await self._narrow(make_question(question))
-        await self._questions.systems.prepare(self._questions.choose(system, None)[1], strict=asked.strict)
+        await self._questions.systems.prepare(self._questions.choose(system, None)[1], strict=asked.current)
 
     check = plain(acheck)
 

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from threading import Lock
-from typing import Any, TypeAlias
-
-from pydantic import TypeAdapter
+from typing import Any, ClassVar, TypeAlias
 
 from tomewise.errors import StoreError, UnknownName
-from tomewise.outgoing import answer_models
-from tomewise.outgoing.form import Naming
 from tomewise.run import warn_unkept
 from tomewise.store.contract import Store
 from tomewise.tome.damaged import skip_damaged
 from tomewise.tome.plain_texts import map_texts
-from tomewise.types import Answer, Event, Question
-
-_ASKED = ("options", "instructions", "force", "strict")  # what is kept of a question beside its text and its scope
+from tomewise.types import Answer, Event, Noun, Question, read_plain, write_plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
+class Trace(Noun):
     """How a question was answered."""
 
+    computed: ClassVar[tuple[str, ...]] = ("events",)
     number: int
     """Its number in the tome, from 1; a number is not used again."""
     asked: str
@@ -39,21 +34,10 @@ class Trace:
     cut: tuple[str, ...] = ()
     """What was left out to keep the trace small."""
 
-    def describe(self, naming: Naming | None = None) -> answer_models.Trace:
-        """The trace as it goes out: what `tome log N --json` prints."""
-        question = self.question
-        return answer_models.Trace.of(
-            self.answer,
-            naming,
-            id=self.number,
-            asked=self.asked,
-            question=question.text,
-            options=question.options,
-            instructions=question.instructions,
-            force=question.force,
-            within=question.within,
-            cut=self.cut,
-        )
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What happened on the way, in order."""
+        return self.answer.events
 
 
 def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str, Any]:
@@ -62,20 +46,10 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
     Each piece of evidence is kept once. Where that is too large, the record is cut (see `cut_to_fit`); `cut` says
     how. The question is kept whole, however long it is, so that it can be asked again.
     """
-    asked = {name: getattr(question, name) for name in _ASKED}
-    within = answer_models.Scope.of(question.within).write() if question.within else None
-    record = answer_models.Answer.of(answer).model_dump(mode="json", exclude={"kept"})
-    record["answer"] = record.pop("text")
-    record["events"] = [_write_event(event) for event in answer.events]
+    record = answer.to_dict() | {"events": write_plain(answer.events), "nearest": []}  # a search finds these again
     share_pieces(record)
     cut = cut_to_fit(record, most_bytes)  # before the record is copied: it replaces lists of it
-    return {**record, "cut": cut, **asked, "within": within}
-
-
-def _write_event(event: Event) -> Record:
-    """The event as plain data, whatever a loop from outside put into its detail."""
-    detail = answer_models.write_plain(event.detail)
-    return {"name": event.name, "step": event.step, "summary": event.summary, "detail": detail}
+    return {**record, "cut": cut, "question": question.to_dict()}
 
 
 class Traces:
@@ -125,35 +99,14 @@ class Traces:
 def _read_trace(row: Mapping[str, Any]) -> Trace:
     """The trace of a row. Raises StoreError for a damaged one."""
     try:
-        question = {name: row[name] for name in (*_ASKED, "within")}
-        made = {"text": row["answer"], "events": list(restore_events(row)), "usage": _read_usage(row["usage"])}
-        known = {field.name for field in fields(Answer)} - {"evidence", *made}
-        return _make_checker().validate_python(
-            {
-                "number": row["number"],
-                "asked": row["asked"],
-                "question": {**question, "text": row["question"]},
-                "answer": {**{name: row[name] for name in known if name in row}, "citations": row["citations"], **made},
-                "cut": row["cut"],
-            }
-        )
+        answer = {**row, "events": list(restore_events(row)), "trace": row["number"]}
+        about = {name: row[name] for name in ("number", "asked", "question", "cut")}
+        return read_plain(Trace, {**about, "answer": answer})
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         problem, number = str(error).splitlines()[0], row["number"]
         raise StoreError(
             f"the row {number} of the table traces is damaged ({problem}): delete it with `tome log {number} --delete`"
         ) from None
-
-
-@cache
-def _make_checker() -> TypeAdapter[Trace]:
-    return TypeAdapter(Trace)  # only now, since it takes a while to make
-
-
-def _read_usage(usage: Mapping[str, Any]) -> dict[str, Any]:
-    def read_spent(values: Mapping[str, Any]) -> dict[str, Any]:
-        return {**values, "seconds": values["model_seconds"]}
-
-    return {**usage, "total": read_spent(usage), "roles": {role: read_spent(s) for role, s in usage["roles"].items()}}
 
 
 Record: TypeAlias = dict[str, Any]
@@ -249,8 +202,13 @@ def _empty(record: Record, name: str) -> None:
     record[name] = []
 
 
+def _drop_quotes(record: Record) -> None:
+    for statement in record["statements"]:
+        statement["quotes"] = []
+
+
 def _shorten_answer(record: Record) -> None:
-    record["answer"], record["missing"] = _shorten(record["answer"]), _shorten(record["missing"])
+    record["text"], record["missing"] = _shorten(record["text"]), _shorten(record["missing"])
 
 
 def _shorten(value: Any, length: int = _LONG) -> Any:
@@ -267,6 +225,6 @@ _CUTS: tuple[tuple[str, str, _Shorten], ...] = (
     ("details of events", f", except the last {_LAST}", partial(_drop_details, kept=_LAST)),
     ("details of events", "", partial(_drop_details, kept=0)),
     ("events", "", partial(_empty, name="events")),
-    ("citations", "", partial(_empty, name="citations")),
+    ("quotes", "", _drop_quotes),
     ("the answer", f" after {_LONG} characters", _shorten_answer),
 )

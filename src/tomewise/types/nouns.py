@@ -1,7 +1,7 @@
-"""The nouns that all parts share: what is read, remembered, asked and answered.
+"""The nouns that all parts share: what is read, remembered, asked, answered and proved.
 
 Nouns are frozen dataclasses, and their ids derive from their content. Character offsets are Python string indices:
-`document.text[start:end]`.
+`document.text[start:end]`. A noun is declared here once, and its JSON derives from it (see `plain.py`).
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from html import escape
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from tomewise.brief import describe_object
-from tomewise.place import Place, describe_source
+from tomewise.place import Place
+from tomewise.types.plain import Noun
 
 DocumentId: TypeAlias = str
 """The name of a document for people and for `tome remove`."""
@@ -21,15 +21,17 @@ NodeId: TypeAlias = str
 """The id of a node: it derives from the content of the node."""
 PassageId: TypeAlias = NodeId
 """The id of a passage."""
-Support: TypeAlias = Literal["full", "partly", "none"]
-"""How far the evidence holds an answer."""
+Support: TypeAlias = Literal["quoted", "inferred", "contradicted", "none"]
+"""How far quotations prove a statement, from its words standing in them to nothing that proves it."""
+Claim: TypeAlias = Literal["full", "partly", "none"]
+"""How far the evidence holds an answer, in the word of the model that answered."""
 Scalar: TypeAlias = str | int | float | bool
 """A value of metadata."""
 Metadata: TypeAlias = Mapping[str, Scalar | Sequence[Scalar]]
 """Fields of a document by name; a field has one value or several."""
 
 _NO_PLACE = Place()
-_AROUND = 120  # characters that a notebook shows on either side of a quotation
+_STRENGTHS: tuple[Support, ...] = ("none", "contradicted", "inferred", "quoted")  # of support, the weakest first
 
 
 def content_id(kind: str, *parts: object) -> str:
@@ -42,9 +44,10 @@ def content_id(kind: str, *parts: object) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class Document(Noun):
     """One text that was read."""
 
+    kept_back: ClassVar[tuple[str, ...]] = ("body",)
     id: DocumentId
     """Its name for people and for `tome remove`: the absolute path of a file, or the id of a row in a corpus."""
     text: str
@@ -70,9 +73,10 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class Passage(Noun):
     """A piece of one document: `document.text[start:end] == text`."""
 
+    kept_back: ClassVar[tuple[str, ...]] = ("marks",)
     id: PassageId
     """Stable: it derives from the text and its document."""
     document: DocumentId
@@ -125,7 +129,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rewrite:
+class Rewrite(Noun):
     """A question that recall asked besides the one it was given. What is not known is empty."""
 
     text: str
@@ -137,10 +141,23 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Source(Noun):
+    """A passage by its document."""
+
+    document: DocumentId
+    """The id of the document."""
+    passage: PassageId
+    """The id of the passage."""
+    position: int
+    """The number of the passage in its document, from 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence(Noun):
     """One text that recall found for a question. Only passages may be quoted."""
 
-    node: NodeId
+    kept_back: ClassVar[tuple[str, ...]] = ("sources",)
+    id: NodeId
     """Stable, derived from content, so equal evidence has equal ids everywhere."""
     layer: str
     """The node layer that holds it: `passages`, `tree`, `episodes`, `schemata`, `gists`, `facts:…`."""
@@ -160,6 +177,8 @@ class Evidence:
     """What it is in a word, as its layer declares (`summary`, `fact`); empty for the name of its layer."""
     metadata: Metadata = field(default_factory=dict, hash=False)
     """That of its document, as `Tome.search` and `Tome.ask` fill it in; empty for evidence made from several."""
+    origins: tuple[Source, ...] = ()
+    """Its `sources` by their documents, as `Tome.search` and `Tome.ask` fill them in."""
 
     def __repr__(self) -> str:
         return describe_object(self, self.text, layer=self.layer, score=round(self.score, 4), sources=len(self.sources))
@@ -183,9 +202,22 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerReport:
+class Failure(Noun):
+    """A node that a layer failed to take in."""
+
+    node: int
+    """Its key in the store."""
+    reason: str
+    """Why."""
+    sources: tuple[Source, ...] = ()
+    """The passages that it concerns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerReport(Noun):
     """The result of an update of one layer."""
 
+    kept_back: ClassVar[tuple[str, ...]] = ("failed",)
     layer: str
     """The name of the layer."""
     added: int = 0
@@ -196,29 +228,70 @@ class LayerReport:
     """The key of each node whose call failed, with the reason."""
     notes: tuple[str, ...] = ()
     """What took the place of a step that failed, and how often."""
+    failures: tuple[Failure, ...] = ()
+    """What `failed`, with the passages that it concerns, as `Tome.build` fills it in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """The calls and tokens that an update would use, computed before anything is spent."""
+class Cost(Noun):
+    """What model calls used. A reply that was kept of an earlier call is not a call."""
+
+    calls: int = 0
+    """Requests that were sent, retries and refusals too."""
+    input_tokens: int = 0
+    """Tokens of the prompts."""
+    output_tokens: int = 0
+    """Tokens of the replies."""
+    cached_tokens: int = 0
+    """The input tokens that the provider read from its cache."""
+    reasoning_tokens: int = 0
+    """The output tokens spent on reasoning that is not part of the reply."""
+    dollars: float | None = 0.0
+    """None if a price is unknown."""
+    model_seconds: float = 0.0
+    """The wall time during which at least one call was running; in a sum and in a role, the seconds of all calls."""
+    own_seconds: float = 0.0
+    """The rest of the wall time."""
+    depth: int = 0
+    """The longest chain of calls in which each waited for the one before; a sum has none."""
+    kept: int = 0
+    """How many asks a reply answered which the tome keeps of an earlier call."""
+    roles: Mapping[str, Cost] = field(default_factory=dict)
+    """What the calls of each role used, by the name of the role; a sum has none."""
+
+    def __add__(self, more: Cost) -> Cost:
+        names = ("calls", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "kept")
+        seconds = ("model_seconds", "own_seconds")
+        sums = {name: getattr(self, name) + getattr(more, name) for name in (*names, *seconds)}
+        known = self.dollars is not None and more.dollars is not None
+        return Cost(**sums, dollars=(self.dollars or 0.0) + (more.dollars or 0.0) if known else None)
+
+    def __str__(self) -> str:
+        calls = f"{self.calls:,} call{'' if self.calls == 1 else 's'}"
+        kept = f" and {self.kept:,} kept repl{'y' if self.kept == 1 else 'ies'}" if self.kept else ""
+        dollars = "price unknown" if self.dollars is None else f"${self.dollars:.4f}"
+        tokens = f"{self.input_tokens:,} tokens in, {self.output_tokens:,} out"
+        seconds = f"{self.model_seconds:.2f} s model, {self.own_seconds:.2f} s own"
+        return f"{calls}{kept} · {tokens} · {dollars} · {seconds}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate(Noun):
+    """What an update of a layer would use, computed before anything is spent."""
 
     layer: str
     """The name of the layer."""
     model: str = ""
     """The models that would be called, separated by commas."""
-    calls: int = 0
-    """Calls, without repairs of replies and requests that are tried again."""
-    input_tokens: int = 0
-    """Tokens of all prompts."""
-    output_tokens: int = 0
-    """Tokens of all replies, as long as such replies usually are."""
+    cost: Cost = Cost()
+    """Calls without repairs of replies and requests that are tried again, and replies as long as they usually are."""
 
 
 # ---------------------------------------------------------------- questions and answers
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Noun):
     """A test of one field of a document's metadata, such as `year >= 1911`.
 
     A document without the field fails every test. A field with several values passes if one of them does.
@@ -233,7 +306,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class Scope(Noun):
     """The part of a tome in which recall may look. Each member narrows it; an empty scope is the whole tome.
 
     Evidence made from several passages is within the scope if all of them are.
@@ -250,7 +323,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Noun):
     """A question, free or multiple-choice."""
 
     text: str
@@ -263,13 +336,13 @@ class Question:
     """Whether to ask for a guess if the evidence does not hold the answer; without it a loop may decline."""
     within: Scope | None = None
     """Where every search for the question stays; None for the whole tome."""
-    strict: bool = False
+    current: bool = False
     """Whether memory that lags behind the documents is refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Citation:
-    """A verified quotation: `document.text[start:end] == quote`."""
+class Quote(Noun):
+    """Words of a document: `document.text[start:end] == text`."""
 
     document: DocumentId
     """The id of the document."""
@@ -281,30 +354,59 @@ class Citation:
     """The offset of the first quoted character in the document."""
     end: int
     """The offset behind the last one."""
-    quote: str
+    text: str
     """The words of the document, not of the model."""
     title: str = ""
     """The title of the document; empty without one."""
     place: Place = _NO_PLACE
     """Where the quotation begins."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quotation:
-    """A whole sentence that is shown in place of an answer."""
-
-    citation: Citation
-    """The sentence, and where it stands."""
     before: str = ""
-    """The sentence before it; empty at the beginning of a passage."""
+    """The sentence before a whole sentence that is quoted; empty beyond a heading, and for other quotations."""
     after: str = ""
-    """The sentence after it; empty at the end of a passage."""
-    option: str | None = None
-    """The letter of the option that rests on it; None for all others."""
+    """The sentence after it."""
+
+    @property
+    def quote(self) -> str:
+        """Its text."""
+        return self.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Statement(Noun):
+    """One thing that an answer states, and what proves it."""
+
+    text: str
+    """Its words."""
+    start: int = 0
+    """The offset of its first character in the text of the answer."""
+    end: int = 0
+    """The offset behind the last one."""
+    support: Support = "none"
+    """How far its quotes prove it: "quoted" (its words stand in them), "inferred", "contradicted" or "none"."""
+    quotes: tuple[Quote, ...] = ()
+    """The quotations that were found in a passage."""
+    choice: str | None = None
+    """The letter of the option that rests on it; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage(Noun):
+    """How much of what could be read was read."""
+
+    passages: int = 0
+    """The passages in the scope of the question."""
+    read: int = 0
+    """How many of them a call of the model was shown to answer."""
+    dropped: int = 0
+    """How many pieces were found for the answer and did not fit."""
+
+    def __str__(self) -> str:
+        dropped = f", {self.dropped:,} did not fit" if self.dropped else ""
+        return f"{self.read:,} of {self.passages:,} passages{dropped}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event(Noun):
     """One thing that happened while a question was answered.
 
     The events of our loops are in the table of `tomewise.events`; a loop from outside may yield others. A reader needs
@@ -324,57 +426,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """What model calls used. A reply from our cache is not a call."""
-
-    calls: int = 0
-    """Requests that were sent, retries and refusals too."""
-    input_tokens: int = 0
-    """Tokens of the prompts."""
-    output_tokens: int = 0
-    """Tokens of the replies."""
-    cost: float | None = 0.0
-    """Dollars; None if a price is unknown."""
-    seconds: float = 0.0
-    """The sum of the seconds of all calls, also of those that ran side by side."""
-    cached_tokens: int = 0
-    """The input tokens that the provider read from its cache."""
-    reasoning_tokens: int = 0
-    """The output tokens spent on reasoning that is not part of the reply."""
-
-    def __add__(self, more: Spent) -> Spent:
-        known = self.cost is not None and more.cost is not None
-        return Spent(
-            calls=self.calls + more.calls,
-            input_tokens=self.input_tokens + more.input_tokens,
-            output_tokens=self.output_tokens + more.output_tokens,
-            cost=(self.cost or 0.0) + (more.cost or 0.0) if known else None,
-            seconds=self.seconds + more.seconds,
-            cached_tokens=self.cached_tokens + more.cached_tokens,
-            reasoning_tokens=self.reasoning_tokens + more.reasoning_tokens,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """The cost of one answer or build."""
-
-    total: Spent = Spent()
-    """What all calls used together."""
-    roles: Mapping[str, Spent] = field(default_factory=dict)
-    """What the calls of each role used, by the name of the role."""
-    model_seconds: float = 0.0
-    """The wall time during which at least one model call was running."""
-    own_seconds: float = 0.0
-    """The rest of the wall time."""
-    depth: int = 0
-    """The longest chain of model calls in which each waited for the one before."""
-    kept: int = 0
-    """How many asks a reply answered which the tome keeps of an earlier call."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FromSession:
+class FromSession(Noun):
     """What an answer took from the session in which its question was asked."""
 
     name: str
@@ -392,72 +444,77 @@ class FromSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lagging:
-    """How far memory lags behind the documents, and what would bring it up to date.
-
-    `layers` have not taken in `passages` passages of `count` documents, of which `documents` are the first. `nearer` is
-    set if one of these passages is among the three nearest to the question. `removed` is set if documents were removed
-    since the last build: what was made from them is gone, and summaries of what stays may be gone with it.
-
-    A build of `system` takes `calls` calls of `input_tokens` and `output_tokens` in all, for `cost` dollars (None if a
-    price is unknown), beside those of the layers `unpriced`: they are made anew from many passages, and only an
-    estimate of the build counts their calls.
-    """
+class Lagging(Noun):
+    """How far memory lags behind the documents, and what would bring it up to date."""
 
     layers: tuple[str, ...]
+    """The layers that are not up to date."""
     documents: tuple[DocumentId, ...] = ()
+    """The documents that they have yet to take in; the first 20."""
     count: int = 0
+    """How many documents these are."""
     passages: int = 0
+    """How many passages of them the layers do not know."""
     nearer: bool = False
+    """Whether one of these passages is among the three nearest to the question."""
     removed: bool = False
+    """Whether documents were removed since the last build: what was made with them is gone and was not made again."""
     system: str = ""
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float | None = 0.0
+    """The system whose build brings the layers up to date."""
+    cost: Cost = Cost()
+    """What that build takes, without the calls of the layers `unpriced`."""
     unpriced: tuple[str, ...] = ()
+    """Layers that are made anew from many passages: only an estimate of the build counts their calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """The result of a question: the answer, or what the evidence lacks."""
+class Answer(Noun):
+    """The result of a question: what it states with what proves that, or what the evidence lacks."""
 
+    computed: ClassVar[tuple[str, ...]] = ("support",)
+    kept_back: ClassVar[tuple[str, ...]] = ("evidence", "events")
     text: str
     """The answer, or the wording of the chosen option; empty if the question was declined."""
     choice: str | None = None
     """The letter of the chosen option (A, B, ...); None without options."""
-    citations: tuple[Citation, ...] = ()
-    """The quotations that were found in a passage. They are what the answer rests on."""
-    quotations: tuple[Quotation, ...] = ()
-    """Without a model: the sentences that are nearest to an answer, best first, also where the question was declined.
+    statements: tuple[Statement, ...] = ()
+    """What it states, in order, each with its quotes."""
+    only_quotes: bool = False
+    """Whether no model answered: its statements are the sentences nearest to an answer, the best first.
 
-    Then `text` holds them, unless it was declined, and `choice` the option that rests on the first one."""
+    They are there also where the question was declined."""
     evidence: tuple[Evidence, ...] = ()
     """What the answering call was shown, the best first; the prompt has it in the order of the text."""
     resolved: bool = True
     """False if the question was declined."""
     forced: bool = False
     """True if the model had declined and then had to guess."""
-    supported: Support = "full"
-    """How far the evidence holds the answer, as the model says: `full`, `partly` or `none`."""
+    claimed: Claim = "full"
+    """How far the evidence holds the answer in the word of the model; `support` is what was found."""
     missing: str = ""
     """What the evidence lacks, if the question was declined or is answered only partly, and what was not read."""
     dropped_quotes: int = 0
-    """How many quotations of the model were found nowhere, so that they are not cited."""
+    """How many quotations of the model were found nowhere, so that they are not among its quotes."""
     derived_quotes: int = 0
-    """How many stand only in what was made from passages, such as a summary, and are not cited."""
+    """How many stand only in what was made from passages, such as a summary, and are no quotes."""
+    coverage: Coverage = Coverage()
+    """How much of what could be read was read for it."""
     system: str = ""
     """The system that answered, with its settings."""
     model: str = ""
     """The model that answered."""
     events: tuple[Event, ...] = ()
     """What happened on the way, in order."""
-    usage: Usage = Usage()
+    cost: Cost = Cost()
     """What it cost."""
     session: FromSession | None = None
     """What it took from its session; None without one."""
     lagging: Lagging | None = None
     """What the memory that answered had yet to take in; None if it was up to date."""
+    within: Scope | None = None
+    """What the question was narrowed to; None for the whole tome."""
+    nearest: tuple[Passage, ...] = ()
+    """Where the question was declined, the passages nearest to it."""
     trace: int | None = field(default=None, compare=False)
     """The number of its trace, if the tome keeps one."""
     kept: bool = field(default=True, compare=False)
@@ -465,23 +522,41 @@ class Answer:
 
     True in a tome that is only read, where none is written."""
 
+    @property
+    def quotes(self) -> tuple[Quote, ...]:
+        """The quotes of all statements, each once, as `[1]`, `[2]` ... name them; none if the question was declined."""
+        found = dict.fromkeys(quote for statement in self.statements for quote in statement.quotes)
+        return tuple(found) if self.resolved else ()
+
+    @property
+    def citations(self) -> tuple[Quote, ...]:
+        """Its `quotes`."""
+        return self.quotes
+
+    @property
+    def support(self) -> Support:
+        """The weakest support of its statements; "none" without one, or if the question was declined."""
+        strengths = [_STRENGTHS.index(statement.support) for statement in self.statements if self.resolved]
+        return _STRENGTHS[min(strengths, default=0)]
+
     def __repr__(self) -> str:
-        counts = {"citations": len(self.citations), "evidence": len(self.evidence), "events": len(self.events)}
-        outcome = {"supported": self.supported} if self.resolved else {"resolved": False, "missing": self.missing}
+        counts = {"quotes": len(self.quotes), "evidence": len(self.evidence), "events": len(self.events)}
+        outcome = {"support": self.support} if self.resolved else {"resolved": False, "missing": self.missing}
         return describe_object(self, self.text, **outcome, **counts, system=self.system, model=self.model)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data: what `tome ask --json` prints of it, without `within` and `nearest`."""
-        from tomewise.outgoing.answer_models import Answer as AnswerModel  # late, since it takes a while
+    def __str__(self) -> str:
+        from tomewise.types.wording import write_answer  # late, since it builds on the nouns
 
-        return AnswerModel.of(self).write()
+        return write_answer(self)
 
     def _repr_html_(self) -> str:
-        return _write_answer(self)
+        from tomewise.notebook_display import write_answer  # late, since it builds on the nouns
+
+        return write_answer(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(Noun):
     """How much of a longer task is done."""
 
     label: str
@@ -496,61 +571,3 @@ class Progress:
 
 Report: TypeAlias = Callable[[Progress], None]
 """A function that gets the progress of a task."""
-
-# ---------------------------------------------------------------- an answer in a notebook
-
-
-def _write_answer(answer: Answer) -> str:
-    """The answer as HTML, with each quotation marked in the text around it. All texts are escaped."""
-    from tomewise.outgoing.answer_models import Answer as AnswerModel  # late, since it takes a while
-
-    if answer.quotations:
-        remarks = "".join(f"<p>{escape(remark)}</p>" for remark in AnswerModel.of(answer).list_remarks())
-        return (
-            f"<div>{remarks}<ol>{''.join(map(_write_quotation, answer.quotations))}</ol>{_write_origin(answer)}</div>"
-        )
-    if not answer.resolved:
-        missing = answer.missing or "the evidence does not say"
-        return f"<div><p><b>Not answered:</b> {escape(missing)}</p>{_write_origin(answer)}</div>"
-    choice = f"{escape(answer.choice)}. " if answer.choice else ""
-    notes = [f"Missing: {answer.missing}" if answer.missing else "", *AnswerModel.of(answer).list_remarks()]
-    lines = "".join(f"<p>{escape(note)}</p>" for note in notes if note)
-    quotations = "".join(f"<li>{_write_citation(citation, answer)}</li>" for citation in answer.citations)
-    listed = f"<ol>{quotations}</ol>" if quotations else ""
-    return f"<div><p><b>{choice}{escape(answer.text)}</b></p>{lines}{listed}{_write_origin(answer)}</div>"
-
-
-def _write_citation(citation: Citation, answer: Answer) -> str:
-    where = escape(describe_source(citation))
-    before, after = _find_surroundings(citation, answer)
-    return f"{escape(before)}<mark>{escape(citation.quote)}</mark>{escape(after)} <small>{where}</small>"
-
-
-def _write_quotation(quotation: Quotation) -> str:
-    citation = quotation.citation
-    before, after = (f"<small>{escape(text)}</small>" if text else "" for text in (quotation.before, quotation.after))
-    option = f" → {escape(quotation.option)}" if quotation.option else ""
-    where = f"<small>{escape(describe_source(citation))}</small>"
-    return f"<li>{before} <mark>{escape(citation.quote)}</mark>{option} {after} {where}</li>"
-
-
-def _find_surroundings(citation: Citation, answer: Answer) -> tuple[str, str]:
-    """What stands before and after the quotation in the passage that it is from, if the answer holds its text."""
-    for piece in answer.evidence:
-        if piece.node == citation.passage and citation.quote in piece.text:
-            before, _, after = piece.text.partition(citation.quote)
-            start = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
-            end = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
-            return start, end
-    return "", ""
-
-
-def _write_origin(answer: Answer) -> str:
-    total = answer.usage.total
-    calls = f"{total.calls} call{'' if total.calls == 1 else 's'}"
-    origin = f"<p><small>{escape(' · '.join(filter(None, (answer.system, answer.model, calls))))}</small></p>"
-    if answer.lagging is None:
-        return origin
-    from tomewise.outgoing.answer_models import Lagging as LaggingModel  # late, since it takes a while
-
-    return f"<p>{escape(LaggingModel.of(answer.lagging).summarize())}</p>{origin}"

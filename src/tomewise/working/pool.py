@@ -68,13 +68,13 @@ class Pool:
         """Add units, and embed their cues."""
         self._nearness.prepare([unit.cue for unit in units if unit.cue])
         self._units += units
-        self._seen.update(evidence.node for unit in units for evidence in unit.evidence)
+        self._seen.update(evidence.id for unit in units for evidence in unit.evidence)
 
     def record(self, query: str, layer: str, ranked: Sequence[Evidence]) -> None:
         """Keep the results of a search of this question, best first; a query that comes again adds what is new."""
         searches = self._searches.setdefault(layer, {})
-        known = {piece.node for piece in searches.get(query, ())}
-        searches[query] = (*searches.get(query, ()), *(piece for piece in ranked if piece.node not in known))
+        known = {piece.id for piece in searches.get(query, ())}
+        searches[query] = (*searches.get(query, ()), *(piece for piece in ranked if piece.id not in known))
 
     def list_searches(self, layer: str) -> list[tuple[Evidence, ...]]:
         """The results of each search in a layer, best first. The first one was for the question itself."""
@@ -85,7 +85,7 @@ class Pool:
 
         Seen pieces do not count towards `limit`: if the best results are known, later ones take their place.
         """
-        return list(islice((piece for piece in evidence if piece.node not in self._seen), limit))
+        return list(islice((piece for piece in evidence if piece.id not in self._seen), limit))
 
     @property
     def size(self) -> int:
@@ -153,10 +153,10 @@ class Pool:
 def _keep_support(unit: Unit) -> Unit:
     """The unit with the evidence of its layer that its cue is based on; with all of it where that is unknown."""
     support = frozenset(unit.support)
-    kept = tuple(piece for piece in unit.evidence if not support or piece.node in support)
+    kept = tuple(piece for piece in unit.evidence if not support or piece.id in support)
     return replace(unit, evidence=kept)
 
 
 def _list_nodes(unit: Unit) -> frozenset[NodeId]:
     sources = (source for piece in unit.evidence for source in piece.sources)
-    return frozenset((*unit.support, *(piece.node for piece in unit.evidence), *sources))
+    return frozenset((*unit.support, *(piece.id for piece in unit.evidence), *sources))

@@ -76,7 +76,7 @@ async def test_summaries_link_to_the_nodes_that_they_summarise_and_a_level_is_as
     nodes, passages, record = store.nodes("tree"), store.passages(), store.notes(BUILDS)["tree"]
     assert report.added == len(nodes) == len(model.calls) == sum(record["sizes"])
     assert (record["taken"], record["reduction"], record["levels"]) == (60, "pca", len(record["sizes"]))
-    assert seen.usage().depth == record["levels"] >= 2
+    assert seen.measure_cost().depth == record["levels"] >= 2
     assert report.notes == ("a note",)
     texts = {key: passage.text for key, passage in passages.items()} | {key: node.text for key, node in nodes.items()}
     levels = dict.fromkeys(passages, 0) | {key: node.level for key, node in nodes.items()}
@@ -121,7 +121,7 @@ async def test_unchanged_clusters_are_not_asked_again_and_adding_and_removing_le
     with meter() as seen:
         report = await build_tree(store)
     after = find_ids(store)
-    assert 0 < seen.usage().total.calls == report.added == len(after - before) < len(after)
+    assert 0 < seen.measure_cost().calls == report.added == len(after - before) < len(after)
     assert report.removed == len(before - after) > 0
     assert len(read_vectors(store, "tree").keys) == len(after)
     remove_numbered(store, [999])
@@ -129,7 +129,7 @@ async def test_unchanged_clusters_are_not_asked_again_and_adding_and_removing_le
     assert "tree" in find_backlog([make_layer(store)], store).counts
     with meter() as seen:
         await build_tree(store)
-    assert seen.usage().total.calls == 0
+    assert seen.measure_cost().calls == 0
     assert list(export(store)) == whole
 
 
@@ -169,11 +169,11 @@ async def test_an_estimate_asks_nothing_and_is_close(store: SqlStore) -> None:
     seen_steps: list[Progress] = []
     with meter() as seen:
         (foreseen,) = await estimate([layer], store, seen_steps.append)
-        assert seen.usage().total.calls == 0
+        assert seen.measure_cost().calls == 0
         assert list(export(store)) == before
         await build_layer(layer, store)
     assert {"layers estimated", "steps of clustering", "calls estimated"} == {step.label for step in seen_steps}
-    used = seen.usage().total
+    used = seen.measure_cost()
     assert foreseen.calls >= store.notes(BUILDS)["tree"]["sizes"][0]
     # On a novel it is within 3 % (`bench/tree.py`); here the upper levels are small and have no meaning.
     assert foreseen.calls == pytest.approx(used.calls, rel=0.2)

@@ -22,7 +22,7 @@ class WithRetold:
         return [replace(piece, text="\n".join([piece.text, *self._find_sentences(piece)])) for piece in found]
 
     def _find_sentences(self, piece: tw.Evidence) -> list[str]:
-        keys = {found.key for found in self._store.find([piece.node]).values()}
+        keys = {found.key for found in self._store.find([piece.id]).values()}
         for space in ("seen-in:facts:passages-triples", "made-of:retold"):
             keys = set(self._store.edges_at([space], keys, "b")[:, 0].astype(int).tolist())
         return sorted(node.text for node in self._store.nodes_at(keys).values())

@@ -25,10 +25,10 @@ class Openings:
         """The `limit` best passages; scores count shared words."""
         wanted = set(query.lower().split())
         found = await self._passages.retrieve(query, 10_000, within=within)
-        scores = {piece.node: len(wanted.intersection(piece.text.lower().split()[: self._words])) for piece in found}
+        scores = {piece.id: len(wanted.intersection(piece.text.lower().split()[: self._words])) for piece in found}
         return [
-            replace(piece, score=scores[piece.node])
-            for piece in sorted(found, key=lambda piece: (-scores[piece.node], piece.node))[:limit]
+            replace(piece, score=scores[piece.id])
+            for piece in sorted(found, key=lambda piece: (-scores[piece.id], piece.id))[:limit]
         ]
 
 

@@ -56,7 +56,7 @@ class ExtractiveModel:
         size = len(given.model_dump_json())
         output = await self._play(role, given, size)
         output_tokens = len(output.model_dump_json()) // 4
-        report_call(ModelCall(role.name, self.name, started, perf_counter(), size // 4, output_tokens, cost=0.0))
+        report_call(ModelCall(role.name, self.name, started, perf_counter(), size // 4, output_tokens, dollars=0.0))
         return cast("Out", output)
 
     def count_input_tokens(self, role: Role[In, Out], given: In) -> int:

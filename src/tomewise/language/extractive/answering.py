@@ -17,7 +17,7 @@ from tomewise.language.fences import get_letter
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut, Quote
 from tomewise.text.names import list_names
 from tomewise.text.words import flatten, make_bag
-from tomewise.types import Embedder, Support
+from tomewise.types import Embedder, Claim
 
 _NEGATION = re.compile(
     r"\b(?:not|never|no|none|nobody|nothing|nowhere|neither|nor|without|refused|denied|failed)\b|n['’]t\b",
@@ -65,7 +65,7 @@ def _decline(lack: str) -> AnswerOut:
     return AnswerOut(answer=FAILURE, supported="none", missing=lack)
 
 
-def _answer_with_options(given: AnswerIn, chosen: Chosen, ranked: Ranked, support: Support) -> AnswerOut:
+def _answer_with_options(given: AnswerIn, chosen: Chosen, ranked: Ranked, support: Claim) -> AnswerOut:
     return AnswerOut(
         answer=given.options[chosen.option],
         choice=get_letter(chosen.option),
@@ -74,7 +74,7 @@ def _answer_with_options(given: AnswerIn, chosen: Chosen, ranked: Ranked, suppor
     )
 
 
-def _limit_support(support: Support, clear: bool) -> Support:
+def _limit_support(support: Claim, clear: bool) -> Claim:
     """At most "partly" if the answer itself is in doubt, even if the evidence fits the question well."""
     return "partly" if support == "full" and not clear else support
 

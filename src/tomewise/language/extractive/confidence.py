@@ -6,7 +6,7 @@ from tomewise.language.extractive.long_answers import wants_outline
 from tomewise.language.extractive.question_words import ParsedQuestion, find_words, is_about_all
 from tomewise.language.extractive.relevance import Ranked
 from tomewise.text.words import list_terms
-from tomewise.types import Support
+from tomewise.types import Claim
 
 # The least confidence that an answer needs if the question may be declined. `bench/declining.py` fits each threshold:
 # the highest one that keeps 95 % of the right answers to the odd-numbered questions. Each then declines more than 85 %
@@ -36,7 +36,7 @@ def find_least_confidence(question: ParsedQuestion, ranked: Ranked, *, has_optio
     return OUTLINE if wants_outline(question, ranked) else SHORT
 
 
-def judge_support(question: ParsedQuestion, ranked: Ranked, *, has_options: bool) -> Support:
+def judge_support(question: ParsedQuestion, ranked: Ranked, *, has_options: bool) -> Claim:
     """How far the evidence supports an answer. For a short answer it must have every name of the question."""
     value, least = (
         measure_confidence(question, ranked),

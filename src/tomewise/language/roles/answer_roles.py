@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 from tomewise.language.labels import Label
 from tomewise.language.roles.fields import Records, Shown, Text, describe
-from tomewise.types import Role, Support
+from tomewise.types import Role, Claim
 
 FAILURE = "*"  # the failure signal: an answering role replies with it when the evidence is not sufficient
 _OPENING = " \n\"'`(["  # signs that may precede the signal
@@ -65,7 +65,7 @@ class AnswerOut(BaseModel):
     """
 
     reasoning: Text = describe("which clues are joined and what follows, in at most 3 sentences")
-    supported: Support = describe("how far the evidence holds the answer", "full")
+    supported: Claim = describe("how far the evidence holds the answer", "full")
     answer: Text = Field(
         description="the answer alone, as short as the question allows",
         coerce_numbers_to_str=True,  # asked for a year, a model may write a number

@@ -29,7 +29,7 @@ from tomewise.memory.communities.report_inputs import Entity, Part, ReportSource
 from tomewise.memory.edge_rows import split_rows, write_edges
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.step_reports import sum_tokens
-from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report
+from tomewise.types import Change, Cost, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -150,9 +150,11 @@ class CommunitiesLayer:
         return Estimate(
             layer=self.name,
             model=find_name(self._model, self._role),
-            calls=len(inputs) + unread,
-            input_tokens=tokens + unread * _TYPICAL_TOKENS,
-            output_tokens=round(_REPLY_SHARE * _TOKENS_PER_WORD * words * (len(inputs) + unread)),
+            cost=Cost(
+                calls=len(inputs) + unread,
+                input_tokens=tokens + unread * _TYPICAL_TOKENS,
+                output_tokens=round(_REPLY_SHARE * _TOKENS_PER_WORD * words * (len(inputs) + unread)),
+            ),
         )
 
     def _plan(self) -> _Plan:

@@ -22,7 +22,18 @@ from tomewise.memory.growing_tree.placement import ROOT, GrowingTree
 from tomewise.memory.step_reports import sum_tokens
 from tomewise.store.lookups import read_edges, read_pairs
 from tomewise.store.records import PASSAGES
-from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
+from tomewise.types import (
+    Change,
+    Cost,
+    Embedder,
+    Estimate,
+    LanguageModel,
+    LayerReport,
+    Node,
+    NodeId,
+    Report,
+    content_id,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -143,9 +154,11 @@ class MemTreeLayer:
         return Estimate(
             layer=self.name,
             model=find_name(self._model, AGGREGATE),
-            calls=len(inputs),
-            input_tokens=await sum_tokens(inputs, partial(self._model.count_input_tokens, AGGREGATE)),
-            output_tokens=int(_REPLY_SHARE * _TOKENS * len(inputs)),
+            cost=Cost(
+                calls=len(inputs),
+                input_tokens=await sum_tokens(inputs, partial(self._model.count_input_tokens, AGGREGATE)),
+                output_tokens=int(_REPLY_SHARE * _TOKENS * len(inputs)),
+            ),
         )
 
     def _cut_batches(self, change: Change) -> list[list[int]]:

@@ -23,7 +23,18 @@ from tomewise.memory.schemata.network import Ints, complete_lists
 from tomewise.memory.schemata.schemata_names import USUAL, SchemataNames, SchemataRules
 from tomewise.memory.schemata.schemata_state import Base, load_base, load_shared, load_stored
 from tomewise.memory.step_reports import sum_tokens
-from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
+from tomewise.types import (
+    Change,
+    Cost,
+    Embedder,
+    Estimate,
+    LanguageModel,
+    LayerReport,
+    Node,
+    NodeId,
+    Report,
+    content_id,
+)
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store, Vectors
@@ -112,9 +123,11 @@ class SchemataLayer:
         return Estimate(
             layer=self.name,
             model=find_name(self._model, SUMMARISE),
-            calls=len(inputs),
-            input_tokens=await sum_tokens(inputs, partial(self._model.count_input_tokens, SUMMARISE)),
-            output_tokens=int(_REPLY_SHARE * _SUMMARY_TOKENS * len(inputs)),
+            cost=Cost(
+                calls=len(inputs),
+                input_tokens=await sum_tokens(inputs, partial(self._model.count_input_tokens, SUMMARISE)),
+                output_tokens=int(_REPLY_SHARE * _SUMMARY_TOKENS * len(inputs)),
+            ),
         )
 
     def _plan(self, has_removals: bool) -> _Plan:

@@ -20,7 +20,18 @@ from tomewise.memory.step_reports import sum_tokens
 from tomewise.memory.tree.clustering import SMALL, Reduction, choose_reduction, find_clusters
 from tomewise.store.lookups import find_keys
 from tomewise.store.records import PASSAGES
-from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
+from tomewise.types import (
+    Change,
+    Cost,
+    Embedder,
+    Estimate,
+    LanguageModel,
+    LayerReport,
+    Node,
+    NodeId,
+    Report,
+    content_id,
+)
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store, Vectors
@@ -139,9 +150,13 @@ class TreeLayer:
         return Estimate(
             layer=NAME,
             model=find_name(self._model, SUMMARISE),
-            calls=len(inputs),
-            input_tokens=await sum_tokens(inputs, partial(self._model.count_input_tokens, SUMMARISE)),
-            output_tokens=sum(_estimate_characters(summary_input) // _CHARACTERS_PER_TOKEN for summary_input in inputs),
+            cost=Cost(
+                calls=len(inputs),
+                input_tokens=await sum_tokens(inputs, partial(self._model.count_input_tokens, SUMMARISE)),
+                output_tokens=sum(
+                    _estimate_characters(summary_input) // _CHARACTERS_PER_TOKEN for summary_input in inputs
+                ),
+            ),
         )
 
     def _load(self) -> tuple[Reduction, list[int], _Level, _Summaries]:

@@ -105,7 +105,7 @@ class StoredTraces(Reading):
         if not words:
             return list(connection.scalars(query.limit(limit)))
         # A database may fold the case of ASCII alone, so the texts are compared here.
-        answer = self.dialect.field(traces.c.record, "answer")
+        answer = self.dialect.field(traces.c.record, "text")
         rows = connection.execute(query.add_columns(traces.c.question, answer))
         found = (row[0] for row in rows if _holds_words(words, f"{row[1]}\n{row[2]}"))
         return list(islice(found, limit))

@@ -124,6 +124,11 @@ class StoredTexts(Reading):
         return self._read_by_key(_NODES_AT, make_node, keys)
 
     @reads
+    def count_passages(self, connection: Connection) -> int:
+        """How many passages the tome has."""
+        return connection.scalar(select(func.count()).select_from(nodes).where(nodes.c.layer == PASSAGES)) or 0
+
+    @reads
     def node_keys(self, connection: Connection, layer: str) -> list[int]:
         """Keys of the nodes of a layer; passages in document order, others by level, position and id."""
         query = select(nodes.c.key).where(nodes.c.layer == layer)

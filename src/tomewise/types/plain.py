@@ -1,0 +1,98 @@
+"""The JSON of a noun: one rule, from which the command, HTTP, MCP, traces, sessions and the page have theirs.
+
+    write_plain(answer)             # plain data: what `--json` prints, and what HTTP and MCP send
+    read_plain(Answer, data)        # the noun again, checked
+
+A noun is a frozen dataclass, and its JSON has its fields under their names. What is different says the class itself:
+`kept_back` names fields that are not written, `computed` properties that are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, get_type_hints
+
+from tomewise.place import Place, as_plain_data
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
+
+T = TypeVar("T")
+_DEEPEST = 100  # levels
+
+
+class Noun:
+    """What all nouns share. A part from outside may derive nouns of its own from it."""
+
+    __slots__ = ()
+    computed: ClassVar[tuple[str, ...]] = ()
+    kept_back: ClassVar[tuple[str, ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The noun as plain JSON data."""
+        return cast(dict[str, Any], write_plain(self))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """How pydantic reads it (by its fields), and writes it (by `write_plain`)."""
+        from pydantic_core import core_schema  # late, since a process that only reads files does without pydantic
+
+        schema = handler(source)
+        schema["serialization"] = core_schema.plain_serializer_function_ser_schema(write_plain)  # type: ignore[index]
+        return schema
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """What OpenAPI and MCP say of it: what `write_plain` writes."""
+        described = handler(schema)
+        found = handler.resolve_ref_schema(described)
+        properties = found.get("properties", {})
+        for name in cls.kept_back:
+            properties.pop(name, None)
+        for name in cls.computed:
+            made = getattr(cls, name)
+            about = {"description": made.__doc__} if made.__doc__ else {}
+            properties[name] = _make_adapter(get_type_hints(made.fget)["return"]).json_schema() | about
+        return described
+
+
+def write_plain(thing: Any, _around: tuple[int, ...] = ()) -> Any:
+    """Plain JSON data of a noun, or of anything that holds nouns. What JSON has no form for becomes its `repr`.
+
+    Of a place only the fields that are set are written; a set is written in order. What holds itself, or lies deeper
+    than 100 levels, becomes "…".
+    """
+    if thing is None or isinstance(thing, str | bool | int | float):
+        return thing
+    if isinstance(thing, Place):
+        return as_plain_data(thing)
+    if id(thing) in _around or len(_around) > _DEEPEST:
+        return "…"
+    inside = (*_around, id(thing))
+    if is_dataclass(thing) and not isinstance(thing, type):
+        left_out = getattr(thing, "kept_back", ())
+        names = [field.name for field in fields(thing) if field.name not in left_out]
+        return {name: write_plain(getattr(thing, name), inside) for name in (*names, *getattr(thing, "computed", ()))}
+    if isinstance(thing, Mapping):
+        return {str(name): write_plain(value, inside) for name, value in thing.items()}
+    if isinstance(thing, list | tuple):
+        return [write_plain(item, inside) for item in thing]
+    if isinstance(thing, Set):
+        return sorted((write_plain(item, inside) for item in thing), key=str)
+    return repr(thing)
+
+
+def read_plain(kind: type[T], data: Any) -> T:
+    """The noun of this class that `data` is the JSON of; unknown names are passed over. Raises ValueError."""
+    return cast(T, _make_adapter(kind).validate_python(data))  # type: ignore[arg-type]  # a class is hashable
+
+
+@cache
+def _make_adapter(kind: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter  # late: see `Noun`
+
+    return TypeAdapter(kind)
