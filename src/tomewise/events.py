@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from types import UnionType
 from typing import Any, TypeAlias
@@ -17,8 +17,7 @@ from typing import Any, TypeAlias
 from pydantic import StrictFloat, StrictInt, StrictStr, TypeAdapter, ValidationError
 
 from tomewise.errors import UsageError
-from tomewise.place import as_plain_data
-from tomewise.types import Event, Evidence, Place, Rewrite
+from tomewise.types import Event, Evidence, Place, Rewrite, write_plain
 
 Row: TypeAlias = Mapping[str, Any]  # of a working memory, as plain values
 _LONGEST = 300  # characters of one value in a summary
@@ -66,11 +65,9 @@ def report_retrieved(shown: Sequence[Evidence], found: Sequence[Evidence], step:
     return make_event("retrieved", step, evidence=shown, found=len(found), cut=len(found) - len(shown))
 
 
-def _write_noun(noun: Any) -> dict[str, Any]:
-    if isinstance(noun, Place):
-        return as_plain_data(noun)
+def _write_noun(noun: Any) -> Any:
     if not isinstance(noun, Evidence):
-        return asdict(noun)
+        return write_plain(noun)
     values = {name: getattr(noun, name) for name in PIECE}
     return {name: value for name, value in values.items() if value is not None}
 
