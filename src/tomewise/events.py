@@ -508,7 +508,7 @@ EVENTS: Mapping[str, Kind] = {
     "read": Kind(
         "The note after a chunk.",
         {"chunk": _CHUNK, "notes": _NOTE},
-        lambda chunk, notes: list_facts(chunk=chunk, note=" ".join(notes)),
+        lambda chunk, notes=(): list_facts(chunk=chunk, note=" ".join(notes)),
     ),
     "unread": Kind(
         "A chunk without a usable reply, and the note as it was before, where there is one.",
