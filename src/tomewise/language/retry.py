@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from tomewise.credentials import hide_credentials
 from tomewise.errors import ModelError
-from tomewise.events import Waiting
+from tomewise.events import make_event
 from tomewise.run import current_run
 
 T = TypeVar("T")
@@ -84,7 +84,8 @@ async def retry(
             cause = ""
             if failure.retry_after:
                 cause = f", since the server asks for {failure.retry_after:.0f} s"
-                current_run().on_wait(Waiting(seconds=wait, asked=failure.retry_after, reason=reason))
+                waiting = make_event("waiting", seconds=wait, asked=failure.retry_after, reason=reason)
+                current_run().on_wait(waiting)
             words = (number + 1, backoff.retries, wait, cause, reason)
             _log.info("retrying %d of %d in %.0f s%s: %s", *words, extra={"seconds": wait})
         await sleep(wait)

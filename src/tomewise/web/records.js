@@ -266,7 +266,7 @@ function TwoAnswers({ name, query, navigate }) {
       <dl class="facts">${Object.entries(side.scores).map(([metric, value]) => html`<dt key=${metric}>${metric}</dt><dd class="number">${percent(value)}</dd>`)}</dl>
       ${side.citations.map((quote, at) => html`<blockquote key=${at} class="cited" dir="auto">${quote}</blockquote>`)}
       <h3>Evidence shown to the model</h3>
-      <ol class="pieces">${side.evidence.map((piece) => html`<li key=${piece.node}><${Fold} summary=${html`${piece.gold ? html`<${Tag} kind="good">gold</${Tag}> ` : null}${piece.shared ? html`<${Tag}>both</${Tag}> ` : null}<span dir="auto">${piece.text.slice(0, 100)}</span>`}><p dir="auto" class="piece">${piece.text}</p></${Fold}></li>`)}</ol>
+      <ol class="pieces">${side.evidence.map((piece) => html`<li key=${piece.id}><${Fold} summary=${html`${piece.gold ? html`<${Tag} kind="good">gold</${Tag}> ` : null}${piece.shared ? html`<${Tag}>both</${Tag}> ` : null}<span dir="auto">${piece.text.slice(0, 100)}</span>`}><p dir="auto" class="piece">${piece.text}</p></${Fold}></li>`)}</ol>
       <p><${UsageLine} usage=${side.usage} /></p>
     </section>`)}</div>`;
 }
