@@ -16,7 +16,7 @@ from tomewise.memory.schemata.schemata_names import SCHEMATA, SchemataNames
 from tomewise.memory.schemata.schemata_picture import draw_schemata
 from tomewise.memory.summary_picture import draw_line, draw_tree
 from tomewise.memory.tree.tree_layer import NAME as TREE
-from tomewise.pictures import LIMIT, Picture, PicturePassage, Uses, list_missing, read_uses, shorten_label
+from tomewise.pictures import LIMIT, Picture, PicturePassage, Uses, list_missing, read_uses
 from tomewise.place import describe_place
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys
@@ -97,7 +97,7 @@ def fill_texts(picture: Picture, store: Store, longest: int = _TEXT, room: int =
     missing = (f"The texts of {lost:,} of {len(wanted):,} pieces of evidence are not here.",) if lost else ()
     texts = {passage.id: passage.text for passage in kept if passage.text}
     nodes = tuple(
-        replace(node, label=shorten_label(texts[node.id])) if node.passages == (node.id,) and node.id in texts else node
+        replace(node, label=texts[node.id]) if node.passages == (node.id,) and node.id in texts else node
         for node in picture.nodes
     )
     return replace(picture, nodes=nodes, passages=tuple(kept), missing=(*picture.missing, *missing))
