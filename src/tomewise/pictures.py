@@ -191,6 +191,9 @@ class Uses:
         return "" if self.cited.isdisjoint(nodes) else "cited"
 
 
+UNUSED = Uses()
+
+
 def read_uses(answer: Answer) -> Uses:
     """What an answer used, as far as its events say; the last event that says what was shown counts."""
     shown: Iterable[NodeId] = [piece.node for piece in answer.evidence]

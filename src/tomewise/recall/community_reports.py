@@ -6,20 +6,18 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tomewise.memory.communities.community_names import CommunityNames
+from tomewise.memory.communities.community_state import StoredCommunities
 from tomewise.memory.edge_rows import group_pairs
 from tomewise.memory.grounds import find_grounds
 from tomewise.recall.ranking import name_in_order, pair_scores, rank_keys, rank_passages
-from tomewise.store.lookups import read_pairs, read_sources, select_within
+from tomewise.store.contract import Readable
+from tomewise.store.lookups import read_sources, select_within
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Node, PassageId, Scope
-
-if TYPE_CHECKING:
-    from tomewise.memory.communities.community_names import CommunityNames
-    from tomewise.store.contract import Readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,31 +161,25 @@ class CommunityReports:
         return [each.as_evidence(name_in_order(below[each.key], passages)) for each in chosen]
 
     def _read(self) -> ReportShelf:
-        names = self._names
-        reports, communities = self._store.nodes(names.reports), self._store.nodes(names.layer)
-        about = read_pairs(self._store, names.about).tolist()
-        members = group_pairs(self._store, names.members)
-        seen = group_pairs(self._store, f"seen-in:{names.graph.entities}")
-        pairs = [(report, community) for report, community in about if report in reports and community in communities]
-        numbers = {int(node.data["number"]): key for key, node in communities.items()}
-        reported = {community: report for report, community in pairs}
+        stored = StoredCommunities.read(self._store, self._names)
+        seen = group_pairs(self._store, f"seen-in:{self._names.graph.entities}")
 
         def list_above(community: int) -> tuple[int, ...]:
-            parent = numbers.get(communities[community].data["parent"])
+            parent = stored.parents[community]
             if parent is None:
                 return ()
-            return (*([reported[parent]] if parent in reported else []), *list_above(parent))
+            return (*([stored.about[parent]] if parent in stored.about else []), *list_above(parent))
 
         return ReportShelf(
             {
                 report: ReportedCommunity(
                     key=report,
-                    level=communities[community].level,
+                    level=stored.nodes[community].level,
                     above=list_above(community),
-                    members=frozenset(members[community]),
-                    passages=len(set[int]().union(*(seen[entity] for entity in members[community]))),
-                    report=reports[report],
+                    members=frozenset(stored.members[community]),
+                    passages=len(set[int]().union(*(seen[entity] for entity in stored.members[community]))),
+                    report=stored.reports[community],
                 )
-                for report, community in pairs
+                for community, report in stored.about.items()
             }
         )

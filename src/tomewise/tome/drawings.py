@@ -13,10 +13,9 @@ from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.graph.graph_picture import draw_graph
 from tomewise.memory.growing_tree.memtree_names import MEMTREE
 from tomewise.memory.schemata.schemata_names import SCHEMATA, SchemataNames
-from tomewise.memory.schemata.schemata_picture import draw_schemata
-from tomewise.memory.summary_picture import draw_line, draw_tree
+from tomewise.memory.summary_picture import draw_line, draw_schemata, draw_tree
 from tomewise.memory.tree.tree_layer import NAME as TREE
-from tomewise.pictures import LIMIT, Picture, PicturePassage, Uses, list_missing, read_uses
+from tomewise.pictures import LIMIT, UNUSED, Picture, PicturePassage, list_missing, read_uses
 from tomewise.place import describe_place
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys
@@ -67,7 +66,7 @@ def draw_layer(
     built = store.notes(BUILDS)
     if layer not in built:
         raise UnknownName(f"{layer!r} is not built: this tome has {', '.join(built) or 'no layer yet'}")
-    uses = read_uses(trace.answer) if trace else Uses()
+    uses = read_uses(trace.answer) if trace else UNUSED
     kind = layer.partition(":")[0]
     if around and kind != "graph":
         raise UsageError(f"{layer} has no entities to look around: choose a graph")

@@ -12,10 +12,9 @@ from tomewise.errors import UnknownName
 from tomewise.memory.graph.entity_kinds import find_kinds
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.fact_ends import FactEnds, read_fact_ends
-from tomewise.pictures import LIMIT, Group, Note, Picture, PictureLink, PictureNode, Uses, shorten_label
+from tomewise.pictures import LIMIT, UNUSED, Group, Note, Picture, PictureNode, Sketch, Uses, shorten_label
 from tomewise.store.key_indices import find_known_indices
 from tomewise.store.lookups import find_keys, name_sources, read_sources
-from tomewise.types import Node
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +38,7 @@ def draw_graph(
     around: str = "",
     hops: int = 1,
     limit: int = LIMIT,
-    uses: Uses | None = None,
+    uses: Uses = UNUSED,
 ) -> Picture:
     """At most `limit` entities and the facts between them: the most telling, or those within `hops` of one.
 
@@ -57,21 +56,37 @@ def draw_graph(
     if not around:
         chosen = _choose_telling(chosen, degrees, near, store, names)[:limit]
     inner = facts.select_among(chosen)
-    nodes = store.nodes_at(chosen.tolist())
-    texts = store.nodes_at(inner.keys.tolist())
+    nodes, texts = store.nodes_at(chosen.tolist()), store.nodes_at(inner.keys.tolist())
     groups = _choose_groups(find_kinds({key: node.text for key, node in nodes.items()}, names, store), centre)
-    return Picture(
-        kind="graph",
-        title="Entities and facts",
-        about=f"Around {around}" if around else f"{names.layer}: the most telling entities",
-        nodes=_make_nodes(store, names, nodes, inner, texts, groups, uses or Uses()),
-        links=tuple(
-            PictureLink(source=nodes[head].id, target=nodes[tail].id, label=str(texts[fact].data.get("relation", "")))
-            for fact, head, tail in inner.list_rows()
-        ),
-        groups=_list_groups(groups.values()),
-        shown=len(chosen),
+    grounds = name_sources(store, nodes, names.entities, None) | name_sources(store, texts, names.facts, None)
+    sketch = Sketch()
+    notes: dict[int, dict[int, None]] = {}
+    for fact, head, tail in inner.list_rows():
+        notes.setdefault(head, {})[fact] = None
+        notes.setdefault(tail, {})[fact] = None
+        sketch.link(nodes[head].id, nodes[tail].id, str(texts[fact].data.get("relation", "")))
+    for key, node in nodes.items():
+        passages, own = grounds.get(key, ()), list(notes.get(key, ()))
+        sketch.add(
+            PictureNode(
+                id=node.id,
+                label=node.text,
+                group=groups[key],
+                facts={"facts": len(own), "passages": len(passages)},
+                use=uses.find((node.id, *passages)) if uses.cited else "",
+                passages=passages,
+                notes=tuple(
+                    Note(title=shorten_label(texts[fact].text), passages=grounds.get(fact, ()))
+                    for fact in own[:_MOST_FACTS]
+                ),
+            )
+        )
+    return sketch.finish(
+        "graph",
+        "Entities and facts",
+        _list_groups(groups.values()),
         total=len(entities),
+        about=f"Around {around}" if around else f"{names.layer}: the most telling entities",
     )
 
 
@@ -124,35 +139,4 @@ def _list_groups(used: Collection[str]) -> tuple[Group, ...]:
     return tuple(
         Group(id=name, label=_LABELS.get(name, name.capitalize()), shape="square" if name == _CENTRE else "circle")
         for name in names
-    )
-
-
-def _make_nodes(
-    store: Readable,
-    names: GraphNames,
-    nodes: Mapping[int, Node],
-    facts: FactEnds,
-    texts: Mapping[int, Node],
-    groups: Mapping[int, str],
-    uses: Uses,
-) -> tuple[PictureNode, ...]:
-    notes: dict[int, dict[int, None]] = {}
-    for fact, head, tail in facts.list_rows():
-        notes.setdefault(head, {})[fact] = None
-        notes.setdefault(tail, {})[fact] = None
-    grounds = name_sources(store, nodes, names.entities, None) | name_sources(store, texts, names.facts, None)
-    return tuple(
-        PictureNode(
-            id=node.id,
-            label=shorten_label(node.text),
-            group=groups[key],
-            facts={"facts": len(notes.get(key, ())), "passages": len(grounds.get(key, ()))},
-            use=uses.find((node.id, *grounds.get(key, ()))) if uses.cited else "",
-            passages=grounds.get(key, ()),
-            notes=tuple(
-                Note(title=shorten_label(texts[fact].text), passages=grounds.get(fact, ()))
-                for fact in list(notes.get(key, ()))[:_MOST_FACTS]
-            ),
-        )
-        for key, node in nodes.items()
     )
