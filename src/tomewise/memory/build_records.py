@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tomewise.store.records import BUILDS
-
-if TYPE_CHECKING:
-    from tomewise.store.write_contract import Notes, Write
+from tomewise.store.write_contract import Notes, Write
 
 _FIELDS_OF_ALL_BUILDS = ("replies", "writes")  # of the record of a build, when a new one replaces it
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tomewise.concurrency import run_in_thread, run_side_by_side
 from tomewise.errors import BudgetExceeded, UsageError
@@ -15,12 +15,9 @@ from tomewise.language.cached import prove_room
 from tomewise.memory.build_records import count_replies, read_build, record_writes
 from tomewise.memory.step_reports import watch_steps
 from tomewise.run import change_run, continue_run, meter
+from tomewise.store.contract import Store
 from tomewise.store.records import BUILDS, PASSAGES
 from tomewise.types import Change, Estimate, Layer, LayerReport, Progress, Report
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-
 
 Builds = Mapping[str, Mapping[str, Any]]  # the build records by layer
 Provide = Callable[[Layer], Awaitable[LayerReport | None]]

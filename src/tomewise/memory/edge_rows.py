@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tomewise.store.contract import Spaces
 from tomewise.store.lookups import read_edges, read_pairs
+from tomewise.store.write_contract import Write
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.store.contract import Spaces
-    from tomewise.store.write_contract import Write
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 def split_rows(rows: Iterable[tuple[int, int, float]]) -> tuple[Ints, Ints, Floats]:

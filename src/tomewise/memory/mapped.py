@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
@@ -24,6 +24,7 @@ from tomewise.memory.grounds import find_grounds
 from tomewise.memory.neighbours import Groups, Position, add_size, check_size, group_neighbours
 from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
 from tomewise.memory.step_reports import sum_tokens
+from tomewise.store.contract import Store
 from tomewise.store.lookups import find_derived
 from tomewise.store.records import PASSAGES
 from tomewise.types import (
@@ -38,12 +39,9 @@ from tomewise.types import (
     NodeId,
     Passage,
     Report,
+    Role,
     content_id,
 )
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-    from tomewise.types import Role
 
 S = TypeVar("S")  # what an input is about: a passage, a node, or a group of these
 R = TypeVar("R")  # what nodes are made of: the output of the role, or what a layer makes of it

@@ -7,13 +7,16 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tomewise.concurrency import run_in_thread
 from tomewise.embedding.cached_embedder import AT_ONCE
 from tomewise.errors import UnknownName
+from tomewise.reading.splitter import PassageSplitter
+from tomewise.store.contract import Store
 from tomewise.types import (
     Change,
     Document,
@@ -25,12 +28,6 @@ from tomewise.types import (
     Progress,
     Report,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.reading.splitter import PassageSplitter
-    from tomewise.store.contract import Store
 
 SPACE = "passages"
 _CHARACTERS = 1000  # of a passage, roughly: what is embedded at once is committed together; a longer document alone

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from secrets import token_hex
-from typing import TYPE_CHECKING
 
 from tomewise.errors import UnknownName
 from tomewise.memory.build_records import forget_layer, mark_again, record_writes
+from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys
 from tomewise.store.records import PASSAGES
 from tomewise.types import Layer
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
 
 
 def forget_memory(wanted: Iterable[str], layers: Sequence[Layer], store: Store) -> None:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
 from tomewise.language.per_role import find_name
 from tomewise.language.usage import estimate_tokens
-from tomewise.types import In, LanguageModel, MeasuresReplies, Out
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-    from tomewise.types import Role
-
+from tomewise.store.contract import Store
+from tomewise.types import In, LanguageModel, MeasuresReplies, Out, Role
 
 _SAMPLE_SIZE = 160  # inputs, evenly spread: their mean length is within a few percent of the mean of all
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tomewise.calls import CallCount, read_calls
 from tomewise.recall.ranking import drop_repeats, mark_brought, score_by_place, take_turns
@@ -29,6 +30,7 @@ _LONGEST = 1000  # characters of a question that is looked at: the time grows fa
 _Span = tuple[int, int]
 
 
+@dataclass(frozen=True, eq=False)
 class ComparedRecall:
     """Recall for each thing of a comparison, and for the whole question; the passages of each come in turns.
 
@@ -36,18 +38,17 @@ class ComparedRecall:
     are English (`split_comparison`).
     """
 
-    def __init__(self, retriever: Retriever) -> None:
-        self._retriever = retriever
+    retriever: Retriever
 
     @property
     def calls(self) -> CallCount:
-        return read_calls(self._retriever)
+        return read_calls(self.retriever)
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best passages."""
         parts = split_comparison(query)
         texts = [*(part.text for part in parts), query]
-        rankings = await asyncio.gather(*(self._retriever.retrieve(text, limit, within=within) for text in texts))
+        rankings = await asyncio.gather(*(self.retriever.retrieve(text, limit, within=within) for text in texts))
         if not parts:
             return rankings[0]
         brought = [mark_brought(ranking, part) for part, ranking in zip(parts, rankings, strict=False)]

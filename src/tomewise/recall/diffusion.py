@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,20 +15,17 @@ from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NO_WALK, NOT_DECOMPOSED, record_fallback
 from tomewise.language.roles import DECOMPOSE, DecomposeIn
+from tomewise.recall.array_types import Flags, Floats, Keys, Vectors
 from tomewise.recall.cognirank import merge_rankings, score_passages
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
 from tomewise.recall.linking import Linking
 from tomewise.recall.ranking import rank_evidence, rank_passages
 from tomewise.recall.seeding import GraphQuestion, Seeding
 from tomewise.recall.walk import CsrGraph, VisitedNodes, Walk
+from tomewise.store.contract import Readable
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, LanguageModel, Retriever, Rewrite, Scope
-
-if TYPE_CHECKING:
-    from tomewise.recall.array_types import Flags, Floats, Keys, Vectors
-    from tomewise.store.contract import Readable
-
 
 # From an index, the seeds and their weights to the mass at those passages for which the last array has a flag.
 Spreading = Callable[["GraphIndex", "Keys", "Floats", "Flags"], VisitedNodes]
@@ -80,6 +76,7 @@ def walk_one_step(index: GraphIndex, vertices: Keys, weights: Floats, is_wanted:
     return VisitedNodes(reached.astype(np.int32), mass[reached].astype(np.float32))
 
 
+@dataclass(frozen=True, eq=False)
 class Diffusion:
     """Passages ranked by the mass that a walk from the question's seeds brings to them.
 
@@ -90,33 +87,23 @@ class Diffusion:
     itself flows through the whole graph, since what connects two passages may lie in a third.
     """
 
-    def __init__(
-        self,
-        store: Readable,
-        embedder: Embedder,
-        indexes: GraphIndexes,
-        linking: Linking,
-        seeding: Seeding,
-        *,
-        spreading: Spreading = walk_to_end,
-    ) -> None:
-        self._store = store
-        self._embedder = embedder
-        self._indexes = indexes
-        self._linking = linking
-        self._seeding = seeding
-        self._spreading = spreading
+    store: Readable
+    embedder: Embedder
+    indexes: GraphIndexes
+    linking: Linking
+    seeding: Seeding
+    spreading: Spreading = walk_to_end
 
     @property
     def calls(self) -> CallCount:
-        return read_calls(self._linking)
+        return read_calls(self.linking)
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best passages; scores are masses relative to the best, or cosine - 1 if the walk missed them."""
         reached = await self.spread(query, within)
         best = find_top(reached.masses, limit)
         return await asyncio.to_thread(
-            complete_evidence, self._store, reached, reached.keys[best], reached.masses[best], limit
+            complete_evidence, self.store, reached, reached.keys[best], reached.masses[best], limit
         )
 
     async def spread(self, query: str, within: Scope | None = None) -> ReachedPassages:
@@ -129,19 +116,19 @@ class Diffusion:
     async def _walk(self, query: str, within: Scope | None) -> ReachedPassages:
         # The first question loads an embedder, an index and compiled code: load them concurrently.
         (vector,), index, _ = await asyncio.gather(
-            asyncio.to_thread(self._embedder.embed, [query]),
-            asyncio.to_thread(self._indexes.current),
+            asyncio.to_thread(self.embedder.embed, [query]),
+            asyncio.to_thread(self.indexes.current),
             asyncio.to_thread(_load_walk),
         )
-        among = await asyncio.to_thread(self._store.keys_within, within) if within else None
+        among = await asyncio.to_thread(self.store.keys_within, within) if within else None
         nowhere = ReachedPassages(np.empty(0, np.int64), np.empty(0), vector, among)
-        hits = await self._linking.find_hits(query, vector, within)
+        hits = await self.linking.find_hits(query, vector, within)
         if not len(hits.keys):
             return nowhere
-        vertices, weights = await self._seeding.find_seeds(GraphQuestion(query, vector, hits, within), index)
+        vertices, weights = await self.seeding.find_seeds(GraphQuestion(query, vector, hits, within), index)
         if not weights.sum() > 0:
             return nowhere
-        visited = await asyncio.to_thread(self._spreading, index, vertices, weights, _flag_passages(index, among))
+        visited = await asyncio.to_thread(self.spreading, index, vertices, weights, _flag_passages(index, among))
         if not visited.nodes.size:
             return nowhere
         masses = visited.values.astype(np.float64)
@@ -149,6 +136,7 @@ class Diffusion:
         return ReachedPassages(keys, masses / masses.max(), vector, among)
 
 
+@dataclass(frozen=True, eq=False)
 class CogniRank:
     """The best passages of the diffusion, ranked by mass and cosine together (CogitoRAG, equations 17 and 18).
 
@@ -156,31 +144,31 @@ class CogniRank:
     200.
     """
 
-    def __init__(self, store: Readable, diffusion: Diffusion, *, blend: float = 0.95, candidates: int = 200) -> None:
-        self._store = store
-        self._diffusion = diffusion
-        self._blend = blend
-        self._candidates = candidates
+    store: Readable
+    diffusion: Diffusion
+    blend: float = 0.95
+    candidates: int = 200
 
     @property
     def calls(self) -> CallCount:
-        return read_calls(self._diffusion)
+        return read_calls(self.diffusion)
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best passages; scores are S(p), 0 to 1, or cosine - 1 if the walk missed the passage."""
-        return await asyncio.to_thread(self._rank, await self._diffusion.spread(query, within), limit)
+        return await asyncio.to_thread(self._rank, await self.diffusion.spread(query, within), limit)
 
     def _rank(self, reached: ReachedPassages, limit: int) -> list[Evidence]:
-        candidates = find_top(reached.masses, max(self._candidates, limit))
+        candidates = find_top(reached.masses, max(self.candidates, limit))
         keys, masses = reached.keys[candidates], reached.masses[candidates]
         order = np.argsort(keys)
-        known, cosines = self._store.scores(PASSAGES, reached.vector, among=keys[order])
+        known, cosines = self.store.scores(PASSAGES, reached.vector, among=keys[order])
         exists = order[np.isin(keys[order], known)]  # a passage may have been removed since
-        scores = score_passages(masses[exists], cosines, blend=self._blend)
+        scores = score_passages(masses[exists], cosines, blend=self.blend)
         best = find_top(scores, limit)
-        return complete_evidence(self._store, reached, keys[exists][best], scores[best], limit)
+        return complete_evidence(self.store, reached, keys[exists][best], scores[best], limit)
 
 
+@dataclass(frozen=True, eq=False)
 class DecomposedRecall:
     """Recall for each part of a question, merged so that every part gives passages (CogitoRAG, section 3.3).
 
@@ -188,19 +176,18 @@ class DecomposedRecall:
     the model cannot decompose is searched as a whole. Ours: so is a single clause, without a call (`has_one_clause`).
     """
 
-    def __init__(self, retriever: Retriever, model: LanguageModel, *, parts: int = 2) -> None:
-        self._retriever = retriever
-        self._model = model
-        self._parts = parts
+    retriever: Retriever
+    model: LanguageModel
+    parts: int = 2
 
     @property
     def calls(self) -> CallCount:
-        return sum_calls([CallCount("1", 1), read_calls(self._retriever).repeat(self._parts)])
+        return sum_calls([CallCount("1", 1), read_calls(self.retriever).repeat(self.parts)])
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best passages over all parts; each passage has its best score."""
         parts = await self._decompose(query)
-        rankings = await asyncio.gather(*(self._retriever.retrieve(part, limit, within=within) for part in parts))
+        rankings = await asyncio.gather(*(self.retriever.retrieve(part, limit, within=within) for part in parts))
         if len(rankings) == 1:
             return rankings[0]
         found = {piece.node: piece for ranking in reversed(rankings) for piece in ranking}
@@ -211,11 +198,11 @@ class DecomposedRecall:
         if has_one_clause(query):
             return [query]
         try:
-            reply = await self._model.ask(DECOMPOSE, DecomposeIn(question=query, limit=self._parts))
+            reply = await self.model.ask(DECOMPOSE, DecomposeIn(question=query, limit=self.parts))
         except (BadReply, Refused):
             record_fallback(NOT_DECOMPOSED)
             return [query]
-        parts = list(dict.fromkeys(part for part in reply.subqueries if part))[: self._parts]
+        parts = list(dict.fromkeys(part for part in reply.subqueries if part))[: self.parts]
         return parts if len(parts) > 1 else [query]
 
 

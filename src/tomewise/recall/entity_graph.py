@@ -8,22 +8,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import FACT, GraphNames
+from tomewise.recall.array_types import Flags, Keys, Vectors
 from tomewise.recall.ranking import rank_nodes
+from tomewise.store.contract import Readable
 from tomewise.store.key_indices import find_known_indices
 from tomewise.store.lookups import find_keys, name_sources, read_pairs
 from tomewise.store.nearest import DECIMALS
 from tomewise.types import Embedder, Evidence, Node, NodeId, PassageId, Retriever, Scope
-
-if TYPE_CHECKING:
-    from tomewise.recall.array_types import Flags, Keys, Vectors
-    from tomewise.store.contract import Readable
-
 
 _SHOWN_MENTIONS = 3  # what so many passages say of an entity is shown, the nearest to the query first
 
@@ -44,6 +41,7 @@ class FoundEntity:
     mentions: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
 class EntityGraph:
     """Searches the graph of one layer, in either style.
 
@@ -52,14 +50,13 @@ class EntityGraph:
     of it alone.
     """
 
-    def __init__(self, store: Readable, names: GraphNames) -> None:
-        self._store = store
-        self._names = names
+    store: Readable
+    names: GraphNames
 
     def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
         """The entities that exist, by the name given, however it is spelt (`entities.normalise_name`)."""
-        ids = {name: self._names.entity(normalise_name(name)) for name in names}
-        known = find_keys(self._store, ids.values())
+        ids = {name: self.names.entity(normalise_name(name)) for name in names}
+        known = find_keys(self.store, ids.values())
         return {name: node for name, node in ids.items() if node in known}
 
     def find_neighbours(self, entities: Collection[NodeId], hops: int = 1) -> frozenset[NodeId]:
@@ -67,13 +64,13 @@ class EntityGraph:
 
         With two hops, entities that have a neighbour are among the result themselves.
         """
-        edges = read_pairs(self._store, self._names.ends)
+        edges = read_pairs(self.store, self.names.ends)
         reached = self._find_keys(entities)
         found = np.empty(0, np.int64)
         for _ in range(hops):
             reached = _find_other_ends(edges, reached)
             found = np.union1d(found, reached)
-        return frozenset(node.id for node in self._store.nodes_at(found.tolist()).values())
+        return frozenset(node.id for node in self.store.nodes_at(found.tolist()).values())
 
     def find_nearest(self, vector: Vectors, limit: int, within: Scope) -> list[FoundEntity]:
         """The `limit` entities nearest to a query, best first, ties by id.
@@ -82,20 +79,20 @@ class EntityGraph:
         conditions leave only entities, and mentions, that a passage within them names.
         """
         ground = _keep_ground(within)
-        among = self._store.keys_within(ground, self._names.entities)
-        keys, scores = self._store.scores(self._names.entities, vector)
+        among = self.store.keys_within(ground, self.names.entities)
+        keys, scores = self.store.scores(self.names.entities, vector)
         mentions = self._score_mentions(vector, ground)
         _raise_scores(keys, scores, mentions)
         kept = self._select(keys, within)
         if among is not None:
             kept &= np.isin(keys, among)
-        nearest, nodes = rank_nodes(self._store, keys[kept], scores[kept], limit)
+        nearest, nodes = rank_nodes(self.store, keys[kept], scores[kept], limit)
         return self._make_found(nearest, nodes, mentions)
 
     def describe(self, entities: Sequence[NodeId], vector: Vectors, within: Scope) -> list[FoundEntity]:
         """These entities in their order, with what is nearest to a query; those that do not exist are left out."""
-        known = find_keys(self._store, entities)
-        nodes = self._store.nodes_at(known[node] for node in entities if node in known)
+        known = find_keys(self.store, entities)
+        nodes = self.store.nodes_at(known[node] for node in entities if node in known)
         mentions = self._score_mentions(vector, _keep_ground(within))
         return self._make_found(dict.fromkeys(nodes, 0.0), nodes, mentions)
 
@@ -117,13 +114,13 @@ class EntityGraph:
         Sources are the passages within the scope's documents and conditions that state the fact; one at least.
         """
         ground = _keep_ground(within)
-        edges = read_pairs(self._store, self._names.ends)
+        edges = read_pairs(self.store, self.names.ends)
         facts = np.unique(edges[np.isin(edges[:, 1], self._find_keys(entities)), 0])
-        among = self._store.keys_within(ground, self._names.facts)
+        among = self.store.keys_within(ground, self.names.facts)
         facts = facts if among is None else facts[np.isin(facts, among)]
-        scored = self._store.scores(self._names.facts, vector, among=facts)
-        nearest, nodes = rank_nodes(self._store, *scored, limit)
-        sources = name_sources(self._store, nearest, self._names.facts, ground)
+        scored = self.store.scores(self.names.facts, vector, among=facts)
+        nearest, nodes = rank_nodes(self.store, *scored, limit)
+        sources = name_sources(self.store, nearest, self.names.facts, ground)
         return [
             make_fact(
                 nodes[key].id,
@@ -137,19 +134,19 @@ class EntityGraph:
 
     def _score_mentions(self, vector: Vectors, ground: Scope) -> _Mentions:
         """The mentions of all entities with their cosines; those outside the ground are left out."""
-        keys, scores = self._store.scores(self._names.mentions, vector)
-        pairs = read_pairs(self._store, self._names.mentioned)
+        keys, scores = self.store.scores(self.names.mentions, vector)
+        pairs = read_pairs(self.store, self.names.mentioned)
         pairs = pairs[np.argsort(pairs[:, 0])]
         places, is_known = find_known_indices(keys, pairs[:, 0])
         mentions = _Mentions(keys[is_known], pairs[places, 1], scores[is_known])
-        among = self._store.keys_within(ground, self._names.mentions)
+        among = self.store.keys_within(ground, self.names.mentions)
         return mentions if among is None else mentions.select(np.isin(mentions.keys, among))
 
     def _describe(self, entities: Collection[int], mentions: _Mentions) -> dict[int, dict[int, Mapping[str, str]]]:
         """For each entity its nearest mentions by key, each with its name, type and description."""
         of_these = mentions.select(np.isin(mentions.entities, np.array(list(entities), np.int64)))
         order = np.lexsort((of_these.keys, -of_these.scores.round(DECIMALS)))
-        nodes = self._store.nodes_at(of_these.keys[order].tolist())
+        nodes = self.store.nodes_at(of_these.keys[order].tolist())
         found: dict[int, dict[int, Mapping[str, str]]] = {entity: {} for entity in entities}
         for key, entity in zip(of_these.keys[order].tolist(), of_these.entities[order].tolist(), strict=True):
             # A mention may have been removed after the search.
@@ -163,7 +160,7 @@ class EntityGraph:
         return kept if within.entities is None else kept & np.isin(keys, self._find_keys(within.entities))
 
     def _find_keys(self, nodes: Collection[NodeId]) -> Keys:
-        return np.array(sorted(find_keys(self._store, nodes).values()), np.int64)
+        return np.array(sorted(find_keys(self.store, nodes).values()), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,31 +188,29 @@ class Investigation(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
 class _OverGraph:
     """What investigations over a graph share. `passages` is searched within a scope."""
 
-    def __init__(
-        self, graph: EntityGraph, embedder: Embedder, passages: Retriever, *, entities: int = 5, relations: int = 5
-    ) -> None:
-        self._graph = graph
-        self._embedder = embedder
-        self._passages = passages
-        self._entities = entities
-        self._relations = relations
+    graph: EntityGraph
+    embedder: Embedder
+    passages: Retriever
+    entities: int = 5
+    relations: int = 5
 
     async def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
         """See `EntityGraph.find_named`."""
-        return await asyncio.to_thread(self._graph.find_named, list(names))
+        return await asyncio.to_thread(self.graph.find_named, list(names))
 
     async def find_neighbours(self, entities: Collection[NodeId], hops: int) -> frozenset[NodeId]:
         """See `EntityGraph.find_neighbours`."""
-        return await asyncio.to_thread(self._graph.find_neighbours, entities, hops)
+        return await asyncio.to_thread(self.graph.find_neighbours, entities, hops)
 
     def _find_in_graph(self, query: str, within: Scope) -> Findings:
-        vector = self._embedder.embed([query])[0]
-        entities = self._graph.find_nearest(vector, self._entities, within)
+        vector = self.embedder.embed([query])[0]
+        entities = self.graph.find_nearest(vector, self.entities, within)
         nearest = [entity.id for entity in entities]
-        return Findings(tuple(entities), tuple(self._graph.find_relations(vector, nearest, self._relations, within)))
+        return Findings(tuple(entities), tuple(self.graph.find_relations(vector, nearest, self.relations, within)))
 
 
 class GraphInvestigation(_OverGraph):
@@ -229,7 +224,7 @@ class GraphInvestigation(_OverGraph):
         found = await asyncio.to_thread(self._find_in_graph, query, within)
         near = frozenset(entity.id for entity in found.entities)
         beside = replace(within, entities=near, without_entities=frozenset())
-        return replace(found, passages=tuple(await self._passages.retrieve(query, limit, within=beside)))
+        return replace(found, passages=tuple(await self.passages.retrieve(query, limit, within=beside)))
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The passages alone."""
@@ -242,20 +237,20 @@ class RecallInvestigation(_OverGraph):
     async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
         """At most `limit` passages that recall finds within the scope."""
         found, passages = await asyncio.gather(
-            asyncio.to_thread(self._find_in_graph, query, within), self._passages.retrieve(query, limit, within=within)
+            asyncio.to_thread(self._find_in_graph, query, within), self.passages.retrieve(query, limit, within=within)
         )
         return replace(found, passages=tuple(passages))
 
 
+@dataclass(frozen=True, eq=False)
 class RecallWithoutGraph:
     """Passages from a recall of a tome without a graph: no entity is known there, so none narrows a search."""
 
-    def __init__(self, recall: Retriever) -> None:
-        self._recall = recall
+    recall: Retriever
 
     async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
         """At most `limit` passages that recall finds within the scope."""
-        return Findings(passages=tuple(await self._recall.retrieve(query, limit, within=within)))
+        return Findings(passages=tuple(await self.recall.retrieve(query, limit, within=within)))
 
     async def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
         """Nothing."""

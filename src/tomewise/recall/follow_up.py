@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NOT_FOLLOWED_UP, record_fallback
@@ -10,6 +12,7 @@ from tomewise.recall.ranking import drop_repeats, mark_brought, score_by_place, 
 from tomewise.types import Evidence, LanguageModel, Retriever, Rewrite, Scope
 
 
+@dataclass(frozen=True, eq=False)
 class FollowedUp:
     """Ours, near to one step of IRCoT: a model reads the first pieces and writes the question of the second search.
 
@@ -18,34 +21,33 @@ class FollowedUp:
     stands alone.
     """
 
-    def __init__(self, retriever: Retriever, model: LanguageModel, *, shown: int = 5) -> None:
-        self._retriever = retriever
-        self._model = model
-        self._shown = shown
+    retriever: Retriever
+    model: LanguageModel
+    shown: int = 5
 
     @property
     def calls(self) -> CallCount:
-        return sum_calls([CallCount("1", 1), read_calls(self._retriever).repeat(2)])
+        return sum_calls([CallCount("1", 1), read_calls(self.retriever).repeat(2)])
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best pieces of both searches."""
-        first = await self._retriever.retrieve(query, max(limit, self._shown), within=within)
+        first = await self.retriever.retrieve(query, max(limit, self.shown), within=within)
         rewrite = await self._write(query, first) if limit else None
         if rewrite is None:
             return first[:limit]
-        second = await self._retriever.retrieve(rewrite.text, limit, within=within)
+        second = await self.retriever.retrieve(rewrite.text, limit, within=within)
         return score_by_place(drop_repeats(take_turns([first, mark_brought(second, rewrite)])), limit)
 
     async def _write(self, query: str, found: list[Evidence]) -> Rewrite | None:
         """The second question, if there is one."""
         shown = [
             Shown(label=f"E{number}", text=piece.text, title=piece.title)
-            for number, piece in enumerate(found[: self._shown], start=1)
+            for number, piece in enumerate(found[: self.shown], start=1)
         ]
         if not shown:
             return None
         try:
-            reply = await self._model.ask(FOLLOW_UP, FollowUpIn(question=query, evidence=shown))
+            reply = await self.model.ask(FOLLOW_UP, FollowUpIn(question=query, evidence=shown))
         except (BadReply, Refused):
             record_fallback(NOT_FOLLOWED_UP)
             return None

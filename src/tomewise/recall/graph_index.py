@@ -7,18 +7,15 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tomewise.extras import GRAPH, require_extra
+from tomewise.recall.array_types import Flags, Floats, Keys, Vertices
 from tomewise.recall.walk import CsrGraph, Walk
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.recall.array_types import Flags, Floats, Keys, Vertices
-    from tomewise.store.contract import SpaceRows, Spaces
+from tomewise.store.contract import SpaceRows, Spaces
 
 Links = Literal["facts", "extracted"]
 Weigh = Callable[["Keys", "Keys"], "Floats"]

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 
+from tomewise.recall.array_types import Floats, Keys, Vectors
 from tomewise.recall.comparing import ComparedRecall
 from tomewise.recall.ranking import PlainSearch, rank_passages
 from tomewise.recall.rewriting import Leads, Rewriter, Rewriting, TitleLeads, put_first, sort_ranking
+from tomewise.store.contract import Readable
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Retriever, Scope
-
-if TYPE_CHECKING:
-    from tomewise.recall.array_types import Floats, Keys, Vectors
-    from tomewise.store.contract import Readable
 
 REWRITING = Rewriting(weight=0.8, passages=2)
 WORDS = 0.2  # the weight of BM25 beside the cosine
@@ -24,6 +22,7 @@ _DEPTH = 200  # passages that each of the two rankings gives
 _LEADING = 5  # passages among which leads are looked for
 
 
+@dataclass(frozen=True, eq=False)
 class Summed(PlainSearch):
     """A passage's score is its cosine, plus `words` * BM25 / (the greatest BM25), plus its lift (`rewriting.Rewriter`).
 
@@ -32,40 +31,37 @@ class Summed(PlainSearch):
     rewriting more with it.
     """
 
-    def __init__(
-        self, store: Readable, embedder: Embedder, leads: Leads, rewriter: Rewriter, *, words: float = WORDS
-    ) -> None:
-        self._store = store
-        self._embedder = embedder
-        self._leads = leads
-        self._rewriter = rewriter
-        self._words = words
+    store: Readable
+    embedder: Embedder
+    leads: Leads
+    rewriter: Rewriter
+    words: float = WORDS
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
-        vector = self._embedder.embed([query])[0]
-        among = self._store.keys_within(within)
+        vector = self.embedder.embed([query])[0]
+        among = self.store.keys_within(within)
         depth = max(limit, _DEPTH)
-        by_words = dict(self._store.lexical(query, depth, within=within))
-        near = self._store.nearest(PASSAGES, vector, depth, among=among).keys
+        by_words = dict(self.store.lexical(query, depth, within=within))
+        near = self.store.nearest(PASSAGES, vector, depth, among=among).keys
         keys, scores = self._score(np.union1d(near, list(by_words)).astype(np.int64), vector, by_words)
         ranked, sums = sort_ranking(keys, scores)
-        leads = self._leads.find_leads(query, vector, self._store.passages(ranked[:_LEADING].tolist()))
-        lifts = self._rewriter.find_lifts(query, vector, leads, among)
+        leads = self.leads.find_leads(query, vector, self.store.passages(ranked[:_LEADING].tolist()))
+        lifts = self.rewriter.find_lifts(query, vector, leads, among)
         if not len(lifts.keys):
             best = find_top(sums, limit)  # with all that tie with the last, which `rank_passages` orders by id
-            return rank_passages(self._store, ranked[best], sums[best], limit)
+            return rank_passages(self.store, ranked[best], sums[best], limit)
         lifted = lifts.add_to(*self._score(np.union1d(keys, lifts.keys), vector, by_words))
         keys, scores = put_first(ranked[0], sort_ranking(*lifted))
         brought = lifts.select_brought(ranked.tolist(), keys[:limit].tolist())
-        return rank_passages(self._store, keys[:limit], scores[:limit], limit, brought)
+        return rank_passages(self.store, keys[:limit], scores[:limit], limit, brought)
 
     def _score(self, keys: Keys, vector: Vectors, by_words: Mapping[int, float]) -> tuple[Keys, Floats]:
         """The passages among `keys` that exist, ascending, and their scores without lifts."""
-        known, cosines = self._store.scores(PASSAGES, vector, among=keys)
+        known, cosines = self.store.scores(PASSAGES, vector, among=keys)
         scores = cosines.astype(np.float64)
         greatest = max(by_words.values(), default=0.0)
         if greatest > 0:
-            scores += self._words * np.array([by_words.get(key, 0.0) for key in known.tolist()]) / greatest
+            scores += self.words * np.array([by_words.get(key, 0.0) for key in known.tolist()]) / greatest
         return known, scores
 
 

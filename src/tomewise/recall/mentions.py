@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name, split_words
 from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.recall.array_types import Floats, Keys
+from tomewise.store.contract import Readable, Texts
 from tomewise.store.key_indices import find_known_indices
 from tomewise.store.lookups import find_keys
-
-if TYPE_CHECKING:
-    from tomewise.recall.array_types import Floats, Keys
-    from tomewise.store.contract import Readable, Texts
 
 _LONGEST = 10  # words of the longest entity names that are looked for
 _WHOLE, _PART = 3.0, 2.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tomewise.calls import CallCount
 from tomewise.errors import BadReply, Refused
@@ -26,6 +26,7 @@ Show = Callable[[Sequence[Evidence]], list[Shown]]
 Pool = Mapping[int, tuple[Evidence, str]]  # what is offered, by key, and how it was found
 
 
+@dataclass(frozen=True, eq=False)
 class PruneAndGrow:
     """The `seeds` nearest nodes of all levels; then in rounds those of their neighbours and children that help.
 
@@ -39,31 +40,21 @@ class PruneAndGrow:
     among the nearest.
     """
 
-    def __init__(
-        self,
-        nodes: SchemataNodes,
-        model: LanguageModel,
-        nearest: Retriever,
-        show: Show,
-        *,
-        seeds: int = 5,
-        rounds: int = 5,
-    ) -> None:
-        self._nodes = nodes
-        self._model = model
-        self._nearest = nearest
-        self._show = show
-        self._seeds = seeds
-        self._rounds = rounds
+    nodes: SchemataNodes
+    model: LanguageModel
+    nearest: Retriever
+    show: Show
+    seeds: int = 5
+    rounds: int = 5
 
     @property
     def chooses(self) -> bool:
         """Whether a real model selects, which reads what it keeps."""
-        return find_name(self._model, SELECT_NODES) != EXTRACTIVE
+        return find_name(self.model, SELECT_NODES) != EXTRACTIVE
 
     @property
     def calls(self) -> CallCount:
-        return CallCount(f"1 a round, at most {self._rounds}", self._rounds)
+        return CallCount(f"1 a round, at most {self.rounds}", self.rounds)
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """What the model kept, then the nearest passages, `limit` in all; a score is 1 / rank.
@@ -73,10 +64,10 @@ class PruneAndGrow:
         """
         if not limit:
             return []
-        scores = await asyncio.to_thread(self._nodes.score, query, within)
-        seeds = await asyncio.to_thread(self._nodes.load_evidence, scores.find_best(self._seeds), self._seeds)
+        scores = await asyncio.to_thread(self.nodes.score, query, within)
+        seeds = await asyncio.to_thread(self.nodes.load_evidence, scores.find_best(self.seeds), self.seeds)
         rounds = await self._explore(query, scores, seeds)
-        found = await self._nearest.retrieve(query, limit, within=within)
+        found = await self.nearest.retrieve(query, limit, within=within)
         if not self.chooses:
             return await asyncio.to_thread(self._raise_kept, scores, rounds, found, limit)
         kept = take_turns([list(chosen.values()) for chosen in rounds[::-1]])
@@ -89,7 +80,7 @@ class PruneAndGrow:
         offered: set[int] = set()
         pool: Pool = {key: (piece, "") for key, piece in seeds.items()}
         known: Mapping[int, Evidence] = {}
-        for _ in range(self._rounds):
+        for _ in range(self.rounds):
             chosen = await self._select(query, list(known.values()), pool)
             if not chosen:
                 break
@@ -104,15 +95,15 @@ class PruneAndGrow:
 
     async def _select(self, query: str, known: Sequence[Evidence], pool: Pool) -> dict[int, Evidence]:
         """What the model keeps of the pool; nothing if its replies are unreadable."""
-        shown = await asyncio.to_thread(self._show, [piece for piece, _ in pool.values()])
+        shown = await asyncio.to_thread(self.show, [piece for piece, _ in pool.values()])
         nodes = [
             Candidate(**{**dict(item), "label": str(number), "found": how})
             for number, (item, (_, how)) in enumerate(zip(shown, pool.values(), strict=True), start=1)
         ]
-        given = SelectIn(question=query, nodes=nodes, known=await asyncio.to_thread(self._show, known))
+        given = SelectIn(question=query, nodes=nodes, known=await asyncio.to_thread(self.show, known))
         for _ in range(1 + _REPEATS):
             try:
-                reply = await self._model.ask(SELECT_NODES, given)
+                reply = await self.model.ask(SELECT_NODES, given)
             except (BadReply, Refused):
                 record_fallback(NOT_SELECTED)
                 continue
@@ -128,22 +119,22 @@ class PruneAndGrow:
         numbers = {key: number for number, key in enumerate(known, start=1)}
         how: dict[int, str] = {}
         for words, near in (
-            ("part of", self._nodes.find_children(active)),
-            ("linked with", self._nodes.find_neighbours(active)),
+            ("part of", self.nodes.find_children(active)),
+            ("linked with", self.nodes.find_neighbours(active)),
         ):
             for key in sorted(near, key=lambda key: (numbers.get(key, len(active) + 1), key)):
                 for each in near[key]:
                     how.setdefault(each, f"{words} finding {numbers[key]}" if key in numbers else "")
         best = scores.take(how.keys() - offered).find_best(_MOST_OFFERED)
-        found = _fit_texts(self._nodes.load_evidence(best, _MOST_OFFERED).items())
+        found = _fit_texts(self.nodes.load_evidence(best, _MOST_OFFERED).items())
         return {key: (piece, how[key]) for key, piece in found.items()}
 
     def _raise_kept(
         self, scores: Scores, rounds: Sequence[Mapping[int, Evidence]], nearest: Sequence[Evidence], limit: int
     ) -> list[Evidence]:
         kept = {key: piece for chosen in rounds for key, piece in chosen.items()}
-        below = {child for children in self._nodes.find_children(kept).values() for child in children} - kept.keys()
-        parts = self._nodes.load_evidence(scores.take(below).find_best(len(below)))
+        below = {child for children in self.nodes.find_children(kept).values() for child in children} - kept.keys()
+        parts = self.nodes.load_evidence(scores.take(below).find_best(len(below)))
         whole = {piece.node: piece for piece in nearest}
         for pieces, more in ((parts, _BELOW_KEPT), (kept, _KEPT)):
             whole |= {piece.node: replace(piece, score=round(piece.score + more, 6)) for piece in pieces.values()}

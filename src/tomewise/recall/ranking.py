@@ -7,18 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from tomewise.calls import NO_CALLS
+from tomewise.store.contract import Texts
 from tomewise.store.nearest import DECIMALS, find_top
 from tomewise.types import Evidence, Node, NodeId, Passage, PassageId, Rewrite, Scope
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from tomewise.store.contract import Texts
 
 T = TypeVar("T")
 

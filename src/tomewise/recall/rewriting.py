@@ -11,13 +11,15 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.recall.array_types import Floats, Keys, Ranking, Vectors
 from tomewise.recall.mentions import select_named, strip_title
+from tomewise.store.contract import Readable, Spaces
 from tomewise.store.lookups import find_derived
 from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES
@@ -25,10 +27,6 @@ from tomewise.text.names import find_mentions
 from tomewise.text.stop_words import STOP
 from tomewise.text.words import stem
 from tomewise.types import Embedder, Passage, PassageId, Rewrite
-
-if TYPE_CHECKING:
-    from tomewise.recall.array_types import Floats, Keys, Ranking, Vectors
-    from tomewise.store.contract import Readable, Spaces
 
 _FAMILIAR = 0.5  # from this share of its words on, a name is in the question
 _NEAREST = 200  # passages that are lifted; what is further away would get less than a thousandth
@@ -175,6 +173,7 @@ class TitleLeads:
         ]
 
 
+@dataclass(frozen=True, eq=False)
 class GraphLeads:
     """All passages; their names are the entities extracted from them.
 
@@ -182,19 +181,18 @@ class GraphLeads:
     are in the order of the store; with `nearest_first`, those nearest to the question come first.
     """
 
-    def __init__(self, store: Readable, names: GraphNames, *, nearest_first: bool = False) -> None:
-        self._store = store
-        self._names = names
-        self._nearest_first = nearest_first
+    store: Readable
+    names: GraphNames
+    nearest_first: bool = False
 
     def find_leads(self, question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]:
         """See `Leads`."""
-        linked = find_derived(self._store, first, f"seen-in:{self._names.entities}")
+        linked = find_derived(self.store, first, f"seen-in:{self.names.entities}")
         keys = sorted({entity for group in linked.values() for entity in group})
-        if self._nearest_first:
-            found, cosines = self._store.scores(self._names.entities, vector, among=np.array(keys, np.int64))
+        if self.nearest_first:
+            found, cosines = self.store.scores(self.names.entities, vector, among=np.array(keys, np.int64))
             keys = found[np.argsort(-cosines, kind="stable")].tolist()
-        entities = self._store.nodes_at(keys)
+        entities = self.store.nodes_at(keys)
         stems = take_stems(question)
         leads = []
         for key, passage in first.items():

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tomewise.calls import CallCount, read_calls
+from tomewise.recall.array_types import Flags, Floats, Keys, Ranking
 from tomewise.recall.diffusion import Diffusion, ReachedPassages, complete_evidence
 from tomewise.recall.rewriting import Leads, Rewriter, list_content_words, put_first, sort_ranking
+from tomewise.store.contract import Readable
 from tomewise.store.lookups import read_vectors
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
 from tomewise.text.words import stem
 from tomewise.types import Evidence, Scope
 
-if TYPE_CHECKING:
-    from tomewise.recall.array_types import Flags, Floats, Keys, Ranking
-    from tomewise.store.contract import Readable
-
 _LEAST = np.finfo(np.float64).tiny  # in place of a score of 0, which has no logarithm
 _LIFTED = 2000  # passages of the greatest mass that are ranked and compared with rewrites
 
 
+@dataclass(frozen=True, eq=False)
 class RewrittenWalk:
     """Ours: a passage's score is its mass relative to the greatest, plus its lift (`rewriting.Rewriter`).
 
@@ -34,40 +32,38 @@ class RewrittenWalk:
     is rewritten.
     """
 
-    def __init__(
-        self, store: Readable, diffusion: Diffusion, leads: Leads, rewriter: Rewriter, coverage: Coverage
-    ) -> None:
-        self._store = store
-        self._diffusion = diffusion
-        self._leads = leads
-        self._rewriter = rewriter
-        self._coverage = coverage
+    store: Readable
+    diffusion: Diffusion
+    leads: Leads
+    rewriter: Rewriter
+    coverage: Coverage
 
     @property
     def calls(self) -> CallCount:
-        return read_calls(self._diffusion)
+        return read_calls(self.diffusion)
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best passages; scores are relative to the best, or cosine - 1 for what nothing led to."""
-        return await asyncio.to_thread(self._rank, query, await self._diffusion.spread(query, within), limit)
+        return await asyncio.to_thread(self._rank, query, await self.diffusion.spread(query, within), limit)
 
     def _rank(self, query: str, reached: ReachedPassages, limit: int) -> list[Evidence]:
         if not len(reached.keys):
-            return complete_evidence(self._store, reached, reached.keys, reached.masses, limit)
+            return complete_evidence(self.store, reached, reached.keys, reached.masses, limit)
         most = find_top(reached.masses, max(limit, _LIFTED))
         keys, masses = sort_ranking(reached.keys[most], reached.masses[most])
         # Rewrites are compared with what the walk reached best; where that is all, with every passage.
         among = np.sort(keys) if len(keys) < len(reached.keys) else reached.among
-        first = self._store.passages(keys[: self._rewriter.rewriting.passages].tolist())
-        leads = self._leads.find_leads(query, reached.vector, first)
-        lifts = self._rewriter.find_lifts(query, reached.vector, leads, among)
-        walked, lifted = self._coverage.reorder(query, [(keys, masses), sort_ranking(*lifts.add_to(keys, masses))])
+        first = self.store.passages(keys[: self.rewriter.rewriting.passages].tolist())
+        leads = self.leads.find_leads(query, reached.vector, first)
+        lifts = self.rewriter.find_lifts(query, reached.vector, leads, among)
+        walked, lifted = self.coverage.reorder(query, [(keys, masses), sort_ranking(*lifts.add_to(keys, masses))])
         keys, scores = put_first(walked[0][0], lifted)
         brought = lifts.select_brought(walked[0].tolist(), keys[:limit].tolist())
         found = replace(reached, keys=keys, masses=scores)
-        return complete_evidence(self._store, found, keys[:limit], scores[:limit], limit, brought)
+        return complete_evidence(self.store, found, keys[:limit], scores[:limit], limit, brought)
 
 
+@dataclass(frozen=True, eq=False)
 class Coverage:
     """Ours: the best `reach` passages are chosen again, one after another, by score and by new words of the question.
 
@@ -76,33 +72,32 @@ class Coverage:
     P passages hold w, scaled to sum 1 over the question. What holds a word is what the lexical index finds by it.
     """
 
-    def __init__(self, store: Readable, *, weight: float = 1.0, reach: int = 30) -> None:
-        self._store = store
-        self._weight = weight
-        self._reach = reach
+    store: Readable
+    weight: float = 1.0
+    reach: int = 30
 
     def reorder(self, question: str, rankings: Sequence[Ranking]) -> list[Ranking]:
         """Several rankings for one question, each best first, in their new order.
 
         The new scores are relative to the first one's. The index is asked once for each word.
         """
-        words = list_distinct_words(question) if self._weight else []
-        reached = np.unique(np.concatenate([keys[: self._reach] for keys, _ in rankings]))
-        holders = self._store.find_holders(words, reached)
+        words = list_distinct_words(question) if self.weight else []
+        reached = np.unique(np.concatenate([keys[: self.reach] for keys, _ in rankings]))
+        holders = self.store.find_holders(words, reached)
         holds = np.array([np.isin(reached, found) for _, found in holders], np.bool_).reshape(-1, len(reached))
-        passages = len(read_vectors(self._store, PASSAGES).keys)
-        weights = self._weight * weigh_words([count for count, _ in holders], passages)
+        passages = len(read_vectors(self.store, PASSAGES).keys)
+        weights = self.weight * weigh_words([count for count, _ in holders], passages)
         return [
-            self._choose(ranking, holds[:, np.searchsorted(reached, ranking[0][: self._reach])], weights)
+            self._choose(ranking, holds[:, np.searchsorted(reached, ranking[0][: self.reach])], weights)
             for ranking in rankings
         ]
 
     def _choose(self, ranking: Ranking, holds: Flags, weights: Floats) -> Ranking:
         keys, scores = ranking
         scores = np.maximum(scores / scores[0], _LEAST)
-        order, values = choose_covering(np.log(scores[: self._reach]), holds, weights)
-        values = np.concatenate((np.exp(values), scores[self._reach :]))
-        return np.concatenate((keys[order], keys[self._reach :])), values / values[0]
+        order, values = choose_covering(np.log(scores[: self.reach]), holds, weights)
+        values = np.concatenate((np.exp(values), scores[self.reach :]))
+        return np.concatenate((keys[order], keys[self.reach :])), values / values[0]
 
 
 def weigh_words(counts: Sequence[int], passages: int) -> Floats:

@@ -7,22 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tomewise.memory.build_records import read_build
 from tomewise.memory.schemata.schemata_names import SchemataNames
+from tomewise.recall.array_types import Keys, Vectors
 from tomewise.recall.derived import Grounds
 from tomewise.recall.ranking import PlainSearch, pair_scores
+from tomewise.store.contract import Store
 from tomewise.store.lookups import read_pairs, read_sources
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Scope
-
-if TYPE_CHECKING:
-    from tomewise.recall.array_types import Keys, Vectors
-    from tomewise.store.contract import Store
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,17 +96,18 @@ class SchemataNodes:
         return self._grounds.load_evidence(scores, self._names.kind, limit)
 
 
+@dataclass(frozen=True, eq=False)
 class GlobalSchemata(PlainSearch):
     """Global retrieval: passages and schemata of all levels, ranked together by cosine with the query."""
 
-    def __init__(self, nodes: SchemataNodes) -> None:
-        self._nodes = nodes
+    nodes: SchemataNodes
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
-        best = self._nodes.score(query, within).find_best(limit)
-        return list(self._nodes.load_evidence(best, limit).values())
+        best = self.nodes.score(query, within).find_best(limit)
+        return list(self.nodes.load_evidence(best, limit).values())
 
 
+@dataclass(frozen=True, eq=False)
 class HierarchicalSchemata(PlainSearch):
     """Hierarchical traversal: from the top, keep the `top_k` nearest nodes, then of their children, and so on.
 
@@ -117,18 +115,17 @@ class HierarchicalSchemata(PlainSearch):
     below no schema within.
     """
 
-    def __init__(self, nodes: SchemataNodes, *, top_k: int = 5) -> None:
-        self._nodes = nodes
-        self._top_k = top_k
+    nodes: SchemataNodes
+    top_k: int = 5
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
-        scores = self._nodes.score(query, within)
+        scores = self.nodes.score(query, within)
         kept: dict[int, float] = {}
-        candidates = self._nodes.find_roots(scores.keys)
+        candidates = self.nodes.find_roots(scores.keys)
         while candidates:
-            best = scores.take(candidates).find_best(self._top_k)
-            chosen = self._nodes.load_evidence(best, self._top_k)
+            best = scores.take(candidates).find_best(self.top_k)
+            chosen = self.nodes.load_evidence(best, self.top_k)
             kept |= {key: best[key] for key in chosen}
-            children = self._nodes.find_children(chosen).values()
+            children = self.nodes.find_children(chosen).values()
             candidates = {child for below in children for child in below} - kept.keys()
-        return list(self._nodes.load_evidence(kept, limit).values())
+        return list(self.nodes.load_evidence(kept, limit).values())

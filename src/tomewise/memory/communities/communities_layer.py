@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
@@ -29,11 +29,9 @@ from tomewise.memory.communities.report_inputs import Entity, Part, ReportSource
 from tomewise.memory.edge_rows import split_rows, write_edges
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.step_reports import sum_tokens
+from tomewise.store.contract import Store
+from tomewise.store.write_contract import Write
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-    from tomewise.store.write_contract import Write
 
 _PROMPT_TOKENS = 8000  # of the relations of a community
 _WINDOW_SHARE = 2 / 3  # of the window that they may fill: models count tokens in their own way

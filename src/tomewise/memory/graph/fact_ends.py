@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.store.contract import Keys, Spaces
 from tomewise.store.lookups import read_edges
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.memory.graph.graph_names import GraphNames
-    from tomewise.store.contract import Spaces
-
-    Keys = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

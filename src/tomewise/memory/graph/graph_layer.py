@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
@@ -30,19 +31,15 @@ from tomewise.memory.graph.graph_rows import GraphRows, SourcedExtraction
 from tomewise.memory.graph.relations import glean_relations
 from tomewise.memory.graph.triples import read_in_one_call, read_in_two_calls
 from tomewise.memory.grounds import find_grounds
+from tomewise.memory.imports.extraction_file import Imported
 from tomewise.memory.leading import find_leads
 from tomewise.memory.mapped import Ask, MappedLayer, Plan, PlanResult
 from tomewise.memory.neighbours import add_size
 from tomewise.memory.reply_lengths import Typical
+from tomewise.store.contract import Store
 from tomewise.store.lookups import read_pairs
 from tomewise.store.records import PASSAGES
 from tomewise.types import Change, Embedder, LanguageModel, LayerReport, Passage, PassageId, Progress, Report, Role
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.memory.imports.extraction_file import Imported
-    from tomewise.store.contract import Store
 
 _Passages: TypeAlias = tuple[PassageId, ...]  # those that a text was made from
 _Ask: TypeAlias = Ask[_Passages, PassageIn]

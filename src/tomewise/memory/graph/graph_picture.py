@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tomewise.errors import UnknownName
 from tomewise.memory.graph.entity_kinds import find_kinds
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.fact_ends import FactEnds, read_fact_ends
+from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.pictures import LIMIT, UNUSED, Group, Note, Picture, PictureNode, Sketch, Uses, shorten_label
+from tomewise.store.contract import Keys, Readable
 from tomewise.store.key_indices import find_known_indices
 from tomewise.store.lookups import find_keys, name_sources, read_sources
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.memory.graph.graph_names import GraphNames
-    from tomewise.store.contract import Readable
-
-    Keys = NDArray[np.int64]
 
 _ENTITY, _CENTRE = "entity", "centre"  # groups
 _LABELS = {_ENTITY: "Other entities", _CENTRE: "In the middle"}

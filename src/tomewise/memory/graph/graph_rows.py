@@ -5,25 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tomewise.memory.edge_rows import split_rows
 from tomewise.memory.graph.entity_names import count_alphanumerics
 from tomewise.memory.graph.extraction import Extraction, Fact, Mention
+from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.store.close_rows import Pairs, find_close_pairs
+from tomewise.store.contract import Readable, Vectors
 from tomewise.store.lookups import find_keys
+from tomewise.store.write_contract import Write
 from tomewise.types import Node, NodeId, PassageId, content_id
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.memory.graph.graph_names import GraphNames
-    from tomewise.store.contract import Readable
-    from tomewise.store.write_contract import Write
-
-    Vectors = NDArray[np.float32]
 
 _SYNONYM = 0.8  # least cosine of the names of synonyms (HippoRAG 2)
 _SHORT_NAME = 2  # names of at most this many letters and digits are too vague to have synonyms (HippoRAG 2)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tomewise.calls import NO_CALLS, CallCount
 from tomewise.concurrency import run_in_thread
@@ -20,15 +21,11 @@ from tomewise.memory.edge_rows import split_rows
 from tomewise.memory.growing_tree.memtree_names import USUAL, MemTreeNames, MemTreeRules
 from tomewise.memory.growing_tree.placement import ROOT, GrowingTree
 from tomewise.memory.step_reports import sum_tokens
+from tomewise.store.contract import Store
 from tomewise.store.lookups import read_edges, read_pairs
 from tomewise.store.records import PASSAGES
+from tomewise.store.write_contract import Write
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.store.contract import Store
-    from tomewise.store.write_contract import Write
 
 _TOKENS = 200  # of the text of a node
 _READ = 3500  # tokens of new texts that one call reads

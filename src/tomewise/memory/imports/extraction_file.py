@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from tomewise.errors import ReadingError
 from tomewise.language.roles import Relationship, RelationsOut, TriplesOut, TypedEntity
@@ -17,12 +17,9 @@ from tomewise.memory.graph.extraction import Extraction, drop_repeats
 from tomewise.memory.graph.graph_names import Style
 from tomewise.memory.graph.relations import clean_relations
 from tomewise.memory.graph.triples import clean_triples
+from tomewise.store.contract import Texts
 from tomewise.store.records import PASSAGES
 from tomewise.types import LayerReport, Report
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Texts
-
 
 Row = Mapping[str, Any]
 _SEPARATOR = "<SEP>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,10 +23,8 @@ from tomewise.memory.schemata.network import Ints, complete_lists
 from tomewise.memory.schemata.schemata_names import USUAL, SchemataNames, SchemataRules
 from tomewise.memory.schemata.schemata_state import Base, load_base, load_shared, load_stored
 from tomewise.memory.step_reports import sum_tokens
+from tomewise.store.contract import Store, Vectors
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store, Vectors
 
 _SUMMARY_TOKENS = 150
 _REPLY_SHARE = 0.8  # of the bound that a summary reaches on average; for estimates

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tomewise.memory.schemata.clusters import fill_clusters
 from tomewise.memory.schemata.hierarchy import Hierarchy
 from tomewise.memory.schemata.network import Floats, Ints, Links, Lists, Passages
+from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
+from tomewise.store.contract import Store
 from tomewise.store.lookups import read_edges, read_pairs, read_vectors
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
-    from tomewise.store.contract import Store
 
 _UNKNOWN = -2  # the key of a cluster without a node; -1 is that of no member
 

@@ -15,15 +15,13 @@ from functools import cache, partial
 from importlib.util import find_spec
 from math import isqrt
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tomewise.memory.step_reports import report_step
 from tomewise.memory.tree.mixture import find_best_fit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Vectors: TypeAlias = "NDArray[np.floating[Any]]"
 Cluster: TypeAlias = tuple[int, ...]  # positions, ascending

@@ -7,15 +7,12 @@ likelihood gains less than 1e-3, and 100 steps at most.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 Array: TypeAlias = "NDArray[np.float64]"
 Labels: TypeAlias = "NDArray[np.intp]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,12 +18,10 @@ from tomewise.memory.ask_each import ask_each
 from tomewise.memory.build_records import record_build
 from tomewise.memory.step_reports import sum_tokens
 from tomewise.memory.tree.clustering import SMALL, Reduction, choose_reduction, find_clusters
+from tomewise.store.contract import Store, Vectors
 from tomewise.store.lookups import find_keys
 from tomewise.store.records import PASSAGES
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store, Vectors
 
 NAME = "tree"
 _CLUSTER_TOKENS = 3500  # of the texts in one cluster
@@ -74,6 +72,7 @@ _Summaries: TypeAlias = "dict[NodeId, tuple[str, Vectors]]"  # the text and the 
 _Summarise: TypeAlias = Callable[[_Level, list[_Parent]], Awaitable[tuple[_Summaries, Mapping[NodeId, str]]]]
 
 
+@dataclass(frozen=True, eq=False)
 class TreeLayer:
     """One tree over all passages of the tome, built again when the passages change.
 
@@ -91,22 +90,12 @@ class TreeLayer:
     # Every level has fewer nodes than the one below it.
     calls = CallCount(f"1 a summary, at most {_LEVELS} a passage", _LEVELS)
 
-    def __init__(
-        self,
-        store: Store,
-        model: LanguageModel,
-        embedder: Embedder,
-        *,
-        reduction: Reduction | None = None,
-        cluster_tokens: int = _CLUSTER_TOKENS,
-        summary_tokens: int = _SUMMARY_TOKENS,
-    ) -> None:
-        self._store = store
-        self._model = model
-        self._embedder = embedder
-        self._reduction = reduction
-        self._cluster_tokens = cluster_tokens
-        self._summary_tokens = summary_tokens
+    store: Store
+    model: LanguageModel
+    embedder: Embedder
+    reduction: Reduction | None = None
+    cluster_tokens: int = _CLUSTER_TOKENS
+    summary_tokens: int = _SUMMARY_TOKENS
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Cluster all passages again and summarise the new clusters, one level at a time."""
@@ -115,9 +104,9 @@ class TreeLayer:
         async def summarise(_: _Level, parents: list[_Parent]) -> tuple[_Summaries, Mapping[NodeId, str]]:
             inputs = {parent.id: parent.summary_input for parent in parents}
             label = f"summaries, level {parents[0].level}" if parents else ""
-            replies = await ask_each(self._model, SUMMARISE, inputs, report, label)
+            replies = await ask_each(self.model, SUMMARISE, inputs, report, label)
             texts = [reply.summary for reply in replies.values()]
-            vectors = await run_in_thread(self._embedder.embed, texts)
+            vectors = await run_in_thread(self.embedder.embed, texts)
             return dict(zip(replies, zip(texts, vectors, strict=True), strict=True)), replies.failed
 
         tree = await self._grow_tree(ground, existing, reduction, summarise)
@@ -138,26 +127,26 @@ class TreeLayer:
         await self._grow_tree(ground, existing, reduction, summarise)
         return Estimate(
             layer=NAME,
-            model=find_name(self._model, SUMMARISE),
+            model=find_name(self.model, SUMMARISE),
             calls=len(inputs),
-            input_tokens=await sum_tokens(inputs, partial(self._model.count_input_tokens, SUMMARISE)),
+            input_tokens=await sum_tokens(inputs, partial(self.model.count_input_tokens, SUMMARISE)),
             output_tokens=sum(_estimate_characters(summary_input) // _CHARACTERS_PER_TOKEN for summary_input in inputs),
         )
 
     def _load(self) -> tuple[Reduction, list[int], _Level, _Summaries]:
         """Load the reduction, the keys of the passages in document order, the passages, and the existing summaries."""
-        passages, nodes = self._store.passages(), self._store.nodes(NAME)
+        passages, nodes = self.store.passages(), self.store.nodes(NAME)
         keys = list(passages)
         ground = _Level(
             ids=[passage.id for passage in passages.values()],
             texts=[passage.content for passage in passages.values()],
             positions=[passage.position for passage in passages.values()],
             below=[frozenset([index]) for index in range(len(keys))],
-            vectors=self._store.rows(PASSAGES, keys),
+            vectors=self.store.rows(PASSAGES, keys),
         )
-        rows = self._store.rows(NAME, nodes)
+        rows = self.store.rows(NAME, nodes)
         existing = {node.id: (node.text, row) for node, row in zip(nodes.values(), rows, strict=True)}
-        return self._reduction or choose_reduction(), keys, ground, existing
+        return self.reduction or choose_reduction(), keys, ground, existing
 
     async def _grow_tree(
         self, level_below: _Level, existing: _Summaries, reduction: Reduction, summarise: _Summarise
@@ -191,32 +180,30 @@ class TreeLayer:
         return tree
 
     def _find_clusters(self, level_below: _Level, reduction: Reduction) -> list[tuple[int, ...]]:
-        encoded = self._embedder.tokenizer.encode_batch_fast(list(level_below.texts), add_special_tokens=False)
-        return find_clusters(
-            level_below.vectors, [len(found.ids) for found in encoded], reduction, self._cluster_tokens
-        )
+        encoded = self.embedder.tokenizer.encode_batch_fast(list(level_below.texts), add_special_tokens=False)
+        return find_clusters(level_below.vectors, [len(found.ids) for found in encoded], reduction, self.cluster_tokens)
 
     def _make_parent(self, level_below: _Level, level: int, members: tuple[int, ...]) -> _Parent:
         texts = [level_below.texts[member] for member in members]
         name = content_id("t", level, *(level_below.ids[member] for member in members))
-        return _Parent(name, level, members, SummaryIn(texts=texts, max_tokens=self._summary_tokens))
+        return _Parent(name, level, members, SummaryIn(texts=texts, max_tokens=self.summary_tokens))
 
     def _commit(self, keys: Sequence[int], tree: _Tree, existing: _Summaries, reduction: Reduction) -> LayerReport:
         """Write the new nodes and remove the obsolete ones."""
-        obsolete = find_keys(self._store, existing.keys() - {node.id for node, _ in tree.nodes})
+        obsolete = find_keys(self.store, existing.keys() - {node.id for node, _ in tree.nodes})
         fresh = [(node, row) for node, row in tree.nodes if node.id not in existing]
         failed = {keys[index]: reason for index, reason in tree.failed.items()}
         taken_keys = [key for key in keys if key not in failed]
         record = {
             "taken": len(taken_keys),
-            "model": find_name(self._model, SUMMARISE),
+            "model": find_name(self.model, SUMMARISE),
             "reduction": reduction.name,
             "levels": len(tree.sizes),
             "sizes": tree.sizes,
-            "cluster_tokens": self._cluster_tokens,
-            "summary_tokens": self._summary_tokens,
+            "cluster_tokens": self.cluster_tokens,
+            "summary_tokens": self.summary_tokens,
         }
-        with self._store.write() as writing:
+        with self.store.write() as writing:
             writing.remove_nodes(obsolete.values())
             node_keys = writing.put_nodes([node for node, _ in fresh])
             if fresh:
