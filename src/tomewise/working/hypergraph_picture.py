@@ -66,10 +66,10 @@ def draw_memory(memory: Hypergraph, question: Question, answer: Answer) -> Pictu
                 label=entity.name,
                 group="entity" if entity.in_graph else "overlay",
                 facts={"points": ", ".join(points)},
-                use=uses.find_cited(node for point in points for node in grounds[point]),
+                use=uses.find_cited(node for name in points for node in grounds[name]),
             )
         )
-    for point, nodes in grounds.items():
+    for name, nodes in grounds.items():
         for node in nodes:
             text = texts.get(node, PicturePassage(id=node))
             sketch.add(
@@ -82,7 +82,7 @@ def draw_memory(memory: Hypergraph, question: Question, answer: Answer) -> Pictu
                     passages=(node,),
                 )
             )
-            sketch.link(point, node)
+            sketch.link(name, node)
     evidence = dict.fromkeys(node for point in known.values() for step in point.history for node in step.evidence)
     return sketch.finish(
         "graph",
