@@ -20,7 +20,7 @@ from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.edge_rows import split_rows
 from tomewise.memory.growing_tree.memtree_names import USUAL, MemTreeNames, MemTreeRules
 from tomewise.memory.growing_tree.placement import ROOT, GrowingTree
-from tomewise.memory.step_reports import sum_tokens
+from tomewise.memory.step_reports import estimate_asks
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_edges, read_pairs
 from tomewise.store.records import PASSAGES
@@ -137,13 +137,7 @@ class MemTreeLayer:
             return Estimate(layer=self.name)
         batches = await run_in_thread(self._cut_batches, change)
         inputs = await run_in_thread(self._foresee, batches)
-        return Estimate(
-            layer=self.name,
-            model=find_name(self._model, AGGREGATE),
-            calls=len(inputs),
-            input_tokens=await sum_tokens(inputs, partial(self._model.count_input_tokens, AGGREGATE)),
-            output_tokens=int(_REPLY_SHARE * _TOKENS * len(inputs)),
-        )
+        return await estimate_asks(self.name, self._model, AGGREGATE, inputs, _REPLY_SHARE * _TOKENS * len(inputs))
 
     def _cut_batches(self, change: Change) -> list[list[int]]:
         """The passages of each commit. The first is empty if there is something to mend."""

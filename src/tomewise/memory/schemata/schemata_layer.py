@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from tomewise.memory.schemata.hierarchy import Hierarchy, Level, grow_hierarchy
 from tomewise.memory.schemata.network import Ints, complete_lists
 from tomewise.memory.schemata.schemata_names import USUAL, SchemataNames, SchemataRules
 from tomewise.memory.schemata.schemata_state import Base, load_base, load_shared, load_stored
-from tomewise.memory.step_reports import sum_tokens
+from tomewise.memory.step_reports import estimate_asks
 from tomewise.store.contract import Store, Vectors
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 
@@ -107,13 +106,8 @@ class SchemataLayer:
             inputs.append(_make_input(plan.hierarchy, cluster, texts))
             text = " ".join(inputs[-1].texts)[: int(_REPLY_SHARE * 4 * _SUMMARY_TOKENS)]
             texts[plan.hierarchy.passages + cluster] = text
-        return Estimate(
-            layer=self.name,
-            model=find_name(self._model, SUMMARISE),
-            calls=len(inputs),
-            input_tokens=await sum_tokens(inputs, partial(self._model.count_input_tokens, SUMMARISE)),
-            output_tokens=int(_REPLY_SHARE * _SUMMARY_TOKENS * len(inputs)),
-        )
+        output_tokens = _REPLY_SHARE * _SUMMARY_TOKENS * len(inputs)
+        return await estimate_asks(self.name, self._model, SUMMARISE, inputs, output_tokens)
 
     def _plan(self, has_removals: bool) -> _Plan:
         base = load_base(self._store, self.names, self._rules.k)
@@ -164,10 +158,10 @@ class SchemataLayer:
         keys = plan.keys.copy()
         with store.write() as writing:
             writing.remove_nodes(obsolete)
-            for height in range(1, 1 + int(plan.hierarchy.heights.max(initial=0))):
-                level = {cluster: node for cluster, node in nodes.items() if node.level == height}
-                put = writing.put_nodes(list(level.values()))  # after the nodes that these were made from
-                keys[[passages + cluster for cluster in level]] = [put[node.id] for node in level.values()]
+            put = writing.put_nodes(
+                sorted(nodes.values(), key=lambda node: node.level)
+            )  # after what they are made from
+            keys[[passages + cluster for cluster in nodes]] = [put[node.id] for node in nodes.values()]
             if nodes:
                 node_keys = keys[[passages + cluster for cluster in (*made, *plan.carried)]].tolist()
                 writing.put_vectors(self.name, node_keys, rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -16,12 +15,23 @@ from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.build_records import record_build
-from tomewise.memory.step_reports import sum_tokens
+from tomewise.memory.step_reports import estimate_asks
 from tomewise.memory.tree.clustering import SMALL, Reduction, choose_reduction, find_clusters
 from tomewise.store.contract import Store, Vectors
 from tomewise.store.lookups import find_keys
 from tomewise.store.records import PASSAGES
-from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
+from tomewise.types import (
+    Change,
+    Embedder,
+    Estimate,
+    LanguageModel,
+    LayerReport,
+    Node,
+    NodeId,
+    Passage,
+    Report,
+    content_id,
+)
 
 NAME = "tree"
 _CLUSTER_TOKENS = 3500  # of the texts in one cluster
@@ -45,9 +55,8 @@ class _Parent:
 class _Level:
     """The nodes of one level in document order. `below` has the indices of the passages under each node."""
 
-    ids: Sequence[NodeId]
+    nodes: Sequence[Passage | Node]
     texts: Sequence[str]
-    positions: Sequence[int]
     below: Sequence[frozenset[int]]
     vectors: Vectors
 
@@ -125,22 +134,16 @@ class TreeLayer:
             return {parent.id: _make_stand_in(level_below, parent) for parent in parents}, {}
 
         await self._grow_tree(ground, existing, reduction, summarise)
-        return Estimate(
-            layer=NAME,
-            model=find_name(self.model, SUMMARISE),
-            calls=len(inputs),
-            input_tokens=await sum_tokens(inputs, partial(self.model.count_input_tokens, SUMMARISE)),
-            output_tokens=sum(_estimate_characters(summary_input) // _CHARACTERS_PER_TOKEN for summary_input in inputs),
-        )
+        output_tokens = sum(_estimate_characters(each) // _CHARACTERS_PER_TOKEN for each in inputs)
+        return await estimate_asks(NAME, self.model, SUMMARISE, inputs, output_tokens)
 
     def _load(self) -> tuple[Reduction, list[int], _Level, _Summaries]:
         """Load the reduction, the keys of the passages in document order, the passages, and the existing summaries."""
         passages, nodes = self.store.passages(), self.store.nodes(NAME)
         keys = list(passages)
         ground = _Level(
-            ids=[passage.id for passage in passages.values()],
+            nodes=list(passages.values()),
             texts=[passage.content for passage in passages.values()],
-            positions=[passage.position for passage in passages.values()],
             below=[frozenset([index]) for index in range(len(keys))],
             vectors=self.store.rows(PASSAGES, keys),
         )
@@ -153,10 +156,10 @@ class TreeLayer:
     ) -> _Tree:
         tree = _Tree()
         for level in range(1, _LEVELS + 1):
-            if len(level_below.ids) <= SMALL:
+            if len(level_below.nodes) <= SMALL:
                 break
             found = await run_in_thread(self._find_clusters, level_below, reduction)
-            if len(found) >= len(level_below.ids):
+            if len(found) >= len(level_below.nodes):
                 break
             parents = [self._make_parent(level_below, level, members) for members in found]
             fresh, failed = await summarise(level_below, [each for each in parents if each.id not in existing])
@@ -171,9 +174,8 @@ class TreeLayer:
             tree.sizes.append(len(parents))
             # Parents are sorted by members, and therefore in document order.
             level_below = _Level(
-                ids=[node.id for node in nodes],
+                nodes=nodes,
                 texts=[node.text for node in nodes],
-                positions=[node.position for node in nodes],
                 below=[level_below.find_passages(parent) for parent in parents],
                 vectors=np.stack([row for _, row in made]) if made else level_below.vectors[:0],
             )
@@ -185,7 +187,7 @@ class TreeLayer:
 
     def _make_parent(self, level_below: _Level, level: int, members: tuple[int, ...]) -> _Parent:
         texts = [level_below.texts[member] for member in members]
-        name = content_id("t", level, *(level_below.ids[member] for member in members))
+        name = content_id("t", level, *(level_below.nodes[member].id for member in members))
         return _Parent(name, level, members, SummaryIn(texts=texts, max_tokens=self.summary_tokens))
 
     def _commit(self, keys: Sequence[int], tree: _Tree, existing: _Summaries, reduction: Reduction) -> LayerReport:
@@ -221,9 +223,9 @@ def _make_node(level_below: _Level, parent: _Parent, text: str) -> Node:
         id=parent.id,
         layer=NAME,
         text=text,
-        sources=tuple(level_below.ids[member] for member in parent.members),
+        sources=tuple(level_below.nodes[member].id for member in parent.members),
         level=parent.level,
-        position=level_below.positions[parent.members[0]],
+        position=level_below.nodes[parent.members[0]].position,
     )
 
 
