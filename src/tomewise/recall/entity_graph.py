@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -82,8 +81,11 @@ class EntityGraph:
         among = self.store.keys_within(ground, self.names.entities)
         keys, scores = self.store.scores(self.names.entities, vector)
         mentions = self._score_mentions(vector, ground)
-        _raise_scores(keys, scores, mentions)
-        kept = self._select(keys, within)
+        places, is_known = find_known_indices(mentions.entities, keys)
+        np.maximum.at(scores, places, mentions.scores[is_known])
+        kept = ~np.isin(keys, self._find_keys(within.without_entities))
+        if within.entities is not None:
+            kept &= np.isin(keys, self._find_keys(within.entities))
         if among is not None:
             kept &= np.isin(keys, among)
         nearest, nodes = rank_nodes(self.store, keys[kept], scores[kept], limit)
@@ -95,16 +97,6 @@ class EntityGraph:
         nodes = self.store.nodes_at(known[node] for node in entities if node in known)
         mentions = self._score_mentions(vector, _keep_ground(within))
         return self._make_found(dict.fromkeys(nodes, 0.0), nodes, mentions)
-
-    def _make_found(
-        self, scores: Mapping[int, float], nodes: Mapping[int, Node], mentions: _Mentions
-    ) -> list[FoundEntity]:
-        found = []
-        for key, described in self._describe(scores, mentions).items():
-            node, first = nodes[key], next(iter(described.values()), {"name": nodes[key].text, "type": ""})
-            text = "\n".join(dict.fromkeys(data["description"] for data in described.values() if data["description"]))
-            found.append(FoundEntity(node.id, first["name"], scores[key], text, first["type"], tuple(described)))
-        return found
 
     def find_relations(
         self, vector: Vectors, entities: Collection[NodeId], limit: int, within: Scope
@@ -142,22 +134,25 @@ class EntityGraph:
         among = self.store.keys_within(ground, self.names.mentions)
         return mentions if among is None else mentions.select(np.isin(mentions.keys, among))
 
-    def _describe(self, entities: Collection[int], mentions: _Mentions) -> dict[int, dict[int, Mapping[str, str]]]:
-        """For each entity its nearest mentions by key, each with its name, type and description."""
-        of_these = mentions.select(np.isin(mentions.entities, np.array(list(entities), np.int64)))
+    def _make_found(
+        self, scores: Mapping[int, float], nodes: Mapping[int, Node], mentions: _Mentions
+    ) -> list[FoundEntity]:
+        """These entities, each with what its nearest mentions say."""
+        of_these = mentions.select(np.isin(mentions.entities, np.array(list(scores), np.int64)))
         order = np.lexsort((of_these.keys, -of_these.scores.round(DECIMALS)))
-        nodes = self.store.nodes_at(of_these.keys[order].tolist())
-        found: dict[int, dict[int, Mapping[str, str]]] = {entity: {} for entity in entities}
-        for key, entity in zip(of_these.keys[order].tolist(), of_these.entities[order].tolist(), strict=True):
+        keys = of_these.keys[order].tolist()
+        stored = self.store.nodes_at(keys)
+        nearest: dict[int, dict[int, Mapping[str, str]]] = {entity: {} for entity in scores}
+        for key, entity in zip(keys, of_these.entities[order].tolist(), strict=True):
             # A mention may have been removed after the search.
-            if key in nodes and len(found[entity]) < _SHOWN_MENTIONS:
-                found[entity][key] = nodes[key].data
+            if key in stored and len(nearest[entity]) < _SHOWN_MENTIONS:
+                nearest[entity][key] = stored[key].data
+        found = []
+        for key, described in nearest.items():
+            node, first = nodes[key], next(iter(described.values()), {"name": nodes[key].text, "type": ""})
+            text = "\n".join(dict.fromkeys(data["description"] for data in described.values() if data["description"]))
+            found.append(FoundEntity(node.id, first["name"], scores[key], text, first["type"], tuple(described)))
         return found
-
-    def _select(self, keys: Keys, within: Scope) -> Flags:
-        """A flag for each entity: whether the scope's entities let it be searched."""
-        kept = ~np.isin(keys, self._find_keys(within.without_entities))
-        return kept if within.entities is None else kept & np.isin(keys, self._find_keys(within.entities))
 
     def _find_keys(self, nodes: Collection[NodeId]) -> Keys:
         return np.array(sorted(find_keys(self.store, nodes).values()), np.int64)
@@ -172,48 +167,44 @@ class Findings:
     passages: tuple[Evidence, ...] = ()
 
 
-class Investigation(Protocol):
-    """Searches a part of the memory, which the scope narrows by entities, and finds one's way among entities."""
-
-    async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
-        """What is found for a query, with at most `limit` passages."""
-        ...
-
-    async def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
-        """The entities that exist, by the name given."""
-        ...
-
-    async def find_neighbours(self, entities: Collection[NodeId], hops: int) -> frozenset[NodeId]:
-        """The entities within so many steps of these."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
-class _OverGraph:
-    """What investigations over a graph share. `passages` is searched within a scope."""
+class Investigation:
+    """Passages from any recall that accepts a scope, beside the entities and relations that a graph has there.
 
-    graph: EntityGraph
+    Without a graph no entity is known, so none narrows a search.
+    """
+
+    graph: EntityGraph | None
     embedder: Embedder
     passages: Retriever
     entities: int = 5
     relations: int = 5
 
+    async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
+        """What is found for a query within the scope, with at most `limit` passages."""
+        found, passages = await asyncio.gather(
+            asyncio.to_thread(self._find_in_graph, query, within), self.passages.retrieve(query, limit, within=within)
+        )
+        return replace(found, passages=tuple(passages))
+
     async def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
         """See `EntityGraph.find_named`."""
-        return await asyncio.to_thread(self.graph.find_named, list(names))
+        return await asyncio.to_thread(self.graph.find_named, list(names)) if self.graph else {}
 
     async def find_neighbours(self, entities: Collection[NodeId], hops: int) -> frozenset[NodeId]:
         """See `EntityGraph.find_neighbours`."""
-        return await asyncio.to_thread(self.graph.find_neighbours, entities, hops)
+        return await asyncio.to_thread(self.graph.find_neighbours, entities, hops) if self.graph else frozenset()
 
     def _find_in_graph(self, query: str, within: Scope) -> Findings:
+        if self.graph is None:
+            return Findings()
         vector = self.embedder.embed([query])[0]
         entities = self.graph.find_nearest(vector, self.entities, within)
         nearest = [entity.id for entity in entities]
         return Findings(tuple(entities), tuple(self.graph.find_relations(vector, nearest, self.relations, within)))
 
 
-class GraphInvestigation(_OverGraph):
+class GraphInvestigation(Investigation):
     """The entities nearest to the query, their nearest relations, and their passages (equation 1).
 
     It is a retriever too: of these passages. `passages` ranks the passages in which given entities are seen.
@@ -229,36 +220,6 @@ class GraphInvestigation(_OverGraph):
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The passages alone."""
         return list((await self.investigate(query, limit, within or Scope())).passages)
-
-
-class RecallInvestigation(_OverGraph):
-    """Passages from any recall that accepts a scope, beside the entities and relations that a graph has there."""
-
-    async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
-        """At most `limit` passages that recall finds within the scope."""
-        found, passages = await asyncio.gather(
-            asyncio.to_thread(self._find_in_graph, query, within), self.passages.retrieve(query, limit, within=within)
-        )
-        return replace(found, passages=tuple(passages))
-
-
-@dataclass(frozen=True, eq=False)
-class RecallWithoutGraph:
-    """Passages from a recall of a tome without a graph: no entity is known there, so none narrows a search."""
-
-    recall: Retriever
-
-    async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
-        """At most `limit` passages that recall finds within the scope."""
-        return Findings(passages=tuple(await self.recall.retrieve(query, limit, within=within)))
-
-    async def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
-        """Nothing."""
-        return {}
-
-    async def find_neighbours(self, entities: Collection[NodeId], hops: int) -> frozenset[NodeId]:
-        """Nothing."""
-        return frozenset()
 
 
 def make_fact(
@@ -296,12 +257,6 @@ def _keep_ground(within: Scope) -> Scope:
 def _name_relation(fact: Node) -> str:
     """The two ends of a relation, whose description may not name them; empty for a triple, which does."""
     return f"{fact.data['head']}, {fact.data['tail']}" if fact.data.get("description") else ""
-
-
-def _raise_scores(keys: Keys, scores: Vectors, mentions: _Mentions) -> None:
-    """Raise the score of each entity, in place, to that of its nearest mention. `keys` are ascending."""
-    places, is_known = find_known_indices(mentions.entities, keys)
-    np.maximum.at(scores, places, mentions.scores[is_known])
 
 
 def _find_other_ends(edges: Keys, entities: Keys) -> Keys:
