@@ -10,7 +10,7 @@ import numpy as np
 from tomewise.recall.array_types import Floats, Keys, Vectors
 from tomewise.recall.comparing import ComparedRecall
 from tomewise.recall.ranking import PlainSearch, rank_passages
-from tomewise.recall.rewriting import Leads, Rewriter, Rewriting, TitleLeads, put_first, sort_ranking
+from tomewise.recall.rewriting import FindLeads, Rewriter, Rewriting, find_title_leads, put_first, sort_ranking
 from tomewise.store.contract import Readable
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
@@ -33,7 +33,7 @@ class Summed(PlainSearch):
 
     store: Readable
     embedder: Embedder
-    leads: Leads
+    find_leads: FindLeads
     rewriter: Rewriter
     words: float = WORDS
 
@@ -45,7 +45,7 @@ class Summed(PlainSearch):
         near = self.store.nearest(PASSAGES, vector, depth, among=among).keys
         keys, scores = self._score(np.union1d(near, list(by_words)).astype(np.int64), vector, by_words)
         ranked, sums = sort_ranking(keys, scores)
-        leads = self.leads.find_leads(query, vector, self.store.passages(ranked[:_LEADING].tolist()))
+        leads = self.find_leads(query, vector, self.store.passages(ranked[:_LEADING].tolist()))
         lifts = self.rewriter.find_lifts(query, vector, leads, among)
         if not len(lifts.keys):
             best = find_top(sums, limit)  # with all that tie with the last, which `rank_passages` orders by id
@@ -67,4 +67,4 @@ class Summed(PlainSearch):
 
 def make_hybrid(store: Readable, embedder: Embedder) -> Retriever:
     """The recall of `hybrid` with its own settings, which the desk uses for every question."""
-    return ComparedRecall(Summed(store, embedder, TitleLeads(), Rewriter(store, embedder, REWRITING), words=WORDS))
+    return ComparedRecall(Summed(store, embedder, find_title_leads, Rewriter(store, embedder, REWRITING), words=WORDS))

@@ -156,7 +156,8 @@ class KeywordGraph:
 
     def _make_relations(self, pairs: _Pairs, order: Sequence[int], question: Vectors) -> list[Evidence]:
         """Relations as evidence: what is nearest to the question of what passages say, with all of these passages."""
-        facts, passages = pairs.list_facts(order), pairs.list_passages(order)
+        facts = _group(order, np.column_stack((pairs.numbers, pairs.facts)))
+        passages = _group(order, pairs.grounds)
         among = np.array(sorted(fact for of_pair in facts.values() for fact in of_pair), np.int64)
         keys, scores = self.store.scores(self.names.facts, question, among=among)
         cosines = pair_scores(keys, scores.round(DECIMALS))
@@ -240,14 +241,6 @@ class _Pairs:
         keys = np.column_stack((self.heads[order], self.tails[order])).ravel().tolist()
         nodes = self.store.nodes_at(dict.fromkeys(keys))
         return [node.id for node in nodes.values()]
-
-    def list_facts(self, order: Sequence[int]) -> dict[int, list[int]]:
-        """The facts of each of these pairs."""
-        return _group(order, np.column_stack((self.numbers, self.facts)))
-
-    def list_passages(self, order: Sequence[int]) -> dict[int, list[int]]:
-        """The passages that say something of each of these pairs."""
-        return _group(order, self.grounds)
 
     def _rank(self, chosen: Keys, scores: Floats, limit: int) -> list[int]:
         """The pairs `chosen` by their scores, ties by the ids of their ends."""

@@ -11,8 +11,8 @@ import numpy as np
 from tomewise.memory.graph.fact_ends import FactEnds, read_fact_ends
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.array_types import Keys
-from tomewise.recall.entity_graph import EntityGraph, FoundEntity, make_entity, make_fact
-from tomewise.recall.ranking import as_evidence
+from tomewise.recall.entity_graph import EntityGraph, make_entity, make_fact
+from tomewise.recall.ranking import as_evidence, name_in_order
 from tomewise.store.contract import Readable
 from tomewise.store.lookups import find_keys, name_sources, read_sources, select_within
 from tomewise.types import Embedder, Evidence, Node, Scope
@@ -79,11 +79,16 @@ class LocalGraph:
         pairs = self._load_pairs(keys, within)
         steps = [self._choose_pairs(keys[:count], pairs) for count in range(1, 1 + len(keys))]
         shown = self._describe_pairs({pair for step in steps for pair in step}, pairs, within)
+        passages = self.store.passages({passage for key in keys for passage in seen[key]})
+        ranked = self._rank_passages(keys, pairs, seen)
         return LocalRelations(
             keys=keys,
-            entities=self._describe_entities(dict(zip(keys, found, strict=True)), seen),
+            entities=[
+                make_entity(each, name_in_order(seen[key], passages), title=each.name, score=each.score)
+                for key, each in zip(keys, found, strict=True)
+            ],
             relations=[[shown[pair] for pair in step] for step in steps],
-            passages=self._rank_passages(keys, pairs, seen),
+            passages=[as_evidence(passages[key], 0.0) for key in ranked if key in passages],
         )
 
     def _load_pairs(self, keys: Sequence[int], within: Scope | None) -> _Pairs:
@@ -133,25 +138,13 @@ class LocalGraph:
             if keys
         }
 
-    def _describe_entities(self, found: Mapping[int, FoundEntity], seen: Mapping[int, Sequence[int]]) -> list[Evidence]:
-        passages = self.store.passages(sorted({passage for key in found for passage in seen[key]}))
-        return [
-            make_entity(
-                each,
-                tuple(passages[passage].id for passage in seen[key] if passage in passages),
-                title=each.name,
-                score=each.score,
-            )
-            for key, each in found.items()
-        ]
-
     def _find_passages(self, entities: Sequence[int], within: Scope | None) -> dict[int, list[int]]:
         """For each of these entities the keys of the passages within a scope in which it is seen."""
         seen = read_sources(self.store, entities, self.names.entities)
         allowed = select_within(self.store, {key for found in seen.values() for key in found}, within)
         return {entity: [key for key in found if key in allowed] for entity, found in seen.items()}
 
-    def _rank_passages(self, keys: Sequence[int], pairs: _Pairs, seen: Mapping[int, Sequence[int]]) -> list[Evidence]:
+    def _rank_passages(self, keys: Sequence[int], pairs: _Pairs, seen: Mapping[int, Sequence[int]]) -> list[int]:
         stated = read_sources(
             self.store, sorted({key for facts in pairs.facts.values() for key in facts}), self.names.facts
         )
@@ -163,8 +156,7 @@ class LocalGraph:
             )
             # A stable sort: passages that state equally many stay in document order.
             ranked |= dict.fromkeys(sorted(seen[entity], key=lambda passage: -counts[passage]))
-        chosen = [*ranked][:_MOST_PASSAGES]
-        return [as_evidence(passage, 0.0) for passage in self.store.passages(chosen).values()]
+        return [*ranked][:_MOST_PASSAGES]
 
 
 def _count_neighbours(ends: FactEnds, entities: Collection[int]) -> dict[int, int]:

@@ -8,10 +8,10 @@ passages name it. From "currency in the country Signmark is from" and a passage 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from tomewise.store.contract import Readable, Spaces
 from tomewise.store.lookups import find_derived
 from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES
-from tomewise.text.names import find_mentions
+from tomewise.text.names import list_names
 from tomewise.text.stop_words import STOP
 from tomewise.text.words import stem
 from tomewise.types import Embedder, Passage, PassageId, Rewrite
@@ -89,6 +89,10 @@ class Lifts:
         }
 
 
+# From a question, its vector and the first passages of a ranking, by key, to their leads, in this order.
+FindLeads: TypeAlias = Callable[[str, "Vectors", Mapping[int, Passage]], list[Lead]]
+
+
 class Rewriter:
     """Rewrites questions and scores passages by them. All rewrites are embedded in one call.
 
@@ -145,40 +149,28 @@ class Rewriter:
         return np.stack([known[text] for text in texts])
 
 
-class Leads(Protocol):
-    """Finds the leads among the first passages of a ranking, by key, in their order."""
-
-    def find_leads(self, question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]: ...
-
-
-class TitleLeads:
-    """Passages that are known by their title: the question has at least half of its words.
+def find_title_leads(question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]:
+    """The leads of those passages that are known by their title: the question has at least half of its words.
 
     Their names are those in the text, found by their form (`text.names`), which the question does not
     name, not even by half of their words: "Ellis, Kansas" leads nowhere in a question about Kansas.
     """
-
-    def find_leads(self, question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]:
-        """See `Leads`."""
-        stems = take_stems(question)
-        titles = {passage.id: strip_title(passage.title) for passage in first.values()}
-        return [
-            Lead(
-                passage.id,
-                [name for name in list_names(passage.text) if not is_familiar(name, stems)],
-                take_stems(titles[passage.id]),
-            )
-            for passage in first.values()
-            if is_familiar(titles[passage.id], stems)
-        ]
+    stems = take_stems(question)
+    leads = []
+    for passage in first.values():
+        title = strip_title(passage.title)
+        if measure_share(title, stems) >= _FAMILIAR:
+            names = [name for name in list_names(passage.text) if measure_share(name, stems) < _FAMILIAR]
+            leads.append(Lead(passage.id, names, take_stems(title)))
+    return leads
 
 
 @dataclass(frozen=True, eq=False)
 class GraphLeads:
     """All passages; their names are the entities extracted from them.
 
-    A passage is known by those that the question names, or, if there are none, by its title as in `TitleLeads`. Names
-    are in the order of the store; with `nearest_first`, those nearest to the question come first.
+    A passage is known by those that the question names, or, if there are none, by its title as in `find_title_leads`.
+    Names are in the order of the store; with `nearest_first`, those nearest to the question come first.
     """
 
     store: Readable
@@ -186,7 +178,7 @@ class GraphLeads:
     nearest_first: bool = False
 
     def find_leads(self, question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]:
-        """See `Leads`."""
+        """See `FindLeads`."""
         linked = find_derived(self.store, first, f"seen-in:{self.names.entities}")
         keys = sorted({entity for group in linked.values() for entity in group})
         if self.nearest_first:
@@ -200,7 +192,7 @@ class GraphLeads:
             names = [entity.text for entity_key, entity in entities.items() if entity_key in own]
             known = {each for name in select_named(question, names) for each in take_stems(name)}
             title = strip_title(passage.title)
-            if not known and is_familiar(title, stems):
+            if not known and measure_share(title, stems) >= _FAMILIAR:
                 known.update(take_stems(title))
             leads.append(Lead(passage.id, names, known))
         return leads
@@ -267,13 +259,3 @@ def measure_share(name: str, stems: Collection[str]) -> float:
     """The share of the name's content words whose stems are among these; 0 for a name without content words."""
     own = take_stems(name)
     return len(own.intersection(stems)) / len(own) if own else 0.0
-
-
-def is_familiar(title: str, stems: Collection[str]) -> bool:
-    """Whether a question with these stems names the title, at least half of its content words."""
-    return measure_share(title, stems) >= _FAMILIAR
-
-
-def list_names(text: str) -> list[str]:
-    """The names and quoted titles in a text, each once, in their order."""
-    return list(dict.fromkeys(mention.text for mention in find_mentions(text) if mention.kind in {"name", "title"}))

@@ -11,7 +11,7 @@ import numpy as np
 from tomewise.calls import CallCount, read_calls
 from tomewise.recall.array_types import Flags, Floats, Keys, Ranking
 from tomewise.recall.diffusion import Diffusion, ReachedPassages, complete_evidence
-from tomewise.recall.rewriting import Leads, Rewriter, list_content_words, put_first, sort_ranking
+from tomewise.recall.rewriting import FindLeads, Rewriter, list_content_words, put_first, sort_ranking
 from tomewise.store.contract import Readable
 from tomewise.store.lookups import read_vectors
 from tomewise.store.nearest import find_top
@@ -34,7 +34,7 @@ class RewrittenWalk:
 
     store: Readable
     diffusion: Diffusion
-    leads: Leads
+    find_leads: FindLeads
     rewriter: Rewriter
     coverage: Coverage
 
@@ -54,7 +54,7 @@ class RewrittenWalk:
         # Rewrites are compared with what the walk reached best; where that is all, with every passage.
         among = np.sort(keys) if len(keys) < len(reached.keys) else reached.among
         first = self.store.passages(keys[: self.rewriter.rewriting.passages].tolist())
-        leads = self.leads.find_leads(query, reached.vector, first)
+        leads = self.find_leads(query, reached.vector, first)
         lifts = self.rewriter.find_lifts(query, reached.vector, leads, among)
         walked, lifted = self.coverage.reorder(query, [(keys, masses), sort_ranking(*lifts.add_to(keys, masses))])
         keys, scores = put_first(walked[0][0], lifted)

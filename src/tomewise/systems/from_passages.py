@@ -11,7 +11,7 @@ from tomewise.loops.once import Once
 from tomewise.recall.comparing import ComparedRecall
 from tomewise.recall.flat import Dense, Everything
 from tomewise.recall.hybrid import REWRITING, WORDS, Summed
-from tomewise.recall.rewriting import Rewriter, Rewriting, TitleLeads
+from tomewise.recall.rewriting import Rewriter, Rewriting, find_title_leads
 from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.kit import (
     CONTEXT,
@@ -67,7 +67,7 @@ def hybrid(
 ) -> System:
     """The recipe of `hybrid`: `recall.hybrid` with `recall.rewriting`, and `recall.comparing` around it."""
     rewriter = make_rewriter(kit, rewriting, rewritten, names, temperature, drop)
-    recall = compare(Summed(kit.store, kit.embedder, TitleLeads(), rewriter, words=words), comparisons)
+    recall = compare(Summed(kit.store, kit.embedder, find_title_leads, rewriter, words=words), comparisons)
     loop = Once(recall, kit.make_desk(selection, recall), limit=limit, budget=context)
     return System(loop=loop, retriever=recall)
 

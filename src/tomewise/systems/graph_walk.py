@@ -202,7 +202,7 @@ def associative(
     recall = RewrittenWalk(
         kit.store,
         Diffusion(kit.store, kit.embedder, indexes, linking, seeding),
-        GraphLeads(kit.store, graph.names, nearest_first=is_slow(kit.embedder)),
+        GraphLeads(kit.store, graph.names, nearest_first=is_slow(kit.embedder)).find_leads,
         make_rewriter(kit, rewriting, rewritten, names, temperature, drop),
         Coverage(kit.store, weight=coverage, reach=covering),
     )
