@@ -125,7 +125,8 @@ class Diffusion:
         hits = await self.linking.find_hits(query, vector, within)
         if not len(hits.keys):
             return nowhere
-        vertices, weights = await self.seeding.find_seeds(GraphQuestion(query, vector, hits, within), index)
+        question = GraphQuestion(query, vector, hits, within)
+        vertices, weights = await asyncio.to_thread(self.seeding.find_seeds, question, index)
         if not weights.sum() > 0:
             return nowhere
         visited = await asyncio.to_thread(self.spreading, index, vertices, weights, _flag_passages(index, among))

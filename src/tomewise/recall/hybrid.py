@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tomewise.recall.array_types import Floats, Keys, Vectors
-from tomewise.recall.comparing import ComparedRecall
 from tomewise.recall.ranking import PlainSearch, rank_passages
 from tomewise.recall.rewriting import FindLeads, Rewriter, Rewriting, find_title_leads, put_first, sort_ranking
+from tomewise.recall.several_searches import ComparedRecall
 from tomewise.store.contract import Readable
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES

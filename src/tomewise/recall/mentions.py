@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import numpy as np
 
@@ -30,14 +30,15 @@ def find_named_entities(store: Texts, names: GraphNames, question: str) -> dict[
     runs = _list_runs(question)
     ids = {run: names.entity(name) for run, name in runs.items()}
     keys = find_keys(store, set(ids.values()))
-    return {keys[ids[run]]: runs[run] for run in _select_longest([run for run, node in ids.items() if node in keys])}
+    known = [run for run, node in ids.items() if node in keys]
+    return {keys[ids[run]]: runs[run] for run in _select_longest(known)}
 
 
 def select_named(question: str, names: Collection[str]) -> list[str]:
     """Those of these normalised names that a question names, by the same rule."""
     wanted = set(names)
     runs = {run: name for run, name in _list_runs(question).items() if name in wanted}
-    return [runs[run] for run in _select_longest(list(runs))]
+    return [runs[run] for run in _select_longest(runs)]
 
 
 class TitleLinks:
@@ -118,7 +119,9 @@ def _list_runs(question: str) -> dict[_Run, str]:
     """The runs of words that may be names, normalised."""
     words = split_words(question)
     normal = [normalise_name(word) for word in words]
-    name_words = [place for place, word in enumerate(words) if place and _looks_like_name(word)]
+    name_words = [
+        place for place, word in enumerate(words) if place and (word[0].isupper() or any(map(str.isdigit, word)))
+    ]
     return {
         (start, end): " ".join(normal[start:end])
         for start in range(len(words))
@@ -127,17 +130,13 @@ def _list_runs(question: str) -> dict[_Run, str]:
     }
 
 
-def _select_longest(runs: Sequence[_Run]) -> list[_Run]:
+def _select_longest(runs: Collection[_Run]) -> list[_Run]:
     """The runs that no other contains."""
-    return [run for run in runs if not any(_is_inside(run, longer) for longer in runs)]
-
-
-def _looks_like_name(word: str) -> bool:
-    return word[0].isupper() or any(sign.isdigit() for sign in word)
-
-
-def _is_inside(run: _Run, longer: _Run) -> bool:
-    return run != longer and longer[0] <= run[0] and run[1] <= longer[1]
+    return [
+        (start, end)
+        for start, end in runs
+        if not any(a <= start and end <= b and (a, b) != (start, end) for a, b in runs)
+    ]
 
 
 def _join_keys(first: Keys, second: Keys) -> Keys:

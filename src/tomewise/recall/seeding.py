@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -32,9 +31,9 @@ class GraphQuestion:
 
 
 class Seeding(Protocol):
-    """Weights for some vertices of the graph."""
+    """Weights for some vertices of the graph. No seeding asks a model."""
 
-    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds: ...
+    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +42,7 @@ class HippoSeeds:
 
     keep: int = 5
 
-    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         """See `cognirank.weigh_hippo_seeds`."""
         ends, places = _find_ends(question.hits, index)
         return weigh_hippo_seeds(ends, question.hits.scores[places], index.spread[ends], keep=self.keep)
@@ -56,7 +55,7 @@ class CogitoSeeds:
     alpha: float = 2.0
     beta: float = 1.0
 
-    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         """See `cognirank.weigh_cogito_seeds`."""
         ends, places = _find_ends(question.hits, index)
         return weigh_cogito_seeds(
@@ -72,11 +71,11 @@ class MentionSeeds:
     names: GraphNames
     weight: float = 1.0
 
-    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
-        """The entities named; calls no model."""
-        named = await asyncio.to_thread(find_named_entities, self.store, self.names, question.text)
+    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+        """The entities named."""
+        named = find_named_entities(self.store, self.names, question.text)
         keys = np.array(sorted(named), np.int64)
-        among = await asyncio.to_thread(self.store.keys_within, question.within, self.names.entities)
+        among = self.store.keys_within(question.within, self.names.entities)
         keys = keys if among is None else keys[np.isin(keys, among)]
         vertices = find_indices(keys, index.entities)
         return vertices, self.weight / np.maximum(1, index.spread[vertices])
@@ -94,11 +93,7 @@ class PassageSeeds:
     weight: float = 0.05
     keep: int = 200
 
-    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
-        """The nearest passages; calls no model."""
-        return await asyncio.to_thread(self._find_nearest, question, index)
-
-    def _find_nearest(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         """The passages nearest to the question, and their ties; cosines are scaled to 0..1 over all within."""
         among = self.store.keys_within(question.within)
         nearest = self.store.nearest(PASSAGES, question.vector, self.keep, among=among)
@@ -112,9 +107,9 @@ class SumOfSeeds:
 
     parts: Sequence[Seeding]
 
-    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         """The seeds of all parts; a vertex may occur several times, since the walk adds its weights up."""
-        found = await asyncio.gather(*(part.find_seeds(question, index) for part in self.parts))
+        found = [part.find_seeds(question, index) for part in self.parts]
         return np.concatenate([vertices for vertices, _ in found]), np.concatenate([weights for _, weights in found])
 
 

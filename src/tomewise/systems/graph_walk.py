@@ -179,7 +179,7 @@ def associative(
     limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
-    """The recipe of `associative`: `recall.rewritten_walk`, and `recall.comparing` around it."""
+    """The recipe of `associative`: `recall.rewritten_walk`, and `recall.several_searches` around it."""
     graph = make_graph(kit, extraction, together)
     titles = TitleLinks(kit.store, graph.names)
     indexes = GraphIndexes(

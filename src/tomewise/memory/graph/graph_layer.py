@@ -25,11 +25,9 @@ from tomewise.language.roles import (
     PassageIn,
 )
 from tomewise.memory.build_records import read_build, record_build
-from tomewise.memory.graph.extraction import Extraction
+from tomewise.memory.graph.extraction import Extraction, glean_relations, read_in_one_call, read_in_two_calls
 from tomewise.memory.graph.graph_names import Calls, GraphNames, Style
 from tomewise.memory.graph.graph_rows import GraphRows, SourcedExtraction
-from tomewise.memory.graph.relations import glean_relations
-from tomewise.memory.graph.triples import read_in_one_call, read_in_two_calls
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.imports.extraction_file import Imported
 from tomewise.memory.leading import find_leads

@@ -13,10 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 from tomewise.errors import ReadingError
 from tomewise.language.roles import Relationship, RelationsOut, TriplesOut, TypedEntity
 from tomewise.memory.graph.entity_names import normalise_name
-from tomewise.memory.graph.extraction import Extraction, drop_repeats
+from tomewise.memory.graph.extraction import Extraction, clean_relations, clean_triples, drop_repeats
 from tomewise.memory.graph.graph_names import Style
-from tomewise.memory.graph.relations import clean_relations
-from tomewise.memory.graph.triples import clean_triples
 from tomewise.store.contract import Texts
 from tomewise.store.records import PASSAGES
 from tomewise.types import LayerReport, Report
