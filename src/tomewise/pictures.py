@@ -80,7 +80,7 @@ class PictureLink:
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Group:
     """A sort of nodes, such as the entities."""
 

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Readable
 
 _GROUPS = (
-    Group(id="question", label="Question", shape="square"),
-    Group(id="cycle", label="Cycles", shape="square"),
-    Group(id="probe", label="Probes"),
-    Group(id="unit", label="Searches of a layer"),
-    Group(id="evidence", label="Evidence", shape="diamond"),
+    Group("question", "Question", "square"),
+    Group("cycle", "Cycles", "square"),
+    Group("probe", "Probes"),
+    Group("unit", "Searches of a layer"),
+    Group("evidence", "Evidence", "diamond"),
 )
 
 

@@ -12,7 +12,7 @@ from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.events import Waiting
 from tomewise.extras import require_extra
 from tomewise.language.cached import prove_room
-from tomewise.memory.build_records import count_replies, read_build, record_writes
+from tomewise.memory.build_records import change_record, count_replies, read_build
 from tomewise.memory.step_reports import watch_steps
 from tomewise.run import change_run, continue_run, meter
 from tomewise.store.contract import Store
@@ -194,7 +194,7 @@ def _record_writes(layer: Layer, store: Store) -> None:
     record = store.note(BUILDS, layer.name)
     if record is not None and tuple(record.get("writes", (layer.name,))) != layer.writes:
         with store.write() as change:
-            record_writes(change, layer.name, layer.writes)
+            change_record(change, layer.name, writes=list(layer.writes))
 
 
 def _has_changes_below(layer: Layer, layers: Sequence[Layer], store: Store) -> bool:

@@ -16,12 +16,12 @@ _OPENING = re.compile(r"(?:(?:\A|[.!?:;…。！？]|\n)[\s\"'“”‘’«»�
 _NAME_GAP = re.compile(r"(?:[ \u00a0]|['’]s )?[-. ]*(?:(?:of|the|de|la|le|du|von|van|der|al|bin|and|&)[ -])*")
 _MONTHS = "january february march april may june july august september october november december".split()
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_TITLES = """doctor=dr mister=mr missus=mrs saint=st mount=mt professor=prof captain=capt colonel=col general=gen
+    lieutenant=lt sergeant=sgt senator=sen reverend=rev governor=gov junior=jr senior=sr company=co corporation=corp"""
 _SHORT_FORMS = {
     **{name: name[:3] for name in (*_MONTHS, *_DAYS)},
-    "doctor": "dr", "mister": "mr", "missus": "mrs", "saint": "st", "mount": "mt", "professor": "prof",
-    "captain": "capt", "colonel": "col", "general": "gen", "lieutenant": "lt", "sergeant": "sgt", "senator": "sen",
-    "reverend": "rev", "governor": "gov", "junior": "jr", "senior": "sr", "company": "co", "corporation": "corp",
-}  # fmt: skip
+    **dict(pair.split("=") for pair in _TITLES.split()),
+}
 _NUMERIC_DATE = re.compile(r"(?<!\d)(\d{1,4})[-./](\d{1,2})[-./](\d{1,4})(?!\d)")
 _DEMONYMS = ("ians", "ian", "eans", "ean", "ans", "an", "ese", "ish", "ic", "n", "s")
 _STEM = 4  # letters that a name and a word derived from it must share

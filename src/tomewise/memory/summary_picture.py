@@ -18,7 +18,7 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Node, NodeId, Passage
 
 Facts: TypeAlias = Mapping[str, str | int]
-_LEAVES = Group(id=PASSAGES, label="Passages", shape="diamond")
+_LEAVES = Group(PASSAGES, "Passages", "diamond")
 
 
 def draw_tree(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses = UNUSED) -> Picture:
@@ -119,7 +119,7 @@ class _Levels:
             for child in self.children.get(key, ()):
                 sketch.link(self.ids[key], self.ids.get(child, ""))
         levels = sorted({self.nodes[key].level for key in chosen if key in self.nodes}, reverse=True)
-        groups = (*(Group(id=f"level {level}", label=f"Level {level}") for level in levels), _LEAVES)
+        groups = (*(Group(f"level {level}", f"Level {level}") for level in levels), _LEAVES)
         return sketch.finish(kind, title, groups, total=total, about=f"Layer {self.layer}", missing=missing)
 
     def _make(self, key: int, facts: Facts, use: Use) -> PictureNode:

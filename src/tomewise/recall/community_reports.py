@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.community_state import StoredCommunities
 from tomewise.memory.edge_rows import group_pairs
 from tomewise.memory.grounds import find_grounds
+from tomewise.recall.array_types import sort_keys
 from tomewise.recall.ranking import name_in_order, pair_scores, rank_keys, rank_passages
 from tomewise.store.contract import Readable
 from tomewise.store.lookups import read_sources, select_within
@@ -130,7 +129,7 @@ class CommunityReports:
 
     def find_nearest(self, text: str, limit: int, shelf: ReportShelf) -> list[ReportedCommunity]:
         """The reports of a shelf nearest to a text, best first, ties by id."""
-        among = np.array(sorted(shelf.communities), np.int64)
+        among = sort_keys(shelf.communities)
         found = self._store.nearest(self._names.reports, self._embedder.embed([text])[0], limit, among=among)
         reports = {key: each.report for key, each in shelf.communities.items()}
         return [shelf.communities[key] for key in rank_keys(pair_scores(found.keys, found.cosines), reports, limit)]
@@ -149,7 +148,7 @@ class CommunityReports:
     def rank_passages(self, query: str, reports: Collection[int], within: Scope | None, limit: int) -> list[Evidence]:
         """The passages under these reports that are nearest to a query, best first, ties by id."""
         keys = {key for keys in self.find_passages(reports).values() for key in keys}
-        among = np.array(sorted(select_within(self._store, keys, within)), np.int64)
+        among = sort_keys(select_within(self._store, keys, within))
         found = self._store.nearest(PASSAGES, self._embedder.embed([query])[0], limit, among=among)
         return rank_passages(self._store, found.keys, found.cosines, limit)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.tree.tree_layer import TreeLayer
-from tomewise.recall.array_types import Vectors
+from tomewise.recall.array_types import Vectors, sort_keys
 from tomewise.recall.ranking import PlainSearch, as_evidence, name_in_order, pair_scores, rank_evidence
 from tomewise.store.contract import Readable
 from tomewise.store.lifetimes import list_source_spaces
@@ -136,7 +136,7 @@ class TreeTraversal(PlainSearch):
         """Cosines of the candidates, which may be passages or summaries."""
         found: dict[int, float] = {}
         for space in (PASSAGES, _TREE):
-            keys, cosines = self._store.scores(space, vector, among=np.array(sorted(candidates), np.int64))
+            keys, cosines = self._store.scores(space, vector, among=sort_keys(candidates))
             found |= pair_scores(keys, cosines)
         return found
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import FACT, GraphNames
-from tomewise.recall.array_types import Flags, Keys, Vectors
+from tomewise.recall.array_types import Flags, Keys, Vectors, sort_keys
 from tomewise.recall.ranking import rank_nodes
 from tomewise.store.contract import Readable
 from tomewise.store.key_indices import find_known_indices
@@ -138,7 +138,7 @@ class EntityGraph:
         self, scores: Mapping[int, float], nodes: Mapping[int, Node], mentions: _Mentions
     ) -> list[FoundEntity]:
         """These entities, each with what its nearest mentions say."""
-        of_these = mentions.select(np.isin(mentions.entities, np.array(list(scores), np.int64)))
+        of_these = mentions.select(np.isin(mentions.entities, sort_keys(scores)))
         order = np.lexsort((of_these.keys, -of_these.scores.round(DECIMALS)))
         keys = of_these.keys[order].tolist()
         stored = self.store.nodes_at(keys)
@@ -155,7 +155,7 @@ class EntityGraph:
         return found
 
     def _find_keys(self, nodes: Collection[NodeId]) -> Keys:
-        return np.array(sorted(find_keys(self.store, nodes).values()), np.int64)
+        return sort_keys(find_keys(self.store, nodes).values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from tomewise.fallbacks import NO_KEYWORDS, record_fallback
 from tomewise.language.roles import KEYWORDS, KeywordsIn
 from tomewise.memory.graph.fact_ends import read_fact_ends
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.array_types import Floats, Keys, Vectors
+from tomewise.recall.array_types import Floats, Keys, Vectors, sort_keys
 from tomewise.recall.entity_graph import EntityGraph, FoundEntity, make_entity, make_fact
 from tomewise.recall.ranking import (
     as_evidence,
@@ -138,7 +138,7 @@ class KeywordGraph:
     def _rank_below(self, question: Vectors, items: Sequence[Evidence], without: Iterable[int]) -> dict[int, float]:
         """The passages below these items that are nearest to the question: 5 for each two items."""
         below = find_keys(self.store, {source for item in items for source in item.sources}).values()
-        among = np.array(sorted(set(below).difference(without)), np.int64)
+        among = sort_keys(set(below).difference(without))
         return self._rank_passages(question, among, int(_PER_ITEM * len(items)))
 
     def _rank_passages(self, question: Vectors, among: Keys | None, limit: int) -> dict[int, float]:
@@ -158,7 +158,7 @@ class KeywordGraph:
         """Relations as evidence: what is nearest to the question of what passages say, with all of these passages."""
         facts = _group(order, np.column_stack((pairs.numbers, pairs.facts)))
         passages = _group(order, pairs.grounds)
-        among = np.array(sorted(fact for of_pair in facts.values() for fact in of_pair), np.int64)
+        among = sort_keys(fact for of_pair in facts.values() for fact in of_pair)
         keys, scores = self.store.scores(self.names.facts, question, among=among)
         cosines = pair_scores(keys, scores.round(DECIMALS))
         nodes = self.store.nodes_at(cosines)
@@ -221,7 +221,7 @@ class _Pairs:
 
     def rank_at(self, entities: Iterable[int], limit: int) -> list[int]:
         """The `limit` best pairs of these entities: by the neighbours of both ends together, then by passages."""
-        keys = np.array(sorted(entities), np.int64)
+        keys = sort_keys(entities)
         chosen = np.flatnonzero(np.isin(self.heads, keys) | np.isin(self.tails, keys))
         ends, counts = np.unique(np.concatenate((self.heads, self.tails)), return_counts=True)
         degrees = sum(counts[np.searchsorted(ends, side[chosen])] for side in (self.heads, self.tails))
@@ -255,6 +255,6 @@ class _Pairs:
 def _group(order: Sequence[int], rows: Keys) -> dict[int, list[int]]:
     """The second of each row by the first, for the numbers in `order`."""
     groups: dict[int, list[int]] = {number: [] for number in order}
-    for number, key in rows[np.isin(rows[:, 0], np.array(order, np.int64))].tolist():
+    for number, key in rows[np.isin(rows[:, 0], sort_keys(order))].tolist():
         groups[number].append(key)
     return groups

@@ -10,7 +10,7 @@ import numpy as np
 
 from tomewise.memory.graph.fact_ends import FactEnds, read_fact_ends
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.array_types import Keys
+from tomewise.recall.array_types import Keys, sort_keys
 from tomewise.recall.entity_graph import EntityGraph, make_entity, make_fact
 from tomewise.recall.ranking import as_evidence, name_in_order
 from tomewise.store.contract import Readable
@@ -93,7 +93,7 @@ class LocalGraph:
 
     def _load_pairs(self, keys: Sequence[int], within: Scope | None) -> _Pairs:
         ends = read_fact_ends(self.store, self.names)
-        near = ends.select_at(np.array(keys, np.int64))
+        near = ends.select_at(sort_keys(keys))
         allowed = self.store.keys_within(within, self.names.facts)
         kept = set((near.keys if allowed is None else allowed).tolist())
         related: dict[Pair, list[int]] = {}
@@ -161,7 +161,7 @@ class LocalGraph:
 
 def _count_neighbours(ends: FactEnds, entities: Collection[int]) -> dict[int, int]:
     """How many others each of these related entities is related with."""
-    near = ends.select_at(np.fromiter(entities, np.int64, len(entities)))
+    near = ends.select_at(sort_keys(entities))
     low, high = np.minimum(near.heads, near.tails), np.maximum(near.heads, near.tails)
     pairs: Keys = np.unique(np.column_stack((low, high))[low != high], axis=0)
     keys, counts = np.unique(pairs, return_counts=True)

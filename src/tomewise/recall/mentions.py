@@ -9,7 +9,7 @@ import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name, split_words
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.array_types import Floats, Keys
+from tomewise.recall.array_types import Floats, Keys, sort_keys
 from tomewise.store.contract import Readable, Texts
 from tomewise.store.key_indices import find_known_indices
 from tomewise.store.lookups import find_keys
@@ -83,7 +83,7 @@ class TitleLinks:
             return weights
         contained = self._find_contained(titles)
         links = _join_keys(entities[is_known], document_of)
-        places, is_contained = find_known_indices(links, np.array(sorted(contained), np.int64))
+        places, is_contained = find_known_indices(links, sort_keys(contained))
         named = np.flatnonzero(is_known)[is_contained]
         weights[named] = [contained[link] for link in links[is_contained].tolist()]
         return weights

@@ -17,7 +17,7 @@ import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.array_types import Floats, Keys, Ranking, Vectors
+from tomewise.recall.array_types import Floats, Keys, Ranking, Vectors, sort_keys
 from tomewise.recall.mentions import select_named, strip_title
 from tomewise.store.contract import Readable, Spaces
 from tomewise.store.lookups import find_derived
@@ -180,11 +180,11 @@ class GraphLeads:
     def find_leads(self, question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]:
         """See `FindLeads`."""
         linked = find_derived(self.store, first, f"seen-in:{self.names.entities}")
-        keys = sorted({entity for group in linked.values() for entity in group})
+        keys = sort_keys({entity for group in linked.values() for entity in group})
         if self.nearest_first:
-            found, cosines = self.store.scores(self.names.entities, vector, among=np.array(keys, np.int64))
-            keys = found[np.argsort(-cosines, kind="stable")].tolist()
-        entities = self.store.nodes_at(keys)
+            found, cosines = self.store.scores(self.names.entities, vector, among=keys)
+            keys = found[np.argsort(-cosines, kind="stable")]
+        entities = self.store.nodes_at(keys.tolist())
         stems = take_stems(question)
         leads = []
         for key, passage in first.items():

@@ -12,7 +12,7 @@ import numpy as np
 
 from tomewise.memory.build_records import read_build
 from tomewise.memory.schemata.schemata_names import SchemataNames
-from tomewise.recall.array_types import Keys, Vectors
+from tomewise.recall.array_types import Keys, Vectors, sort_keys
 from tomewise.recall.derived import Grounds
 from tomewise.recall.ranking import PlainSearch, pair_scores
 from tomewise.store.contract import Store
@@ -31,7 +31,7 @@ class Scores:
 
     def take(self, wanted: Collection[int]) -> Scores:
         """The scores of those of these nodes that have one."""
-        is_wanted = np.isin(self.keys, np.fromiter(wanted, np.int64, len(wanted)))
+        is_wanted = np.isin(self.keys, sort_keys(wanted))
         return Scores(self.keys[is_wanted], self.values[is_wanted])
 
     def find_best(self, limit: int) -> dict[int, float]:
@@ -71,7 +71,7 @@ class SchemataNodes:
 
         A passage that is in no cluster is a vertex of upper levels too.
         """
-        wanted = np.fromiter(keys, np.int64, len(keys))
+        wanted = sort_keys(keys)
         levels = read_build(self._store, self._names.layer).get("levels", 0)
         found: dict[int, list[int]] = {}
         for level in range(levels):

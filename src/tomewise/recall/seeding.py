@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.array_types import Flags, Keys, Vectors
+from tomewise.recall.array_types import Flags, Keys, Vectors, sort_keys
 from tomewise.recall.cognirank import Seeds, weigh_cogito_seeds, weigh_hippo_seeds
 from tomewise.recall.graph_index import GraphIndex
 from tomewise.recall.linking import Hits
@@ -74,7 +74,7 @@ class MentionSeeds:
     def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         """The entities named."""
         named = find_named_entities(self.store, self.names, question.text)
-        keys = np.array(sorted(named), np.int64)
+        keys = sort_keys(named)
         among = self.store.keys_within(question.within, self.names.entities)
         keys = keys if among is None else keys[np.isin(keys, among)]
         vertices = find_indices(keys, index.entities)

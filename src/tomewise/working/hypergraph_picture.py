@@ -20,10 +20,10 @@ from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.point import MemoryPoint, PointId, VertexId
 
 _GROUPS = (
-    Group(id="point", label="Memory points", shape="square"),
-    Group(id="entity", label="Entities of the graph"),
-    Group(id="overlay", label="Entities of this memory"),
-    Group(id="evidence", label="Evidence", shape="diamond"),
+    Group("point", "Memory points", "square"),
+    Group("entity", "Entities of the graph"),
+    Group("overlay", "Entities of this memory"),
+    Group("evidence", "Evidence", "diamond"),
 )
 _DONE = {"insert": "inserted", "update": "updated", "merge": "merged from"}
 

@@ -97,12 +97,12 @@ _LEDGER = TypeAdapter(Ledger)
 def add_facts(ledger: Ledger, facts: Sequence[Fact], count: Count) -> Ledger:
     """The ledger with new facts, which get their labels here. A fact that the ledger holds already is not added."""
     known = {(fact.text, fact.passage) for fact in ledger.facts}
-    new_facts = list({(fact.text, fact.passage): fact for fact in facts if fact.text.strip()}.items())
-    labelled = [
-        replace(fact, label=f"{_FACT}{ledger.made + number}")
-        for number, fact in enumerate((fact for key, fact in new_facts if key not in known), start=1)
+    new_facts = {(fact.text, fact.passage): fact for fact in facts if fact.text.strip()}
+    fresh = [fact for key, fact in new_facts.items() if key not in known]
+    sized = [
+        _size_fact(replace(fact, label=f"{_FACT}{number}"), None, count)
+        for number, fact in enumerate(fresh, start=ledger.made + 1)
     ]
-    sized = [_size_fact(fact, None, count) for fact in labelled]
     return replace(ledger, facts=(*ledger.facts, *sized), made=ledger.made + len(sized))
 
 
@@ -111,8 +111,8 @@ def add_inferences(ledger: Ledger, inferences: Sequence[Inference], count: Count
     known = {inference.text for inference in ledger.inferences}
     new_inferences = {each.text: each for each in inferences if each.text.strip() and each.text not in known}
     sized = [
-        _size_inference(replace(each, label=f"{_INFERENCE}{ledger.made + number}"), None, count)
-        for number, each in enumerate(new_inferences.values(), start=1)
+        _size_inference(replace(each, label=f"{_INFERENCE}{number}"), None, count)
+        for number, each in enumerate(new_inferences.values(), start=ledger.made + 1)
     ]
     return replace(ledger, inferences=(*ledger.inferences, *sized), made=ledger.made + len(sized))
 

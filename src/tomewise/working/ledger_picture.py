@@ -9,13 +9,13 @@ from tomewise.types import PassageId
 from tomewise.working.ledger import Fact, Inference, Ledger
 
 _GROUPS = (
-    Group(id="question", label="Question", shape="square"),
-    Group(id="open", label="Questions still open", shape="square"),
-    Group(id="settled", label="Questions that were closed", shape="square"),
-    Group(id="inference", label="Inferences"),
-    Group(id="fact", label="Facts"),
-    Group(id="forgotten", label="Facts forgotten for lack of room"),
-    Group(id="passage", label="Passages", shape="diamond"),
+    Group("question", "Question", "square"),
+    Group("open", "Questions still open", "square"),
+    Group("settled", "Questions that were closed", "square"),
+    Group("inference", "Inferences"),
+    Group("fact", "Facts"),
+    Group("forgotten", "Facts forgotten for lack of room"),
+    Group("passage", "Passages", "diamond"),
 )
 _ASKED = "question"
 

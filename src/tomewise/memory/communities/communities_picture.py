@@ -14,7 +14,7 @@ from tomewise.store.lookups import find_keys, name_sources, read_edges
 from tomewise.types import Node, NodeId
 
 _COLOURS = 5  # communities of the coarsest level that have a group of their own
-_OTHERS = Group(id="others", label="Smaller communities")
+_OTHERS = Group("others", "Smaller communities")
 _NAMES = 3  # members that name a community without a report
 _MOST_PASSAGES = 12  # of one finding
 
@@ -47,7 +47,7 @@ def draw_communities(store: Readable, names: CommunityNames, *, limit: int = LIM
         parent = above[key]
         tops[key] = key if parent is None else tops[parent]
     roots = [key for key in order if above[key] is None][:_COLOURS]
-    groups = {key: Group(id=f"community {at}", label=shorten_label(name(key))) for at, key in enumerate(roots, start=1)}
+    groups = {key: Group(f"community {at}", shorten_label(name(key))) for at, key in enumerate(roots, start=1)}
     grounds = _read_grounds(store, names, stored.reports.values())
     deepest = max((node.level for node in nodes.values()), default=0)
     chosen = [*order, *sorted(homes, key=rank)][:limit]

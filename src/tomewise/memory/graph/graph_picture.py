@@ -131,6 +131,6 @@ def _list_groups(used: Collection[str]) -> tuple[Group, ...]:
     counts = Counter(used)
     names = sorted(counts, key=lambda name: (name in _LABELS, -counts[name], name))
     return tuple(
-        Group(id=name, label=_LABELS.get(name, name.capitalize()), shape="square" if name == _CENTRE else "circle")
+        Group(name, _LABELS.get(name, name.capitalize()), shape="square" if name == _CENTRE else "circle")
         for name in names
     )
