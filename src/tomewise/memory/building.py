@@ -107,7 +107,7 @@ def _count_pending(layers: Sequence[Layer], store: Store) -> int:
     return sum(len(change.added) + len(change.removed) for change in changes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Backlog:
     """What layers have yet to process: the keys of new nodes by layer. Layers that are up to date are left out.
 

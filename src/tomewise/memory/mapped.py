@@ -64,7 +64,7 @@ class Ask(Generic[S, In]):
     node: NodeId = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan(Generic[S, In]):
     """What an update asks about. `keys` are the nodes below that it processes.
 
@@ -83,7 +83,7 @@ class Plan(Generic[S, In]):
         return {index: ask for index, ask in enumerate(self.asks) if ask.node not in existing}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlanResult(Generic[S, In, R]):
     """The replies to the asks of a plan, by position, and the fallbacks that were counted, by kind."""
 

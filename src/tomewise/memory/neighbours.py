@@ -19,7 +19,7 @@ R = TypeVar("R")
 Position: TypeAlias = tuple[DocumentId, int]  # a document, and the position of a passage in it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Groups(Generic[K]):
     """Keys that are asked about together. `copies` have the same input as another key, and share its reply."""
 

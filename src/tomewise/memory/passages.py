@@ -36,7 +36,7 @@ _SPLIT_AT_ONCE = 256  # passages to cut before each report of progress, where th
 Outcome = Literal["added", "replaced", "unchanged", "removed"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LostDocuments:
     """Documents that their source no longer has."""
 
@@ -52,7 +52,7 @@ class DocumentOutcome:
     passages: int = 0
 
 
-@dataclass(slots=True)
+@dataclass
 class _Batch:
     """Documents to add together (`fresh`), and before them the unchanged (`known`) and the lost ones.
 

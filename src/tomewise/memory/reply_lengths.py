@@ -15,7 +15,7 @@ from tomewise.types import In, LanguageModel, MeasuresReplies, Out, Role
 _SAMPLE_SIZE = 160  # inputs, evenly spread: their mean length is within a few percent of the mean of all
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Typical:
     """The usual length of a reply: `base` tokens, plus `share` tokens for each token of its text."""
 

@@ -65,7 +65,7 @@ def draw_schemata(store: Readable, names: SchemataNames, *, limit: int = LIMIT, 
     return levels.draw("tree", "Schemata", chosen, len(keys), describe, missing)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Levels:
     """The nodes of a layer, the passages below them, the ids of both, and what each node was made from, all by key."""
 

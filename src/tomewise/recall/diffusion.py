@@ -39,7 +39,7 @@ _JOINING = re.compile(
 _MOST_COMMAS = 1  # a list has more
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ReachedPassages:
     """The passages that a question's walk reached, in no order; empty if no fact was hit.
 

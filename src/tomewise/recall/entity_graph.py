@@ -118,7 +118,10 @@ class EntityGraph:
                 nodes[key].id,
                 nodes[key].data.get("description") or nodes[key].text,
                 sources[key],
-                title=_name_relation(nodes[key]),
+                # The description may not name the two ends; a triple does.
+                title=f"{nodes[key].data['head']}, {nodes[key].data['tail']}"
+                if nodes[key].data.get("description")
+                else "",
                 score=score,
             )
             for key, score in nearest.items()
@@ -158,7 +161,7 @@ class EntityGraph:
         return sort_keys(find_keys(self.store, nodes).values())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Findings:
     """The result of one search, each list best first."""
 
@@ -237,7 +240,7 @@ def make_entity(found: FoundEntity, sources: tuple[PassageId, ...], *, title: st
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Mentions:
     """Mentions by key, the entity of each, and its cosine with the query; all of shape (n,)."""
 
@@ -252,11 +255,6 @@ class _Mentions:
 def _keep_ground(within: Scope) -> Scope:
     """The scope without its entities: what passages may be read at all."""
     return replace(within, entities=None, without_entities=frozenset())
-
-
-def _name_relation(fact: Node) -> str:
-    """The two ends of a relation, whose description may not name them; empty for a triple, which does."""
-    return f"{fact.data['head']}, {fact.data['tail']}" if fact.data.get("description") else ""
 
 
 def _find_other_ends(edges: Keys, entities: Keys) -> Keys:

@@ -24,7 +24,7 @@ _LEAST_KEPT = 100_000  # entries of a graph; the index of a smaller one is made 
 _LONG, _INT, _FLOAT = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.float32)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class GraphIndex:
     """Entities are the vertices 0 to E - 1, passages E to E + P - 1, each in the order of their store keys.
 

@@ -186,7 +186,7 @@ def _name_entity(entity: FoundEntity) -> str:
     return f"{entity.name} ({entity.type})" if entity.type else entity.name
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Pairs:
     """Pairs of entities, each by its number, the index in `heads` and `tails` (n,), which are keys of entities.
 

@@ -18,7 +18,7 @@ from tomewise.store.contract import Readable
 from tomewise.types import LanguageModel, Scope
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Hits:
     """Facts that a question hits, best first: keys, texts, cosines, and scores scaled to 0..1 over all facts
     (of the scope)."""

@@ -22,7 +22,7 @@ _SAID = 3  # facts of a pair that are shown, the strongest
 _MOST_PASSAGES = 500  # that are ranked
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LocalRelations:
     """What was found, the nearest entity first.
 
@@ -36,7 +36,7 @@ class LocalRelations:
     passages: Sequence[Evidence]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Pairs:
     """Related pairs of entities by key, the facts of each, and how many neighbours an entity has."""
 
@@ -109,11 +109,8 @@ class LocalGraph:
         outside = [pair for pair in pairs.facts if len(chosen & set(pair)) == 1]
         links = Counter(key for pair in outside for key in pair if key not in chosen)
 
-        def rank_outside(pair: Pair) -> tuple[int, tuple[int, str, str]]:
-            return -next(links[key] for key in pair if key not in chosen), pairs.rank(pair)
-
         inside.sort(key=pairs.rank)
-        outside.sort(key=rank_outside)
+        outside.sort(key=lambda pair: (-max(links[key] for key in pair), pairs.rank(pair)))
         return [*inside, *outside[: self.relations * len(keys)]]
 
     def _describe_pairs(self, wanted: Collection[Pair], pairs: _Pairs, within: Scope | None) -> dict[Pair, Evidence]:

@@ -35,7 +35,7 @@ _KEPT = 2048  # vectors of rewrites: 3 MB at 384 dimensions
 _LARGE = 512  # dimensions; an embedder of more is slow on a processor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Rewriting:
     """The constants of rewriting.
 
@@ -60,7 +60,7 @@ class Lead:
     known: Collection[str]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Lifts:
     """What the passages nearest to the question or to a rewrite get: `keys` ascending, `lifts`, both (n,).
 

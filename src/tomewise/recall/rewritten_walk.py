@@ -81,9 +81,9 @@ class Coverage:
 
         The new scores are relative to the first one's. The index is asked once for each word.
         """
-        words = list_distinct_words(question) if self.weight else []
+        words = {stem(word): word for word in list_content_words(question)} if self.weight else {}
         reached = np.unique(np.concatenate([keys[: self.reach] for keys, _ in rankings]))
-        holders = self.store.find_holders(words, reached)
+        holders = self.store.find_holders(words.values(), reached)
         holds = np.array([np.isin(reached, found) for _, found in holders], np.bool_).reshape(-1, len(reached))
         passages = len(read_vectors(self.store, PASSAGES).keys)
         weights = self.weight * weigh_words([count for count, _ in holders], passages)
@@ -122,8 +122,3 @@ def choose_covering(scores: Floats, holds: Flags, weights: Floats) -> tuple[Keys
         left[best] = False
         open_weights[holds[:, best]] = 0
     return np.array(order, np.int64), np.array(values)
-
-
-def list_distinct_words(question: str) -> list[str]:
-    """The content words of a question, one for each stem."""
-    return list({stem(word): word for word in list_content_words(question)}.values())

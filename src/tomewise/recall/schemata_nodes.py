@@ -22,7 +22,7 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Scope
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Scores:
     """Cosines with one query, `values` (n,), of nodes that have a vector, by `keys` (n,), ascending."""
 

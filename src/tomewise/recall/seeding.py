@@ -20,7 +20,7 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Scope
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class GraphQuestion:
     """A question with its vector and the facts that it hits. Seeds come from what is within its scope."""
 

@@ -18,7 +18,7 @@ from tomewise.errors import UsageError
 from tomewise.recall.array_types import Flags, Floats, Keys, Vectors, Vertices
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CsrGraph:
     """A symmetric weighted graph in compressed rows; both directions of an edge are stored, with one weight.
 
@@ -89,7 +89,7 @@ class CsrGraph:
         return sums
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class VisitedNodes:
     """The nodes that a walk reached: `nodes` int32 in no order, each once, and `values` float32, their mass."""
 
@@ -180,7 +180,7 @@ class Walk:
             return _Workspace.of(self._degrees)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Workspace:
     """The arrays of one walk. Between walks all residuals and all settled masses are 0.
 

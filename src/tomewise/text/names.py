@@ -141,7 +141,7 @@ def _list_runs(text: str, words: list[_Word]) -> list[list[_Word]]:
         last = before[-1] if before else None
         continues = last is not None and _gap_joins(text[last.end : word.start], last)
         is_possessive = bool(run) and not pending and run[-1].text.endswith(("'s", "’s"))
-        if _is_capitalised(word):
+        if word.text[0].isupper() and word.plain not in {"i", "i'm", "i'll", "i've", "i'd"}:
             if run and continues and not is_possessive:
                 run += [*pending, word]
             else:
@@ -161,10 +161,6 @@ def _gap_joins(gap: str, before: _Word) -> bool:
     if gap in {" ", "-", "\n", " & ", "’", "'"}:
         return True
     return gap in {". ", ".", ".\n"} and (len(before.text) == 1 or before.plain in HONORIFICS or before.plain == "st")
-
-
-def _is_capitalised(word: _Word) -> bool:
-    return word.text[0].isupper() and word.plain not in {"i", "i'm", "i'll", "i've", "i'd"}
 
 
 def find_mentions(text: str) -> list[Mention]:

@@ -27,7 +27,7 @@ from tomewise.working.point import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Dumped:
     """A hypergraph as plain data."""
 

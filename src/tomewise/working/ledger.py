@@ -75,7 +75,7 @@ class Inference:
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Ledger:
     """M = ⟨Q, F_g, F_i, a⟩. Q are focused `questions` and `nets`, which are wide; `settled` are questions of the past.
 

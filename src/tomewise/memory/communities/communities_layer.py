@@ -42,7 +42,7 @@ _REPLY_SHARE = 0.8  # of the bound that a report reaches on average; for estimat
 _TOKENS_PER_WORD, _CHARACTERS_PER_WORD = 1.5, 6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Plan:
     """What a build has to do. Communities are given by their numbers.
 
@@ -73,7 +73,7 @@ class _Plan:
         return [(level, list(numbers)) for level, numbers in groups]
 
 
-@dataclass(slots=True)
+@dataclass
 class _Written:
     """The reports that were written, what each was written from, and the reasons of those that failed."""
 
@@ -127,7 +127,9 @@ class CommunitiesLayer:
             }
             inputs = {number: source.given for number, source in sources.items() if number not in blocked}
             replies = await ask_each(self._model, self._role, inputs, report, f"reports of level {level} written")
-            written.replies.update({number: _cut_findings(reply, inputs[number]) for number, reply in replies.items()})
+            for number, reply in replies.items():  # no more findings than were asked for
+                findings = reply.findings[: inputs[number].findings]
+                written.replies[number] = reply.model_copy(update={"findings": findings})
             written.failed.update(blocked | replies.failed)
             written.sources.update({number: sources[number] for number in inputs})
             texts |= {number: write_report(written.replies[number]) for number in replies}
@@ -302,11 +304,6 @@ class CommunitiesLayer:
                 "randomness": RANDOMNESS,
             },
         }
-
-
-def _cut_findings(report: ReportOut, given: ReportIn) -> ReportOut:
-    """A report with no more findings than were asked for."""
-    return report.model_copy(update={"findings": report.findings[: given.findings]})
 
 
 def write_report(report: ReportOut) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.community_state import StoredCommunities
-from tomewise.pictures import LIMIT, UNUSED, Group, Note, Picture, PictureNode, Sketch, Use, Uses, shorten_label
+from tomewise.pictures import LIMIT, UNUSED, Group, Note, Picture, PictureNode, Sketch, Uses, shorten_label
 from tomewise.store.contract import Readable
 from tomewise.store.lookups import find_keys, name_sources, read_edges
 from tomewise.types import Node, NodeId
@@ -68,7 +68,7 @@ def draw_communities(store: Readable, names: CommunityNames, *, limit: int = LIM
                 text=report.text if report else "",
                 facts=facts | ({"importance": float(report.data["importance"])} if report else {}),
                 level=1 + deepest - community.level,
-                use=_find_use(report, passages, uses),
+                use=uses.find_cited(passages) or ("shown" if report and report.id in uses.shown else ""),
                 passages=passages,
                 notes=notes,
             )
@@ -105,11 +105,6 @@ def _make_notes(report: Node | None, grounds: Mapping[NodeId, tuple[NodeId, ...]
         )
         for finding in (report.data["findings"] if report else ())
     )
-
-
-def _find_use(report: Node | None, passages: Sequence[NodeId], uses: Uses) -> Use:
-    """A report that was shown, or one with a finding that rests on a passage that was quoted."""
-    return uses.find_cited(passages) or ("shown" if report and report.id in uses.shown else "")
 
 
 def _join(parts: Iterable[Sequence[NodeId]]) -> tuple[NodeId, ...]:

@@ -24,7 +24,7 @@ _LEAST_STRENGTH = 0.1  # of a fact that a model calls worth nothing: the pair is
 _DESCRIBED = 3  # mentions of an entity that reports show: the oldest, so that later ones do not change a report
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StoredCommunities:
     """The communities in a store by key: their nodes, members and parents, and the nodes of the reports about them.
 

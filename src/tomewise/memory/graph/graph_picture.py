@@ -49,7 +49,7 @@ def draw_graph(
     chosen = near[np.lexsort((near, -degrees, distance))][: limit if around else _CANDIDATES * limit]
     if not around:
         chosen = _choose_telling(chosen, degrees, near, store, names)[:limit]
-    inner = facts.select_among(chosen)
+    inner = facts.select(np.isin(facts.heads, chosen) & np.isin(facts.tails, chosen))
     nodes, texts = store.nodes_at(chosen.tolist()), store.nodes_at(inner.keys.tolist())
     groups = _choose_groups(find_kinds({key: node.text for key, node in nodes.items()}, names, store), centre)
     grounds = name_sources(store, nodes, names.entities, None) | name_sources(store, texts, names.facts, None)

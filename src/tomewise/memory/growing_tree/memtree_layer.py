@@ -34,7 +34,7 @@ _WAITS = "its text waits for the next build, since an earlier call failed"
 _REPLY_SHARE = 0.8  # of the bound that a text reaches on average; for estimates
 
 
-@dataclass(slots=True)
+@dataclass
 class _Step:
     """One commit: the tree after it, and the nodes to write.
 

@@ -28,7 +28,7 @@ _FIELDS: Mapping[str, Mapping[str, type]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Imported:
     """Extractions by passage key. `passages` counts the passages of the tome, to report coverage; `unmatched` counts
     documents (triples) or passages (relations) of the file that are not in the tome."""
@@ -235,7 +235,7 @@ def _compute_strength(row: Row) -> float:
     return min(max(weight / max(1, len(row["passages"])), 0.0), 10.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _CondensedDocument:
     """A document without white space, so that line ends and indents do not matter.
 

@@ -14,7 +14,7 @@ from tomewise.memory.schemata.network import Floats, Ints, Links, Network
 from tomewise.memory.schemata.schemata_names import MOST_LEVELS, SchemataRules
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Level:
     """The network of one level. Vertices have `names` (n,): passages by their index, cluster i as `passages + i`."""
 

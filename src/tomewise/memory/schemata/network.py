@@ -19,7 +19,7 @@ BLOCK = 4096  # 64 MB of cosines
 _NO_SCORE = -4.0  # below every score
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Passages:
     """The passages in document order: documents as numbers (n,) and positions (n,).
 
@@ -47,7 +47,7 @@ class Passages:
         return scores
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Links:
     """Undirected links, each once with a < b, sorted by a, then b: `a` and `b` int64, `weights` float64."""
 
@@ -99,7 +99,7 @@ class Network:
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Lists:
     """The k best partners of each passage (n, k), best first, then -1; of equal scores the first passage is better."""
 

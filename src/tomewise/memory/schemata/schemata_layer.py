@@ -29,7 +29,7 @@ _SUMMARY_TOKENS = 150
 _REPLY_SHARE = 0.8  # of the bound that a summary reaches on average; for estimates
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Plan:
     """What a build has to do. Clusters are given by their index in `hierarchy`, vertices by their names (see `Level`).
 
@@ -173,9 +173,10 @@ class SchemataLayer:
                 writing.remove_edges(self.names.links(number))
             writing.record_intake(self.name, {*change.added, *store.intake(self.name).failed} - lost.keys(), lost)
             record_build(writing, self.name, self._make_record(plan, len(made), nodes))
-        return LayerReport(
-            layer=self.name, added=len(nodes), removed=len(obsolete), failed=lost, notes=self._list_notes(plan)
-        )
+        notes: tuple[str, ...] = ()
+        if not self._rules.levels:
+            notes = (f"{len(plan.levels[0].links.a):,} links between {passages:,} passages, no summaries",)
+        return LayerReport(layer=self.name, added=len(nodes), removed=len(obsolete), failed=lost, notes=notes)
 
     def _make_nodes(self, plan: _Plan, texts: Mapping[int, str], failed: Mapping[int, str]) -> dict[int, Node]:
         """The nodes of the clusters without one, by cluster."""
@@ -215,11 +216,6 @@ class SchemataLayer:
             "calls": calls,
         }
         return {"model": find_name(self._model, SUMMARISE), "network": network, "levels": len(plan.levels)}
-
-    def _list_notes(self, plan: _Plan) -> tuple[str, ...]:
-        if self._rules.levels:
-            return ()
-        return (f"{len(plan.levels[0].links.a):,} links between {plan.hierarchy.passages:,} passages, no summaries",)
 
 
 def _make_input(hierarchy: Hierarchy, cluster: int, texts: Mapping[int, str]) -> SummaryIn:

@@ -18,7 +18,7 @@ from tomewise.store.lookups import read_edges, read_pairs, read_vectors
 _UNKNOWN = -2  # the key of a cluster without a node; -1 is that of no member
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Base:
     """The passages in document order: their keys (n,), which are new to the layer, and the lists of the others."""
 
@@ -28,7 +28,7 @@ class Base:
     lists: Lists
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Stored:
     """The clusters of the last build that are left.
 

@@ -38,7 +38,7 @@ _DEEPEST = 5  # how often a cluster that is too long is clustered again
 _NUMBA_LOCK = Lock()  # Numba's workqueue layer aborts if two threads enter it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reduction:
     """A way to reduce dimensions: `reduce(vectors, neighbours, dimensions)` returns rows (n, dimensions).
 

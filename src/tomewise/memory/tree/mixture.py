@@ -22,7 +22,7 @@ _STEPS = 100
 _ROUNDS = 300  # of k-means
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fit:
     """A mixture fitted to points (n, d): posteriors (n, components), the log likelihood of all points, the BIC."""
 

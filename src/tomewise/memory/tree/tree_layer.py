@@ -51,7 +51,7 @@ class _Parent:
     summary_input: SummaryIn
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Level:
     """The nodes of one level in document order. `below` has the indices of the passages under each node."""
 
@@ -65,7 +65,7 @@ class _Level:
         return frozenset[int]().union(*(self.below[member] for member in parent.members))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Tree:
     """A whole tree: the nodes of all levels, each with its vector, and failures by the index of the passage below.
 
