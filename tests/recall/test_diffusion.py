@@ -23,13 +23,15 @@ from tomewise.recall.diffusion import (
 )
 from tomewise.recall.flat import Dense
 from tomewise.recall.graph_index import GraphIndexes
-from tomewise.recall.linking import Hits, NearestFacts, RecognisedFacts
 from tomewise.recall.seeding import (
     CogitoSeeds,
     GraphQuestion,
     HippoSeeds,
+    Hits,
     MentionSeeds,
+    NearestFacts,
     PassageSeeds,
+    RecognisedFacts,
     SumOfSeeds,
 )
 from tomewise.testing import ScriptedModel, check_retriever

@@ -11,13 +11,15 @@ from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, buil
 
 from tomewise.errors import BadReply, ModelUnavailable, Refused
 from tomewise.recall.graph_index import GraphIndexes
-from tomewise.recall.linking import Hits, NearestFacts, RecognisedFacts
 from tomewise.recall.seeding import (
     CogitoSeeds,
     GraphQuestion,
     HippoSeeds,
+    Hits,
     MentionSeeds,
+    NearestFacts,
     PassageSeeds,
+    RecognisedFacts,
 )
 from tomewise.testing import ScriptedModel
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from tomewise.calls import CallCount, read_calls
 from tomewise.recall.entity_graph import make_fact
-from tomewise.recall.linking import Hits, Linking
 from tomewise.recall.rewriting import list_content_words
+from tomewise.recall.seeding import Hits, Linking
 from tomewise.store.contract import Readable
 from tomewise.store.lookups import find_derived, find_keys, name_sources
 from tomewise.store.nearest import DECIMALS

@@ -16,7 +16,7 @@ from tomewise.loops.evidence import Count as Counter
 from tomewise.loops.evidence import make_token_counter
 from tomewise.loops.fusing import DEPTH
 from tomewise.loops.once import Once
-from tomewise.recall.hybrid import make_hybrid
+from tomewise.recall.flat import make_hybrid
 from tomewise.recall.several_searches import FollowedUp
 from tomewise.systems.defaults import CONTEXT as CONTEXT
 from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tomewise.memory.schemata.clusters import fill_clusters
-from tomewise.memory.schemata.hierarchy import Hierarchy
+from tomewise.memory.schemata.hierarchy import Hierarchy, fill_clusters
 from tomewise.memory.schemata.network import Floats, Ints, Links, Lists, Passages
 from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
 from tomewise.store.contract import Store
