@@ -55,7 +55,7 @@ class ReportedCommunity:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ReportShelf:
     """The reports that a question may see, by their keys."""
 

@@ -85,7 +85,7 @@ def walk_one_step(index: GraphIndex, vertices: Keys, weights: Floats, is_wanted:
     return VisitedNodes(reached.astype(np.int32), mass[reached].astype(np.float32))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Diffusion:
     """Passages ranked by the mass that a walk from the question's seeds brings to them.
 
@@ -146,7 +146,7 @@ class Diffusion:
         return ReachedPassages(keys, masses / masses.max(), vector, among)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class CogniRank:
     """The best passages of the diffusion, ranked by mass and cosine together (CogitoRAG, equations 17 and 18).
 
@@ -178,7 +178,7 @@ class CogniRank:
         return complete_evidence(self.store, reached, keys[exists][best], scores[best], limit)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class DecomposedRecall:
     """Recall for each part of a question, merged so that every part gives passages (CogitoRAG, section 3.3).
 
@@ -265,7 +265,7 @@ def complete_evidence(
     return rank_evidence(found)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class RewrittenWalk:
     """Ours: a passage's score is its mass relative to the greatest, plus its lift (`rewriting.Rewriter`).
 
@@ -305,7 +305,7 @@ class RewrittenWalk:
         return complete_evidence(self.store, found, keys[:limit], scores[:limit], limit, brought)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Coverage:
     """Ours: the best `reach` passages are chosen again, one after another, by score and by new words of the question.
 

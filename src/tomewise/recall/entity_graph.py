@@ -40,7 +40,7 @@ class FoundEntity:
     mentions: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class EntityGraph:
     """Searches the graph of one layer, in either style.
 
@@ -170,7 +170,7 @@ class Findings:
     passages: tuple[Evidence, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Investigation:
     """Passages from any recall that accepts a scope, beside the entities and relations that a graph has there.
 

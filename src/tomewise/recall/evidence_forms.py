@@ -20,7 +20,7 @@ from tomewise.types import Embedder, Evidence, Retriever, Scope
 GIST_LINE = "Gist of this passage:"  # tells a model where the passage ends, since only the passage may be quoted
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class WithGists:
     """Adds to each passage of `retriever` its gist, below a line that says so.
 
@@ -62,7 +62,7 @@ class WithGists:
         return "\n\n".join((passage, *added))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class SelectedFacts:
     """The facts that match the question, in place of passages (CogitoRAG, table 12, "Triples-as-Carrier").
 

@@ -25,7 +25,7 @@ _DEPTH = 200  # passages that each of the two rankings gives
 _LEADING = 5  # passages among which leads are looked for
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Dense(PlainSearch):
     """Passages ranked by cosine with the query, which is their score: one exact matrix product over all vectors."""
 
@@ -39,7 +39,7 @@ class Dense(PlainSearch):
         return rank_passages(self.store, found.keys, found.cosines, limit)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Lexical(PlainSearch):
     """Passages ranked by BM25 over stemmed words, which is their score."""
 
@@ -51,7 +51,7 @@ class Lexical(PlainSearch):
         return rank_passages(self.store, list(found), found.values(), limit)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Fused:
     """Several retrievers joined by reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009; k = 60).
 
@@ -83,7 +83,7 @@ class Fused:
         return rank_evidence((replace(piece, score=scores[node]) for node, piece in found.items()), limit)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Everything(PlainSearch):
     """All passages in document order; earlier passages score higher. This is the baseline without retrieval."""
 
@@ -98,7 +98,7 @@ class Everything(PlainSearch):
         return [as_evidence(passage, 1 / rank) for rank, passage in enumerate(passages, start=1)]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Summed(PlainSearch):
     """A passage's score is its cosine, plus `words` * BM25 / (the greatest BM25), plus its lift (`rewriting.Rewriter`).
 

@@ -46,7 +46,7 @@ _OF_ENTITIES, _OF_RELATIONS = 0.2, 0.27  # shares of the context: 6000 and 8000 
 _PER_ITEM = 2.5  # passages for each entity, and for each relation, on average
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class KeywordGraph:
     """Passages, relations and entities that keywords of the question find in a graph of relations.
 
@@ -223,8 +223,8 @@ class _Pairs:
         """The `limit` best pairs of these entities: by the neighbours of both ends together, then by passages."""
         keys = sort_keys(entities)
         chosen = np.flatnonzero(np.isin(self.heads, keys) | np.isin(self.tails, keys))
-        ends, counts = np.unique(np.concatenate((self.heads, self.tails)), return_counts=True)
-        degrees = sum(counts[np.searchsorted(ends, side[chosen])] for side in (self.heads, self.tails))
+        counts = np.bincount(np.concatenate((self.heads, self.tails)))
+        degrees = counts[self.heads[chosen]] + counts[self.tails[chosen]]
         weights = np.bincount(self.grounds[:, 0], minlength=len(self.heads))
         return self._rank(chosen, degrees * (1.0 + weights.max(initial=0)) + weights[chosen], limit)
 

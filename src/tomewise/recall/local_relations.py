@@ -50,7 +50,7 @@ class _Pairs:
         return -(self.degrees[pair[0]] + self.degrees[pair[1]]), a, b
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class LocalGraph:
     """Searches a graph of relations around the `entities` nearest to a query, each with so many `relations` at most.
 

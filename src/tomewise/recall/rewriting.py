@@ -165,7 +165,7 @@ def find_title_leads(question: str, vector: Vectors, first: Mapping[int, Passage
     return leads
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class GraphLeads:
     """All passages; their names are the entities extracted from them.
 

@@ -110,7 +110,7 @@ class SchemataNodes:
         return self._grounds.load_evidence(scores, self._names.kind, limit)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class GlobalSchemata(PlainSearch):
     """Global retrieval: passages and schemata of all levels, ranked together by cosine with the query."""
 
@@ -121,7 +121,7 @@ class GlobalSchemata(PlainSearch):
         return list(self.nodes.load_evidence(best, limit).values())
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class HierarchicalSchemata(PlainSearch):
     """Hierarchical traversal: from the top, keep the `top_k` nearest nodes, then of their children, and so on.
 
@@ -149,7 +149,7 @@ Show = Callable[[Sequence[Evidence]], list[Shown]]
 Pool = Mapping[int, tuple[Evidence, str]]  # what is offered, by key, and how it was found
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class PruneAndGrow:
     """The `seeds` nearest nodes of all levels; then in rounds those of their neighbours and children that help.
 

@@ -48,7 +48,7 @@ class Linking(Protocol):
     async def find_hits(self, query: str, vector: Vectors, within: Scope | None = None) -> Hits: ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class NearestFacts:
     """The `limit` facts of one graph nearest to the question (HippoRAG 2 and CogitoRAG, equations 11 and 12)."""
 
@@ -75,7 +75,7 @@ class NearestFacts:
         return Hits(found.keys[places], texts, found.cosines[places].astype(np.float64), found.scale()[places])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class RecognisedFacts:
     """The facts found that a model recognises as useful (HippoRAG 2's recognition memory).
 
@@ -120,7 +120,7 @@ class Seeding(Protocol):
     def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds: ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class HippoSeeds:
     """HippoRAG 2: the `keep` best entities of the hit facts, by the mean score of their facts; rare ones weigh more."""
 
@@ -132,7 +132,7 @@ class HippoSeeds:
         return weigh_hippo_seeds(ends, question.hits.scores[places], index.spread[ends], keep=self.keep)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class CogitoSeeds:
     """CogitoRAG, equations 13 to 15: entities of the hit facts by mean cosine; frequent ones get a reward."""
 
@@ -147,7 +147,7 @@ class CogitoSeeds:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class MentionSeeds:
     """Ours: entities that the question names (`mentions`); each weighs `weight` / (passages linked to the entity)."""
 
@@ -165,7 +165,7 @@ class MentionSeeds:
         return vertices, self.weight / np.maximum(1, index.spread[vertices])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class PassageSeeds:
     """The `keep` passages nearest to the question; the weight is `weight` times the cosine scaled to 0..1 over all.
 
@@ -185,7 +185,7 @@ class PassageSeeds:
         return vertices + len(index.entities), self.weight * nearest.scale()[is_known]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class SumOfSeeds:
     """The seeds of several seedings together; weights on the same vertex add up."""
 

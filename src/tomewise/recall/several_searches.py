@@ -33,7 +33,7 @@ _LONGEST = 1000  # characters of a question that is looked at: the time grows fa
 _Span = tuple[int, int]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ComparedRecall:
     """Recall for each thing of a comparison, and for the whole question; the passages of each come in turns.
 
@@ -133,7 +133,7 @@ def _extend_to_quotes(question: str, span: _Span) -> _Span:
     return (start - 1, end + 1) if is_quoted else span
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class FollowedUp:
     """Ours, near to one step of IRCoT: a model reads the first pieces and writes the question of the second search.
 
@@ -178,7 +178,7 @@ class FollowedUp:
 Found = Mapping[str, list[Evidence]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class LayeredRecall:
     """One retriever for each layer; all of them run concurrently. Layers keep the order in which they are given."""
 

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tomewise.errors import UnknownName
 from tomewise.memory.graph.entity_kinds import find_kinds
@@ -15,7 +14,6 @@ from tomewise.memory.graph.fact_ends import FactEnds, read_fact_ends
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.pictures import LIMIT, UNUSED, Group, Note, Picture, PictureNode, Sketch, Uses, shorten_label
 from tomewise.store.contract import Keys, Readable
-from tomewise.store.key_indices import find_known_indices
 from tomewise.store.lookups import find_keys, name_sources, read_sources
 
 _ENTITY, _CENTRE = "entity", "centre"  # groups
@@ -44,11 +42,11 @@ def draw_graph(
     entities = np.array(store.node_keys(names.entities), np.int64)
     centre = _find_centre(store, names, around) if around else None
     near = entities if centre is None else _reach(facts, centre, hops)
-    degrees = _count_facts(facts, near)
+    counts = np.bincount(np.concatenate((facts.heads, facts.tails)), minlength=1 + int(near.max(initial=0)))
     distance = np.zeros(len(near)) if centre is None else (near != centre).astype(float)
-    chosen = near[np.lexsort((near, -degrees, distance))][: limit if around else _CANDIDATES * limit]
+    chosen = near[np.lexsort((near, -counts[near], distance))][: limit if around else _CANDIDATES * limit]
     if not around:
-        chosen = _choose_telling(chosen, degrees, near, store, names)[:limit]
+        chosen = _choose_telling(chosen, counts, store, names)[:limit]
     inner = facts.select(np.isin(facts.heads, chosen) & np.isin(facts.tails, chosen))
     nodes, texts = store.nodes_at(chosen.tolist()), store.nodes_at(inner.keys.tolist())
     groups = _choose_groups(find_kinds({key: node.text for key, node in nodes.items()}, names, store), centre)
@@ -100,22 +98,10 @@ def _reach(facts: FactEnds, centre: int, hops: int) -> Keys:
     return reached
 
 
-def _count_facts(facts: FactEnds, entities: Keys) -> NDArray[np.int64]:
-    """How many facts each of these entities has."""
-    counted, counts = np.unique(np.concatenate([facts.heads, facts.tails]), return_counts=True)
-    places, is_known = find_known_indices(entities, counted)
-    found = np.zeros(len(entities), np.int64)
-    found[is_known] = counts[places]
-    return found
-
-
-def _choose_telling(
-    candidates: Keys, degrees: NDArray[np.int64], near: Keys, store: Readable, names: GraphNames
-) -> Keys:
-    """The candidates, those first that have many facts and are seen in many passages."""
+def _choose_telling(candidates: Keys, counts: Keys, store: Readable, names: GraphNames) -> Keys:
+    """The candidates, those first that have many facts and are seen in many passages; `counts` of facts are by key."""
     seen = read_sources(store, candidates.tolist(), names.entities)
-    facts = dict(zip(near.tolist(), degrees.tolist(), strict=True))
-    ranked = sorted(candidates.tolist(), key=lambda key: (-(1 + facts[key]) * len(seen.get(key, ())), key))
+    ranked = sorted(seen, key=lambda key: (-(1 + int(counts[key])) * len(seen[key]), key))
     return np.array(ranked, np.int64)
 
 

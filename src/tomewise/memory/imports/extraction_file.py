@@ -192,7 +192,7 @@ def _pair_descriptions(row: Row, words: Mapping[int, frozenset[str]]) -> list[tu
     descriptions = [text for text in row["description"].split(_SEPARATOR) if text.strip()] or [""]
     if not indices:
         return []
-    fits = {}  # the share of the words of a description that a passage has
+    fits: dict[tuple[int, int], float] = {}  # the share of the words of a description that a passage has
     for at, text in enumerate(descriptions):
         own = frozenset(normalise_name(text).split())
         fits |= {(at, index): len(own & words[index]) / max(1, len(own)) for index in indices}

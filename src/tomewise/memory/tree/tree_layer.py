@@ -81,7 +81,7 @@ _Summaries: TypeAlias = "dict[NodeId, tuple[str, Vectors]]"  # the text and the 
 _Summarise: TypeAlias = Callable[[_Level, list[_Parent]], Awaitable[tuple[_Summaries, Mapping[NodeId, str]]]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class TreeLayer:
     """One tree over all passages of the tome, built again when the passages change.
 
