@@ -12,7 +12,7 @@ from tomewise.memory.communities.community_state import StoredCommunities
 from tomewise.memory.edge_rows import group_pairs
 from tomewise.memory.grounds import find_grounds
 from tomewise.recall.array_types import sort_keys
-from tomewise.recall.ranking import name_in_order, pair_scores, rank_keys, rank_passages
+from tomewise.recall.ranking import name_in_order, rank_nodes, rank_passages
 from tomewise.store.contract import Readable
 from tomewise.store.lookups import read_sources, select_within
 from tomewise.store.records import PASSAGES
@@ -131,8 +131,8 @@ class CommunityReports:
         """The reports of a shelf nearest to a text, best first, ties by id."""
         among = sort_keys(shelf.communities)
         found = self._store.nearest(self._names.reports, self._embedder.embed([text])[0], limit, among=among)
-        reports = {key: each.report for key, each in shelf.communities.items()}
-        return [shelf.communities[key] for key in rank_keys(pair_scores(found.keys, found.cosines), reports, limit)]
+        nearest, _ = rank_nodes(self._store, found.keys, found.cosines, limit)
+        return [shelf.communities[key] for key in nearest]
 
     def find_passages(self, reports: Collection[int]) -> dict[int, tuple[int, ...]]:
         """For each of these reports the keys of the passages that it rests on, ascending."""

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from types import MappingProxyType
 
 import numpy as np
 
@@ -247,7 +246,7 @@ def complete_evidence(
     keys: Keys,
     scores: Floats,
     limit: int,
-    rewrites: Mapping[int, Rewrite] = MappingProxyType({}),
+    rewrites: Mapping[int, Rewrite] | None = None,
 ) -> list[Evidence]:
     """The best passages; if they are fewer than `limit`, the nearest of those within that were not reached follow."""
     found = rank_passages(store, keys, scores, limit, rewrites)

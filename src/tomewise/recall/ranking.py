@@ -6,7 +6,6 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -70,13 +69,13 @@ def rank_passages(
     keys: ArrayLike,
     scores: Iterable[float],
     limit: int,
-    rewrites: Mapping[int, Rewrite] = MappingProxyType({}),
+    rewrites: Mapping[int, Rewrite] | None = None,
 ) -> list[Evidence]:
     """The `limit` best passages as evidence, ties by id. `rewrites` has the keys of those that a rewrite brought."""
     known: list[int] = np.asarray(keys, np.int64).tolist()
     passages = store.passages(known)
     found = (
-        as_evidence(passages[key], round(float(score), DECIMALS), rewrites.get(key))
+        as_evidence(passages[key], round(float(score), DECIMALS), rewrites.get(key) if rewrites else None)
         for key, score in zip(known, scores, strict=True)
         if key in passages
     )

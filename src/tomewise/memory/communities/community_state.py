@@ -142,6 +142,8 @@ def load_state(store: Store, names: CommunityNames) -> CommunityState:
     fact_nodes = store.nodes(names.graph.facts)
     facts, weights = _read_weights(store, names, vertices, fact_nodes)
     partition, nodes = _read_partition(store, names, vertices)
+    digests = {key: node.data["digest"] for key, node in store.nodes(names.reports).items()}
+    rests_on = group_pairs(store, f"made-of:{names.reports}")
     stored = {number: replace(each, members=set(each.members)) for number, each in partition.communities.items()}
     state = CommunityState(
         keys=keys,
@@ -153,7 +155,9 @@ def load_state(store: Store, names: CommunityNames) -> CommunityState:
         partition=partition,
         nodes=nodes,
         stored=stored,
-        reports=_read_reports(store, names),
+        reports={
+            digest: StoredReport(key, frozenset(rests_on[key] & digests.keys())) for key, digest in digests.items()
+        },
         entity_ids=[entities[key].id for key in keys],
     )
     old = {(int(a), int(b)): weight for a, b, weight in read_edges(store, names.related).rows.reshape(-1, 3).tolist()}
@@ -214,9 +218,3 @@ def _read_partition(
         for number, key in numbers.items()
     }
     return Partition(communities, int(read_build(store, names.layer).get("made", 0))), numbers
-
-
-def _read_reports(store: Store, names: CommunityNames) -> dict[str, StoredReport]:
-    digests = {key: node.data["digest"] for key, node in store.nodes(names.reports).items()}
-    rests_on = group_pairs(store, f"made-of:{names.reports}")
-    return {digest: StoredReport(key, frozenset(rests_on[key] & digests.keys())) for key, digest in digests.items()}

@@ -145,7 +145,7 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
     async def commit(self, result: PlanResult[_Passages, PassageIn, Extraction], report: Report) -> LayerReport:
         """Write what the extractions add to the graph."""
         asks = result.plan.asks
-        read = [SourcedExtraction(asks[index].subject, each) for index, each in result.replies.items()]
+        read = [(asks[index].subject, each) for index, each in result.replies.items()]
         return await self._add_extractions(read, result.taken, result.failed, report)
 
     async def import_extractions(self, imported: Imported, report: Report) -> LayerReport:
@@ -157,7 +157,7 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
         done = (await run_in_thread(self._store.intake, self.name)).done
         fresh = {key: extraction for key, extraction in imported.extractions.items() if key not in done}
         asks = await run_in_thread(self._load_asks, tuple(fresh))
-        read = [SourcedExtraction(ask.subject, fresh[key]) for ask in asks for key in ask.keys]
+        read = [(ask.subject, fresh[key]) for ask in asks for key in ask.keys]
         return await self._add_extractions(read, [key for ask in asks for key in ask.keys], {}, report)
 
     def check_import(self, imported: Imported) -> None:
@@ -217,7 +217,7 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
         await run_in_thread(rows.gather, read)
         vectors = [await self._embed_texts(fresh, report) for fresh in rows.list_texts()]
         await run_in_thread(rows.find_synonyms, vectors[0])
-        faults = sum((Counter(sourced.extraction.faults) for sourced in read), Counter[str]())
+        faults = sum((Counter(extraction.faults) for _, extraction in read), Counter[str]())
         record = await run_in_thread(self._describe_build, len(taken), faults)
 
         def commit() -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 
@@ -22,12 +23,8 @@ _SYNONYM = 0.8  # least cosine of the names of synonyms (HippoRAG 2)
 _SHORT_NAME = 2  # names of at most this many letters and digits are too vague to have synonyms (HippoRAG 2)
 
 
-@dataclass(frozen=True, slots=True)
-class SourcedExtraction:
-    """The extraction from one text, and the passages that the text was made from."""
-
-    passages: tuple[PassageId, ...]
-    extraction: Extraction
+# The extraction from one text, and the passages that the text was made from.
+SourcedExtraction: TypeAlias = tuple[tuple[PassageId, ...], Extraction]
 
 
 class GraphRows:
@@ -46,13 +43,13 @@ class GraphRows:
         """Gather equal entities and facts with all their passages, and find the new ones."""
         seen: dict[NodeId, dict[PassageId, None]] = {}
         mentions: dict[str, list[Node]] = {}  # by entity
-        for sourced in extractions:
-            nodes = [self._add_entity(name) for name in sourced.extraction.entities]
-            nodes += [self._add_fact(fact) for fact in sourced.extraction.facts]
+        for passages, extraction in extractions:
+            nodes = [self._add_entity(name) for name in extraction.entities]
+            nodes += [self._add_fact(fact) for fact in extraction.facts]
             for node in nodes:
-                seen.setdefault(node.id, {}).update(dict.fromkeys(sourced.passages))
-            for mention in sourced.extraction.mentions:
-                mentions.setdefault(mention.entity, []).append(self._make_mention(mention, sourced.passages))
+                seen.setdefault(node.id, {}).update(dict.fromkeys(passages))
+            for mention in extraction.mentions:
+                mentions.setdefault(mention.entity, []).append(self._make_mention(mention, passages))
         for nodes_by_id in (self._entities, self._facts):
             for name, node in nodes_by_id.items():
                 nodes_by_id[name] = replace(node, sources=tuple(seen[name]))
