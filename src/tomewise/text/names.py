@@ -94,7 +94,7 @@ class _Reader:
                     while at < len(run) and run[at].text in _JOINING:
                         at += 1
             name = run[at:]
-            if not name or (len(name) == 1 and _is_no_name(name[0])):
+            if not name or (len(name) == 1 and _is_mere_word(name[0])):
                 continue
             start, end = name[0].start, name[-1].end
             if name[-1].text.endswith(("'s", "’s")):
@@ -122,8 +122,8 @@ class _Reader:
         )
 
 
-def _is_no_name(word: _Word) -> bool:
-    """Whether a capitalised word alone is none: it is common, a form of address, or shouted."""
+def _is_mere_word(word: _Word) -> bool:
+    """Whether a capitalised word alone is not a name: it is common, a form of address, or shouted."""
     return word.plain in _NO_NAMES_ALONE or (word.text.isupper() and len(word.text) > 6)
 
 
