@@ -190,14 +190,14 @@ MUTATIONS = (
     ),
     Mutation(
         "hybrid: the best passage without lifts stays first",
-        "recall/hybrid.py",
+        "recall/flat.py",
         "keys, scores = put_first(ranked[0], sort_ranking(*lifted))",
         "keys, scores = sort_ranking(*lifted)",
         ("tests/recall/test_rewriting.py",),
     ),
     Mutation(
         "prune and grow: what was kept in the last round comes first",
-        "recall/prune_and_grow.py",
+        "recall/schemata_nodes.py",
         "take_turns([list(chosen.values()) for chosen in rounds[::-1]])",
         "take_turns([list(chosen.values()) for chosen in rounds])",
         ("tests/recall/test_schemata.py",),

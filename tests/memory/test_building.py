@@ -22,12 +22,11 @@ from tomewise.language.failures import StopAtFailures
 from tomewise.language.roles import FUSE, FuseIn
 from tomewise.memory.ask_each import ask_each, run_each
 from tomewise.memory.build_records import (
+    change_record,
     count_replies,
     forget_layer,
-    mark_again,
     read_build,
     record_build,
-    record_writes,
 )
 from tomewise.memory.building import estimate, find_backlog, find_changes
 from tomewise.memory.gists import GistsLayer
@@ -191,8 +190,7 @@ def test_records_count_over_all_builds_and_last_until_the_layer_is_forgotten(sto
     with store.write() as change:
         record_build(change, "gists", {"model": "m"})
         count_replies(change, "gists", {"mended": 1})
-        mark_again(change, "gists", "mark")
-        record_writes(change, "gists", ["x", "y"])
+        change_record(change, "gists", again="mark", writes=["x", "y"])
     first = {"model": "m", "replies": {"mended": 1}, "writes": ["x", "y"]}
     assert read_build(store, "gists") == {**first, "again": "mark"}, "the mark lasts until the next build"
     with store.write() as change:

@@ -23,8 +23,7 @@ from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.graph.graph_picture import draw_graph
 from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
-from tomewise.memory.schemata.schemata_picture import draw_schemata
-from tomewise.memory.summary_picture import draw_line, draw_tree
+from tomewise.memory.summary_picture import draw_line, draw_schemata, draw_tree
 from tomewise.pictures import Picture, Uses
 from tomewise.store.lookups import read_sources
 from tomewise.store.sql.sql_store import SqlStore
