@@ -66,7 +66,7 @@ def main() -> None:
             print("| --- |" + " ---: |" * len(SIZES))
             for name, make in list_layers(tome.store, embedder).items():
                 found = [asyncio.run(estimate(tome.store, make(size))) for size in SIZES]
-                print(f"| {name} | " + " | ".join(f"{each.calls}, {each.input_tokens:,}" for each in found) + " |")
+                print(f"| {name} | " + " | ".join(f"{each.cost.calls}, {each.cost.input_tokens:,}" for each in found) + " |")
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ async def test_a_layer_waits_for_what_it_needs_and_for_nothing_else(store) -> No
     tower = make_tower(store, events)
     pair_up(tower)
     foreseen = await estimate(tower, store)
-    assert {layer.layer: layer.calls for layer in foreseen} == {"a": 3, "b": 1, "c": 1, "d": 1, "e": 3}
+    assert {layer.layer: layer.cost.calls for layer in foreseen} == {"a": 3, "b": 1, "c": 1, "d": 1, "e": 3}
     assert events == []
     reports = await build_layers(tower, store)
     assert {report.layer: report.added for report in reports} == {"a": 3, "b": 3, "c": 3, "d": 6, "e": 3}
@@ -114,7 +114,7 @@ async def test_a_layer_waits_for_what_it_needs_and_for_nothing_else(store) -> No
     events.clear()
     assert not any(report.added for report in await build_layers(make_tower(store, events), store))
     assert events == []
-    assert not any(layer.calls for layer in await estimate(tower, store))
+    assert not any(layer.cost.calls for layer in await estimate(tower, store))
 
 
 async def test_only_new_and_removed_nodes_are_changes(store) -> None:

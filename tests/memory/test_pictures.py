@@ -126,7 +126,7 @@ def test_every_picture_keeps_its_limit_marks_what_was_used_and_is_empty_without_
     store, draw = open_filled(name), CASES[name][1]
     whole = draw(store)
     assert whole.shown == whole.total == len(whole.nodes) > 2
-    assert read_picture(whole.as_json()) == whole
+    assert read_picture(whole.to_dict()) == whole
     few = draw(store, limit=2)
     assert (few.shown, len(few.nodes), few.total) == (2, 2, whole.total)
     passage = next(node.passages[0] for node in whole.nodes if node.passages)
