@@ -39,7 +39,7 @@ def test_each_event_has_a_section_and_is_made_somewhere() -> None:
 
 def test_systems_yield_what_the_page_says(tmp_path: Path) -> None:
     seen = set[type[events.TypedEvent]]()
-    with Tome.open(tmp_path / "a.tome", model="extractive", embedder="hash", passage_tokens=32) as tome:
+    with Tome.open(tmp_path / "a.tome", model="extractive", embedder="hash", settings={"passage_tokens": 32}) as tome:
         tome.add(Document(id="log", text=STORY))
         for name in [*(name for name in SYSTEMS if "+" not in name), *(f"hybrid+{loop}" for loop in LOOPS)]:
             tome.build(system=name)

@@ -68,7 +68,7 @@ def test_link_local_and_metadata_are_never_asked(make_received, address):
     with pytest.raises(StoreError, match="never asked"):
         Tome.open(path)
     with pytest.raises(UsageError, match="never asked"):
-        Tome.open(path, embedder_base_url=address)
+        Tome.open(path, settings={"embedder_base_url": address})
 
 
 def test_a_private_network_needs_the_word_of_the_user(make_received, command, here, monkeypatch):

@@ -24,13 +24,13 @@ LOG = Document(id="log", text="The keeper, Ada Marsh, put out the light at nine.
         ({"models": {"anwser": ScriptedModel({})}}, "did you mean 'answer'"),
         ({"models": ["openai:a"]}, "models must be a table of roles"),
         ({"embedder": 3}, "embedder must be a name or an Embedder, not 3"),
-        ({"passge_tokens": 64}, "'passge_tokens' is not an argument: did you mean 'passage_tokens'"),
+        ({"passge_tokens": 64}, "'passge_tokens' is not a setting: did you mean 'passage_tokens'"),
     ],
 )
 def test_settings_are_checked_before_a_file_is_opened(here, given, message):
-    for open_tome in (Tome.open, Tome.from_settings):
-        with pytest.raises(UsageError, match=message):
-            open_tome(**given)
+    objects = {name: value for name, value in given.items() if name in ("model", "embedder")}
+    with pytest.raises(UsageError, match=message):
+        Tome.open(**objects, settings=given if not objects else None)
     assert list(here.iterdir()) == []
 
 

@@ -32,9 +32,9 @@ from tomewise.language.choose_model import check_model_settings, choose_model
 from tomewise.language.prompts import Prompts
 from tomewise.notebook_display import show_bars
 from tomewise.plugins import name_faults
-from tomewise.settings import DEFAULTS, Settings
+from tomewise.settings import LIMITS, Settings
 from tomewise.systems.registry import Choice, choose_variant, choose_variants
-from tomewise.tome.arguments import LIMITS, check_pool
+from tomewise.tome.arguments import check_pool
 from tomewise.tome.sync import LoopThread
 from tomewise.types import Closable, Embedder, Progress
 
@@ -81,10 +81,10 @@ class Experiment:
         passage_tokens: int | None = None,
         overlap: int | None = None,
         limit: int = 16,
-        max_failures: int = DEFAULTS.max_failures,
+        max_failures: int = Settings.max_failures,
         on: str | None = None,
         workers: int | None = None,
-        start_seconds: float = DEFAULTS.start_seconds,
+        start_seconds: float = Settings.start_seconds,
         **model_settings: Any,
     ) -> None:
         arguments = signature(type(self)).parameters.values()

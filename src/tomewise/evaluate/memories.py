@@ -174,10 +174,10 @@ def _explain_refusals(experiment: Design, systems: Mapping[str, System]) -> dict
 
 
 def _open_tome(experiment: Design, path: Path) -> Tome:
-    settings: dict[str, Any] = {"passage_tokens": experiment.passage_tokens, "overlap": experiment.overlap}
+    settings = {name: getattr(experiment, name) for name in ("passage_tokens", "overlap", "prompts")}
     # `replay` answers the ranking from these. They also leave the model open when the tome closes.
     model, embedder = ReplayedModel(experiment.model), ReplayedEmbedder(experiment.embedder)
-    return Tome.open(path, model=model, embedder=embedder, prompts=experiment.prompts, **settings)
+    return Tome.open(path, model=model, embedder=embedder, settings=settings)
 
 
 def _read_passages(tome: Tome) -> dict[str, RankedPassage]:

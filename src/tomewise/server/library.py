@@ -8,11 +8,12 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Lock
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from tomewise.embedding.choose_embedder import choose_embedder
@@ -27,7 +28,7 @@ from tomewise.memory.building import Backlog, find_backlog
 from tomewise.run import change_run
 from tomewise.server.ownership import find_jobs
 from tomewise.server.serve_options import Bounds
-from tomewise.settings import Settings
+from tomewise.settings import LIMITS, Settings
 from tomewise.store.address import DatabaseAddress, Place
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS
@@ -397,25 +398,23 @@ class Library:
         self, path: Place, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False
     ) -> Tome:
         settings = self._settings
+        sizes: dict[str, Any] = {"passage_tokens": None, "overlap": None}  # those of the tome
         if create:
             chosen = self._choose_embedder(embedder)
             sizes = {"passage_tokens": passage_tokens or settings.passage_tokens, "overlap": settings.overlap}
         else:
             chosen = recall_embedder(path, settings.embedder_base_url, read_only=self._read_only)
-            sizes = {"passage_tokens": None, "overlap": None}  # those of the tome
         with self._making:
             shared = self._embedders.setdefault(_identify_embedder(chosen), chosen)
             model = SharedModel(self._share_model(shared))
-        tome = Tome.from_settings(
-            settings,
-            create=create,
-            tome=path if isinstance(path, Path) else path.write(),
-            read_only=self._read_only,
+        sizes |= dict.fromkeys((*LIMITS, "on", "workers"))  # each question and job has a budget of its own
+        tome = Tome.open(
+            path if isinstance(path, Path) else path.write(),
             model=model,
-            models={},
             embedder=shared,
-            **sizes,
-            **dict.fromkeys(("max_calls", "max_tokens", "max_cost")),  # each question and job has a budget of its own
+            read_only=self._read_only,
+            create=create,
+            settings=replace(settings, models={}, **sizes),
         )
         _ = tome.kit  # its imports take a while: here they do so in a thread
         return tome

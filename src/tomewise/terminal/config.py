@@ -1,4 +1,4 @@
-"""The commands `tome config` and `tome trust`."""
+"""The command `tome config`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tomewise import setting_files
 from tomewise.credentials import hide_credentials
-from tomewise.errors import UsageError
 from tomewise.plugins import list_names
-from tomewise.setting_files import SettingOrigin, find_origins
-from tomewise.settings import SETTINGS, Settings, load, load_trusted_folders
-from tomewise.settings import trust as trust_folder
+from tomewise.setting_files import SettingOrigin, find_origins, parse_setting, put_setting, remove_setting
+from tomewise.settings import SETTINGS, Settings, find_file, load
 from tomewise.terminal.commands import app
 from tomewise.terminal.completion import complete_settings, complete_values
 from tomewise.terminal.options import Json, TomeFile
@@ -49,9 +46,7 @@ def list_settings(context: typer.Context, tome: TomeFile = None, as_json: Json =
     """List every setting with its value and where that comes from; `set` and `unset` change one."""
     if context.invoked_subcommand is not None:
         return
-    rows, refused = find_origins()
-    if named := tome or State.tome:
-        rows = [SettingOrigin("tome", named, "option --tome") if row.name == "tome" else row for row in rows]
+    rows, refused = find_origins(tome or State.tome)
     shown = [_prepare_row(row) for row in rows]
     if as_json:
         print_json({"settings": shown, "refused": [hide_credentials(reason) for reason in refused]})
@@ -75,43 +70,20 @@ def set_setting(
 
     A model is asked one small question, which says what it can do.
     """
-    parsed = setting_files.parse_setting(name, value)
+    parsed = parse_setting(name, value)
     check_meaning(name, parsed)
-    if name == "prompts" and not here:
+    if name == "prompts":
         parsed = str(Path(parsed).expanduser().resolve())  # the user's file counts in every folder
-    trusted = setting_files.put_setting(name, parsed, here=here)
+    put_setting(name, parsed, here=here)
     trial = _try_model(parsed) if test and name == "model" else None
-    _report(name, parsed, here, trusted, as_json, trial)
+    _report(name, parsed, here, as_json, trial)
 
 
 @config.command(name="unset", epilog="Example: tome config unset model")
 def unset_setting(name: Name, here: Here = False, as_json: Json = False) -> None:
     """Delete a setting from your own settings file, or from that of the current folder."""
-    trusted = setting_files.remove_setting(name, here=here)
-    _report(name, None, here, trusted, as_json)
-
-
-@app.command(epilog="Example: tome trust .")
-def trust(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that holds the file.")] = Path(),
-    list_all: Annotated[bool, typer.Option("--list", help="List the folders that are trusted.")] = False,
-    forget: Annotated[bool, typer.Option("--forget", help="Trust the folder no longer.")] = False,
-) -> None:
-    """Let the tomewise.toml of a folder choose tome, model, embedder and prompts, until that file changes."""
-    if list_all and forget:
-        raise UsageError("--list and --forget exclude each other: give one of them")
-    folder = folder.resolve()
-    if list_all:
-        for name in load_trusted_folders().read_all():
-            typer.echo(name)
-    elif forget:
-        load_trusted_folders().forget(folder)
-        console().print(f"[bold]forgotten[/bold] {escape(str(folder))}")
-    else:
-        values = trust_folder(folder)
-        console().print(f"[bold]trusted[/bold] {escape(str(folder))}")
-        for name, value in values.items():
-            console().print(f"  {name} = {escape(repr(value))}")
+    remove_setting(name, here=here)
+    _report(name, None, here, as_json)
 
 
 def _prepare_row(row: SettingOrigin) -> SettingOrigin:
@@ -160,18 +132,16 @@ def _print_trial(trial: Trial) -> None:
         out.print("[yellow]its reply did not fit the form that was asked for: take a more capable model[/yellow]")
 
 
-def _report(name: str, value: Any, here: bool, trusted: bool, as_json: bool, trial: Trial | None = None) -> None:
+def _report(name: str, value: Any, here: bool, as_json: bool, trial: Trial | None = None) -> None:
     """Say what was changed, and what has an effect that the user may not expect."""
-    path = setting_files.find_file(here=here)
+    path = find_file(here=here)
     value = hide_credentials(value) if isinstance(value, str) else value
     if as_json:
         more = {"test": replace(trial, problem=hide_credentials(trial.problem))} if trial else {}
-        print_json({"setting": name, "value": value, "file": str(path), "trusted": trusted, **more})
+        print_json({"setting": name, "value": value, "file": str(path), **more})
         return
     verb, change = ("unset", name) if value is None else ("set", f"{name} = {_write_value(value)}")
     console().print(f"[bold]{verb}[/bold] {escape(change)} [dim]in {escape(str(path))}[/dim]")
-    if trusted:
-        console().print(f"[dim]trusted {escape(str(path.parent))}, as by `tome trust`[/dim]")
     for row in find_origins()[0]:
         if row.name == name and row.origin not in (str(path), "default"):
             shown = _write_value(_prepare_row(row).value)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
-from tomewise.terminal.options import Json, On, Workers
+from tomewise.terminal.options import MODEL, NOTHING, Json, Stated, load_settings, take_settings
 from tomewise.terminal.screen import console, escape, make_table, print_json
 from tomewise.terminal.work import show_work
 
@@ -49,7 +48,7 @@ _SETTINGS = (
         "max_cost",
         "max_failures",
     ),
-    *("embedder_base_url", "passage_tokens", "overlap", "prompts", "start_seconds"),
+    *("embedder_base_url", "passage_tokens", "overlap", "prompts", "on", "workers", "start_seconds"),
 )
 
 
@@ -61,7 +60,7 @@ def print_help(context: typer.Context) -> None:
 
 
 @app.command(epilog="Example: tome eval run naive hybrid --data sample --judge acc-l --baseline naive")
-@take_model_options
+@take_settings(*MODEL, "on", "workers")
 def run(
     systems: Annotated[
         list[str],
@@ -75,7 +74,7 @@ def run(
     judge: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A judge; give it again for each.")] = None,
     questions: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N questions.")] = None,
     out: Out = _OUT,
-    models: ModelOptions = UNSTATED,
+    stated: Stated = NOTHING,
     judge_model: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="The model that judges. [dim]Default: the model that answers[/dim]"),
@@ -92,8 +91,6 @@ def run(
         typer.Option("--short-answers", help="Without a model, cut answers out of sentences, for metrics of answers."),
     ] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask failed questions again.")] = False,
-    on: On = None,
-    workers: Workers = None,
     baseline: Baseline = None,
     by: By = None,
     as_json: Json = False,
@@ -101,7 +98,7 @@ def run(
     """Ask systems the questions of a dataset and score them. A stopped run continues where it was."""
     import asyncio
 
-    chosen = models.choose(embedder=embedder, limit=limit)
+    chosen = load_settings(stated, embedder=embedder, limit=limit)
     _check_folder("--out", out)  # now, and not after hours of work that cannot be stored
     with show_work("running the experiment") as work:
         from tomewise.evaluate.experiment import Experiment
@@ -118,8 +115,6 @@ def run(
             embedder=chosen.embedder or "bundled",
             retrieval_only=retrieval_only,
             short_answers=short_answers,
-            on=on,
-            workers=workers,
             **{name: getattr(chosen, name) for name in _SETTINGS},
         )
         results = asyncio.run(experiment.arun(on_progress=work.report, retry_failed=retry_failed))
