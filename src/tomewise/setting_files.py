@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
-from collections.abc import MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import UsageError, suggest
 from tomewise.settings import (
+    ENVIRONMENT,
+    FILE,
     SETTINGS,
+    STATED,
     check_values,
     find_file,
-    find_setting,
     find_sources,
     read_file,
     read_text,
@@ -37,13 +38,13 @@ def parse_setting(name: str, text: str) -> Any:
 
     Raises UsageError for a bad value, and for an unknown name with the nearest one.
     """
-    table, dot, role = name.partition(".")
-    if dot and table == MODELS and role and text.strip():
-        return text.strip()
-    find_setting(name)
-    if not text.strip():
+    text = text.strip()
+    if text and name.startswith(f"{MODELS}.") and name != f"{MODELS}.":
+        return text
+    value = read_text(name, text)
+    if not text:
         raise UsageError(f"{name} has no value: give one, or take it back with `tome config unset {name}`")
-    return read_text(name, text.strip())
+    return value
 
 
 def put_setting(name: str, value: Any, *, here: bool) -> None:
@@ -54,12 +55,12 @@ def put_setting(name: str, value: Any, *, here: bool) -> None:
     path = find_file(here=here)
     read_file(path)
     document = _parse(path)
-    _, dot, role = name.partition(".")
-    if dot:
-        _open_models(document)[role] = value
+    role = name.partition(".")[2]
+    if role:
+        document.setdefault(MODELS, {})[role] = value
     else:
         document[name] = value
-    values = check_values(document.unwrap(), str(path))
+    values = check_values(document.unwrap(), origin=str(path))
     if here:
         refuse_risks(values, path, read_file(find_file()))
     _write(path, document, here=here)
@@ -72,34 +73,30 @@ def remove_setting(name: str, *, here: bool) -> None:
     """
     path = find_file(here=here)
     document = _parse(path)
-    table, dot, role = name.partition(".")
-    models = _open_models(document) if dot and table == MODELS and MODELS in document else {}
-    if name not in document and role not in models:
-        near = suggest(name, [*document, *(f"{MODELS}.{role}" for role in models)])
-        raise UsageError(f"{path} does not set {name!r}: {near}`tome config` says where each value comes from")
-    if role in models and models.keys() != {role}:
+    table, _, role = name.partition(".")
+    models = document.get(MODELS, {})
+    if table == MODELS and role in models:
         del models[role]
-    else:
-        del document[name if name in document else table]
+        name = name if models else MODELS
+    elif name not in document:
+        near = suggest(name, [*document, *(f"{MODELS}.{each}" for each in models)])
+        raise UsageError(f"{path} does not set {name!r}: {near}`tome config` says where each value comes from")
+    document.pop(name, None)
     _write(path, document, here=here)
 
 
-def _open_models(document: TOMLDocument) -> MutableMapping[str, str]:
-    """The table of the models by role, to change in place; one text, which a file may have instead, becomes a table."""
-    if not isinstance(document.get(MODELS), dict):
-        document[MODELS] = check_values({MODELS: document.get(MODELS, {})})[MODELS]
-    table: MutableMapping[str, str] = document[MODELS]
-    return table
-
-
 def _parse(path: Path) -> TOMLDocument:
+    """What the file holds, to change it in place; models by role that are one text become a table."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
     try:
-        return tomlkit.parse(path.read_bytes() if path.exists() else b"")
+        document = tomlkit.parse(path.read_bytes() if path.exists() else b"")
     except (TOMLKitError, UnicodeDecodeError, RecursionError, OSError) as error:
         raise UsageError(f"{path} cannot be read: {error}; repair or delete it") from error
+    if isinstance(models := document.get(MODELS), str):
+        document[MODELS] = check_values({MODELS: models}, origin=str(path))[MODELS]
+    return document
 
 
 def _write(path: Path, document: TOMLDocument, *, here: bool) -> None:
@@ -107,16 +104,13 @@ def _write(path: Path, document: TOMLDocument, *, here: bool) -> None:
     path = path if here else path.resolve()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(document.as_string())
+        with TemporaryDirectory(dir=path.parent) as folder:
+            new = Path(folder, FILE)
+            new.touch(0o600)
+            new.write_text(document.as_string(), encoding="utf-8")
             if path.exists():
-                shutil.copymode(path, temporary)
-            os.replace(temporary, path)
-        except OSError:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+                shutil.copymode(path, new)
+            os.replace(new, path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error
 
@@ -137,15 +131,14 @@ def find_origins(tome: str | None = None) -> tuple[list[SettingOrigin], list[str
     source that cannot be read.
     """
     refused: list[str] = []
-    stated, environment, *files = find_sources({"tome": tome} if tome else {}, refused=refused)
-    found: dict[str, SettingOrigin] = {}
-    for source in (*reversed(files), environment, stated):
-        for name, value in source.values.items():
-            setting = SETTINGS[name]
-            origin = f"option {setting.flag}" if source is stated else str(source.path or setting.variable)
-            rows = {f"{MODELS}.{role}": model for role, model in value.items()} if name == MODELS else {name: value}
-            found |= {row: SettingOrigin(row, each, origin) for row, each in rows.items()}
-    by_role = [found[name] for name in sorted(found) if name not in SETTINGS]
-    rows = [found.get(name) or SettingOrigin(name, each.default, DEFAULT) for name, each in SETTINGS.items()]
-    models = by_role or [SettingOrigin(MODELS, None, DEFAULT)]
-    return [*(row for row in rows if row.name != MODELS), *models], refused
+    sources = find_sources({"tome": tome} if tome else {}, refused=refused)
+    defaults = {name: each.default for name, each in SETTINGS.items()} | {MODELS: None}
+    rows = {name: SettingOrigin(name, value, DEFAULT) for name, value in defaults.items()}
+    for source, values in reversed(sources.items()):
+        for name, value in values.items():
+            origin = {STATED: f"option {SETTINGS[name].flag}", ENVIRONMENT: SETTINGS[name].variable}.get(source, source)
+            if name == MODELS:
+                rows.pop(MODELS, None)
+            named = {f"{MODELS}.{role}": model for role, model in value.items()} if name == MODELS else {name: value}
+            rows |= {row: SettingOrigin(row, each, origin) for row, each in named.items()}
+    return list(rows.values()), refused

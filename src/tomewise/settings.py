@@ -18,7 +18,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tomewise.credentials import remember_credentials
 from tomewise.errors import ModelUnavailable, UsageError, suggest
@@ -46,7 +46,7 @@ class Setting:
     type: Any
     default: Any
     help: str
-    least: float = 0
+    least: float | None = None
     unset: str = ""
     free: bool = False
 
@@ -59,30 +59,6 @@ class Setting:
     def flag(self) -> str:
         """Its option on the command line, where a command has one."""
         return f"--{self.name.replace('_', '-')}"
-
-    @property
-    def is_number(self) -> bool:
-        """Whether it has a `least` value."""
-        return self.type in (int, float, int | None, float | None)
-
-    @property
-    def wanted(self) -> str:
-        """In words, what its value must be."""
-        for kind, words in _WANTED.items():
-            if self.type in (kind, kind | None):
-                return f"{words} from {self.least} up" if self.is_number else words
-        return (
-            'a table of roles and names of models, such as answer = "openai:gpt-4o" below [models], or words such as '
-            "answer=openai:gpt-4o"
-        )
-
-
-_WANTED = {
-    str: "a text in quotation marks",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-}
 
 
 def _declare(default: Any, help: str, **more: Any) -> Any:
@@ -127,12 +103,14 @@ class Settings:
     window: int | None = _declare(
         None, "Tokens that the model accepts.", least=1, unset="what its server states, or what is known", free=True
     )
-    max_calls: int | None = _declare(None, "Stop before more model calls than this.", unset="no limit", free=True)
+    max_calls: int | None = _declare(
+        None, "Stop before more model calls than this.", least=0, unset="no limit", free=True
+    )
     max_tokens: int | None = _declare(
-        None, "Stop before more tokens than this may be used.", unset="no limit", free=True
+        None, "Stop before more tokens than this may be used.", least=0, unset="no limit", free=True
     )
     max_cost: float | None = _declare(
-        None, "Stop before more dollars than this may be spent.", unset="no limit", free=True
+        None, "Stop before more dollars than this may be spent.", least=0, unset="no limit", free=True
     )
     max_failures: int = _declare(20, "Stop after so many failed calls with no reply between them.", least=1, free=True)
     current: bool = _declare(False, "Refuse memory that lags behind the documents.", free=True)
@@ -141,13 +119,13 @@ class Settings:
         None, "Tokens of a passage (fixed by the first add).", least=8, unset="what the embedder sees", free=True
     )
     overlap: int | None = _declare(
-        None, "Tokens that neighbouring passages share (fixed by the first add).", unset="0", free=True
+        None, "Tokens that neighbouring passages share (fixed by the first add).", least=0, unset="0", free=True
     )
     read_seconds: float | None = _declare(None, "Seconds for reading one file.", least=0.1, unset="300")
     read_memory: int | None = _declare(None, "Megabytes for reading one file.", least=1, unset="1,024")
     read_characters: int | None = _declare(None, "Characters of one file.", least=1, unset="50,000,000")
     read_documents: int | None = _declare(None, "Documents of one file.", least=1, unset="100,000")
-    on: str | None = _declare(
+    on: Literal["ray"] | None = _declare(
         None,
         "Let workers on Ray compute: those of the cluster at RAY_ADDRESS, or of one that is started here.",
         unset="in this process",
@@ -157,7 +135,9 @@ class Settings:
     trace_bytes: int = _declare(50_000, "Bytes of the trace that is kept of one answer.", least=4_000)
     session_limit: int = _declare(50, "Entries of its working memory that a session keeps, and turns.", least=1)
     exact_rows: int = _declare(
-        200_000, "In PostgreSQL with pgvector, search more vectors than this approximately; 0: search all exactly."
+        200_000,
+        "In PostgreSQL with pgvector, search more vectors than this approximately; 0: search all exactly.",
+        least=0,
     )
     api_key: str | None = field(default=None, repr=False, metadata={"help": "The key of the model's provider."})
     """Only given in Python: no file and no variable sets it, and nothing shows it."""
@@ -167,16 +147,12 @@ class Settings:
             object.__setattr__(self, name, value)
 
 
-def _read_schema() -> dict[str, Setting]:
-    return {
-        each.name: Setting(
-            name=each.name, type=each.type, default={} if each.default is MISSING else each.default, **each.metadata
-        )
-        for each in fields(Settings)
-    }
-
-
-_ALL = _read_schema()
+_ALL = {
+    each.name: Setting(
+        name=each.name, type=each.type, default={} if each.default is MISSING else each.default, **each.metadata
+    )
+    for each in fields(Settings)
+}
 # Each setting that a user may set, by its name, in the order of the listing. A key stands in no file.
 SETTINGS: Mapping[str, Setting] = {name: setting for name, setting in _ALL.items() if name != "api_key"}
 
@@ -194,54 +170,65 @@ def _make_model() -> "type[BaseSettings]":
         model_config = SettingsConfigDict(env_prefix=_PREFIX, enable_decoding=False, strict=True, allow_inf_nan=False)
 
     made: dict[str, Any] = {}
-    for name, setting in _ALL.items():
+    for name, each in _ALL.items():
         prepare = _read_models if name == "models" else _make_plain
-        bound = Field(setting.default, ge=setting.least) if setting.is_number else Field(setting.default)
-        made[name] = (Annotated[setting.type, BeforeValidator(prepare)], bound)
+        made[name] = (Annotated[each.type, BeforeValidator(prepare)], Field(each.default, ge=each.least))
     return create_model("SettingValues", __base__=Base, **made)
 
 
-def check_values(values: Mapping[str, Any], source: str = "") -> dict[str, Any]:
-    """The values of some settings, in their types.
+def check_values(*sources: Mapping[str, Any], origin: str = "") -> dict[str, Any]:
+    """The values of some settings, in their types; those of earlier sources come first.
 
-    Raises UsageError that names the `source`, if there is one, the setting, its value, and what it must be; for an
-    unknown name it suggests one.
+    Raises UsageError in one line: the `origin`, if there is one, the setting, its value, and what it should be. A key
+    is not shown, and has no origin: no file and no variable sets it.
     """
     from pydantic import ValidationError
+    from pydantic_settings import InitSettingsSource
 
+    begin = f"{origin}: " if origin else ""
+    for name in (name for source in sources for name in source):
+        if name not in (SETTINGS if origin else _ALL):
+            raise UsageError(begin + _describe_unknown(name))
+    model = _make_model()
     try:
-        checked = _make_model()(_build_sources=((lambda: dict(values),), {}))
+        checked = model(_build_sources=(tuple(InitSettingsSource(model, dict(source)) for source in sources), {}))
     except ValidationError as error:
-        raise UsageError(_explain_error(str(error.errors()[0]["loc"][0]), values, source)) from None
-    return {name: getattr(checked, name) for name in values}
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        value = f", not {first['input']!r:.200}" if name in SETTINGS else ""
+        raise UsageError(begin + first["msg"].replace("Input", name).removeprefix("Value error, ") + value) from None
+    return {name: getattr(checked, name) for name in checked.model_fields_set}
 
 
-def _explain_error(name: str, values: Mapping[str, Any], source: str) -> str:
-    """One line for the first value that is refused. A key is not shown."""
-    begin = f"{source}: " if source else ""
-    if name not in _ALL:
-        hint = suggest(name, _ALL)
-        return f"{begin}{name!r} is not a setting: {hint}known are {', '.join(sorted(SETTINGS))}"
-    value = f", not {values[name]!r:.200}" if name in SETTINGS else ""
-    return f"{begin}{name} must be {_ALL[name].wanted}{value}"
+def _describe_unknown(name: str) -> str:
+    if name.lower().endswith(_KEY_ENDS):
+        return (
+            f"{name!r} is not a setting: keys stand in the environment alone, see `tome models` for their names, or in "
+            "Python in `api_key`"
+        )
+    return f"{name!r} is not a setting: {suggest(name, SETTINGS)}known are {', '.join(sorted(SETTINGS))}"
 
 
 def _make_plain(value: Any) -> Any:
     """A path as its text, and a whole number of another library, such as NumPy, as one of Python."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+    return value if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
 
 
 def _read_models(value: Any) -> dict[str, Any]:
     """Models by role: a table, or a text of words `ROLE=NAME`. Raises ValueError."""
     if isinstance(value, str):
         value = dict(map(split_role, value.split()))
-    if not isinstance(value, Mapping) or not all(isinstance(role, str) and role for role in value):
-        raise ValueError
-    if not all(isinstance(model, str) or callable(getattr(model, "ask", None)) for model in value.values()):
-        raise ValueError
-    return dict(value)
+    if isinstance(value, Mapping) and all(
+        isinstance(role, str) and role and (isinstance(model, str) or callable(getattr(model, "ask", None)))
+        for role, model in value.items()
+    ):
+        return dict(value)
+    raise ValueError(
+        'models should be a table of roles and names of models, such as answer = "openai:gpt-4o" below [models], or '
+        "words such as answer=openai:gpt-4o"
+    )
 
 
 def split_role(word: str) -> tuple[str, str]:
@@ -252,13 +239,7 @@ def split_role(word: str) -> tuple[str, str]:
 
 # ---------------------------------------------------------------- sources
 
-
-@dataclass(frozen=True, slots=True)
-class SettingsSource:
-    """One source of settings: the file at `path`, else the environment, or what a caller states."""
-
-    values: dict[str, Any]
-    path: Path | None = None
+STATED, ENVIRONMENT = "what is stated", "the environment"  # sources; others are paths of files
 
 
 def load(**stated: Any) -> Settings:
@@ -266,35 +247,38 @@ def load(**stated: Any) -> Settings:
 
     Raises UsageError that names the file or variable with a bad value, or what a project's file may not set.
     """
-    sources = tuple(source.values.copy for source in find_sources(stated))
-    merged = _make_model()(_build_sources=(sources, {}))
-    return Settings(**{name: getattr(merged, name) for name in merged.model_fields_set})
+    values = check_values(*find_sources(stated).values())
+    if "on" not in values and "workers" not in stated:
+        values.pop("workers", None)  # a file may say how many work wherever some are asked for
+    return Settings(**values)
 
 
-def find_sources(stated: Mapping[str, Any], *, refused: list[str] | None = None) -> list[SettingsSource]:
-    """The sources that have settings, the nearest first. A model replaces the models by role of later sources.
+def find_sources(
+    stated: Mapping[str, Any] | None = None, *, refused: list[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """The values of each source, the nearest source first. A model replaces the models by role of later sources.
 
     Raises what `load` raises. With a list `refused`, the reason why the file of the current folder may not be used goes
     into it, and the file is left out.
     """
-    user = SettingsSource(read_file(find_file()), find_file())
-    project = find_file(here=True)
-    sources = [SettingsSource(check_values(stated)), SettingsSource(_read_environment())]
-    if project.parent.resolve() != find_file().parent.resolve():
+    own, project = find_file(), find_file(here=True)
+    own_values = read_file(own)
+    sources = {STATED: check_values(stated or {}), ENVIRONMENT: _read_variables(os.environ)}
+    if project.parent.resolve() != own.parent.resolve():
         try:
             values = read_file(project)
-            refuse_risks(values, project, user.values)
-            sources.append(SettingsSource(values, project))
+            refuse_risks(values, project, own_values)
+            sources[str(project)] = values
         except UsageError as error:
             if refused is None:
                 raise
             refused.append(str(error))
-    sources.append(user)
+    sources[str(own)] = own_values
     names_model = False
-    for source in sources:
+    for values in sources.values():
         if names_model:
-            source.values.pop("models", None)
-        names_model = names_model or "model" in source.values
+            values.pop("models", None)
+        names_model = names_model or "model" in values
     return sources
 
 
@@ -312,36 +296,31 @@ def read_file(path: Path) -> dict[str, Any]:
     """
     from pydantic_settings import TomlConfigSettingsSource
 
-    if not path.exists():
-        return {}
-    if not path.is_file():  # reading a pipe could block forever
-        raise UsageError(f"{path} cannot be read: it is not a file")
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise UsageError(f"{path} cannot be read: it has more than {_MAX_BYTES:,} bytes")
+        if path.exists() and not path.is_file():  # reading a pipe could block forever
+            raise OSError("it is not a file")
+        if path.exists() and path.stat().st_size > _MAX_BYTES:
+            raise OSError(f"it has more than {_MAX_BYTES:,} bytes")
         values = TomlConfigSettingsSource(_make_model(), path).toml_data
     except (OSError, ValueError, RecursionError) as error:  # what is not UTF-8 or TOML is a ValueError
         raise UsageError(f"{path} cannot be read: {error}") from error
-    for name in values:
-        find_setting(name, f"{path}: ")
-    return check_values(values, str(path))
+    return check_values(values, origin=str(path))
 
 
-def refuse_risks(values: Mapping[str, Any], path: Path, user_values: Mapping[str, Any]) -> None:
-    """Raise UsageError for what a project's file at `path` may not set, where the user's own file has `user_values`.
+def refuse_risks(values: Mapping[str, Any], path: Path, own: Mapping[str, Any]) -> None:
+    """Raise UsageError for what a project's file at `path` may not set, where the user's own file has the values `own`.
 
     A folder from elsewhere must neither say where documents, questions and keys go, nor what is executed, nor let more
     be spent: it may lower the bounds of the user, not raise them.
     """
-    refused = {}
-    for name, value in values.items():
-        most = user_values.get(name, SETTINGS[name].default)
-        if not SETTINGS[name].free:
-            refused[name] = "sets"
-        elif name.startswith("max_") and most is not None and value > most:
-            refused[name] = "raises"
-    for verb in ("sets", "raises"):
-        if names := [name for name in refused if refused[name] == verb]:
+
+    def is_raised(name: str) -> bool:
+        most = own.get(name, SETTINGS[name].default)
+        return name.startswith("max_") and most is not None and values[name] > most
+
+    risky = {"sets": [name for name in values if not SETTINGS[name].free], "raises": list(filter(is_raised, values))}
+    for verb, names in risky.items():
+        if names:
             variables = ", ".join(SETTINGS[name].variable for name in names)
             raise UsageError(
                 f"{path} {verb} {', '.join(names)}, and only you may do that: delete it there; if you mean it, put it "
@@ -349,39 +328,23 @@ def refuse_risks(values: Mapping[str, Any], path: Path, user_values: Mapping[str
             )
 
 
-def find_setting(name: str, begin: str = "") -> Setting:
-    """The setting of this name. Raises UsageError, which begins so, and names the nearest setting."""
-    if name in SETTINGS:
-        return SETTINGS[name]
-    if name.lower().endswith(_KEY_ENDS):
-        raise UsageError(
-            f"{begin}{name!r} is not a setting: keys stand in the environment alone, see `tome models` for their names"
-        )
-    known = f"{suggest(name, SETTINGS)}known are {', '.join(sorted(SETTINGS))}, and models.ROLE"
-    raise UsageError(f"{begin}{name!r} is not a setting: {known}")
-
-
 def read_text(name: str, text: str) -> Any:
     """The value that a text gives to a setting, as its environment variable would. Raises UsageError."""
-    return check_values(_read_variables({SETTINGS[name].variable: text}), "the value given")[name]
+    values = _read_variables({f"{_PREFIX}{name.upper()}": text}, "the value given")
+    return check_values(values or {name: text}, origin="the value given")[name]
 
 
-def _read_environment() -> dict[str, Any]:
-    found = _read_variables(os.environ)
-    return {
-        name: check_values({name: value}, SETTINGS[name].variable)[name]
-        for name, value in found.items()
-        if name in SETTINGS
-    }
-
-
-def _read_variables(variables: Mapping[str, str]) -> dict[str, Any]:
-    """The values of variables by the names of their settings; numbers are read, as far as they are numbers."""
+def _read_variables(variables: Mapping[str, str], origin: str = "") -> dict[str, Any]:
+    """The values of environment variables by the names of their settings. Raises UsageError."""
     from pydantic_settings import EnvSettingsSource
 
     source = EnvSettingsSource(_make_model())
     source.env_vars = {name.lower(): text for name, text in variables.items() if text}
-    return source()
+    values: dict[str, Any] = {}
+    for name, value in source().items():
+        if name in SETTINGS:
+            values |= check_values({name: value}, origin=origin or SETTINGS[name].variable)
+    return values
 
 
 def read_variable(*names: str) -> str | None:

@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from tomewise.brief import describe_object
 from tomewise.cluster.pooled_model import make_model_parts
@@ -82,7 +82,7 @@ class Experiment:
         overlap: int | None = None,
         limit: int = 16,
         max_failures: int = Settings.max_failures,
-        on: str | None = None,
+        on: Literal["ray"] | None = None,
         workers: int | None = None,
         start_seconds: float = Settings.start_seconds,
         **model_settings: Any,
@@ -95,6 +95,8 @@ class Experiment:
             limit=limit,
             max_failures=max_failures,
             start_seconds=start_seconds,
+            on=on,
+            workers=workers,
         )
         check_pool(on, workers)
         if questions is not None and questions < 1:

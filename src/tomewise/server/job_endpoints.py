@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -96,8 +95,8 @@ async def build(tome: str, body: Build, request: Request, service: Wanted) -> Jo
     costs = await run_while_connected(request, service.estimate(tome, body))
     _check_costs(costs, body.accept)
     cost = None if body.accept.cost is None else body.accept.cost * _OVER
-    bounds = service.options.bounds.narrow(math.ceil(body.accept.calls * _OVER), None, cost)
-    task = {"system": costs.system, "bounds": asdict(bounds), "model": body.model}  # the system with its settings
+    bounds = {"calls": math.ceil(body.accept.calls * _OVER), "cost": cost}
+    task = {"system": costs.system, "bounds": bounds, "model": body.model}  # the system with its settings
     async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
         return service.jobs.add(tome, "build", task, folder).describe()
 

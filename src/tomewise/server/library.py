@@ -27,7 +27,6 @@ from tomewise.language.trial import Trial, try_model
 from tomewise.memory.building import Backlog, find_backlog
 from tomewise.run import change_run
 from tomewise.server.ownership import find_jobs
-from tomewise.server.serve_options import Bounds
 from tomewise.settings import LIMITS, Settings
 from tomewise.store.address import DatabaseAddress, Place
 from tomewise.store.lookups import read_setting
@@ -188,16 +187,21 @@ class Library:
         with change_run(model=model):
             yield
 
-    async def try_model(self, name: str, bounds: Bounds) -> Trial:
-        """Ask a model one small question, within the bounds; the extractive one needs none. Raises UnknownName."""
+    async def try_model(self, name: str) -> Trial:
+        """Ask a model one small question, within the limits; the extractive one needs none. Raises UnknownName."""
         self.name_model(name)
         if name == EXTRACTIVE:
             return Trial(structured="yes")
         if self.find_spec(name) is None:
             return Trial(problem=f"{name} comes from a plugin, and is tried with a question alone")
         await self.import_client(name)
-        with self.budget(bounds, name):
+        with self.budget(name):
             return await try_model(name, base_url=self._find_address(name))
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The most calls, tokens and cost (dollars) of one question or job; None sets no limit."""
+        return {name.removeprefix("max_"): getattr(self._settings, name) for name in LIMITS}
 
     @property
     def makes_tomes(self) -> bool:
@@ -378,9 +382,16 @@ class Library:
                 await model.close()
 
     @contextmanager
-    def budget(self, bounds: Bounds, model: str | None = None) -> Iterator[Budget]:
-        """A budget for one question or job of this model. What it has spent counts in `spent`."""
-        budget = Budget(name=self.name_model(model), calls=bounds.calls, tokens=bounds.tokens, money=bounds.cost)
+    def budget(self, model: str | None = None, **lower: Any) -> Iterator[Budget]:
+        """A budget for one question or job of this model, within the limits and those that are `lower`.
+
+        No request raises what the settings allow. What it has spent counts in `spent`.
+        """
+        calls, tokens, money = (
+            min((most for most in (own, lower.get(name)) if most is not None), default=None)
+            for name, own in self.limits.items()
+        )
+        budget = Budget(name=self.name_model(model), calls=calls, tokens=tokens, money=money)
         try:
             with change_run(budget=budget):
                 yield budget

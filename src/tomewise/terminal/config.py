@@ -71,9 +71,9 @@ def set_setting(
     A model is asked one small question, which says what it can do.
     """
     parsed = parse_setting(name, value)
-    check_meaning(name, parsed)
     if name == "prompts":
         parsed = str(Path(parsed).expanduser().resolve())  # the user's file counts in every folder
+    check_meaning(name, parsed)
     put_setting(name, parsed, here=here)
     trial = _try_model(parsed) if test and name == "model" else None
     _report(name, parsed, here, as_json, trial)
@@ -153,27 +153,19 @@ def _report(name: str, value: Any, here: bool, as_json: bool, trial: Trial | Non
 def check_meaning(name: str, value: Any) -> None:
     """Raise UsageError, which names what is nearest, for a value that no command could use. Nothing is asked."""
     from tomewise.embedding.choose_embedder import choose_embedder
-    from tomewise.language.spec import check_address
     from tomewise.tome.arguments import check_settings
 
     table, dot, role = name.partition(".")
-    value = {role: value} if dot else str(Path(value).expanduser()) if name == "prompts" else value
-    settings = Settings(**{table: value})
+    settings = Settings(**{table: {role: value} if dot else value})
     check_settings(settings)
     for model in (settings.model, *settings.models.values()):
-        _check_provider(model)
+        if not _is_without_provider(model):
+            from tomewise.language.connect_model import find_provider_class
+
+            with suppress(ImportError):  # a package that is missing now may be installed later
+                find_provider_class(model.partition(":")[0])
     if settings.embedder:
         choose_embedder(settings.embedder)
-    if settings.base_url:
-        check_address(settings.base_url)
-
-
-def _check_provider(model: str) -> None:
-    from tomewise.language.connect_model import find_provider_class
-
-    if not _is_without_provider(model):
-        with suppress(ImportError):  # a package that is missing now may be installed later
-            find_provider_class(model.partition(":")[0])
 
 
 def _is_without_provider(model: str) -> bool:

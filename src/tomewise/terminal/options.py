@@ -34,9 +34,8 @@ _FORMS: Mapping[str, Mapping[str, str]] = {
 def make_option(setting: str, *words: str, metavar: str | None = None, more: str = "", **rest: Any) -> Any:
     """The option of a setting, with its help, its bound and its default. `more` follows the help."""
     found = SETTINGS[setting]
-    least = found.least if found.is_number else None
     text = " ".join(filter(None, (found.help, more, f"[dim]Default: {found.unset or found.default}[/dim]")))
-    return typer.Option(found.flag, *words, metavar=metavar, min=least, help=text, **rest)
+    return typer.Option(found.flag, *words, metavar=metavar, min=found.least, help=text, **rest)
 
 
 def take_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -81,7 +81,7 @@ def serve(
     with _name_extra():
         from tomewise.server.library import Library
         from tomewise.server.listening import serve as run_server
-        from tomewise.server.serve_options import Bounds, ServerOptions
+        from tomewise.server.serve_options import ServerOptions
     token = None if no_token else configuration.read_variable("TOMEWISE_TOKEN") or token_urlsafe(24)
     remember_credentials(token)
     options = ServerOptions(
@@ -95,7 +95,6 @@ def serve(
         waiting=4 * questions,
         max_upload=max_upload * 1_000_000,
         evaluations=evaluations,
-        bounds=Bounds(calls=chosen.max_calls, tokens=chosen.max_tokens, cost=chosen.max_cost),
     )
     collect_as_usual()
     run_server(Library(chosen, files, find_root(root), read_only=read_only), options, typer.echo, browse=open_browser)

@@ -33,9 +33,7 @@ def check_part(name: str, value: object, verb: str, wanted: str) -> None:
 
 
 def check_pool(on: str | None, workers: int | None) -> None:
-    """Raise UsageError for a place of work that does not exist, and for a number of workers without one."""
-    if on not in (None, "ray"):
-        raise UsageError(f"work cannot be done on {on!r:.200}: write ray, or leave it out to work in this process")
+    """Raise UsageError for a number of workers without a place where they work."""
     if workers is not None and on is None:
         raise UsageError(f"{workers} workers need a cluster: give --on ray too (in Python, on='ray')")
 
@@ -51,8 +49,8 @@ def check_settings(settings: Settings) -> None:
         parse_variant(settings.system)
     read_prompts(settings)
     check_models(settings.model, settings.models, settings.base_url)
-    if settings.embedder_base_url:
-        check_address(settings.embedder_base_url)
+    for address in filter(None, (settings.base_url, settings.embedder_base_url)):
+        check_address(address)
 
 
 def read_prompts(settings: Settings) -> Prompts:

@@ -150,10 +150,9 @@ class Tome:
 
         check_part("model", model, "ask", "a name or a LanguageModel")
         check_part("embedder", embedder, "embed", "a name or an Embedder")
-        names = {"model": model, "embedder": embedder, "base_url": base_url}
-        settings = replace(
-            read_settings(settings), **{key: name for key, name in names.items() if isinstance(name, str)}
-        )
+        given: dict[str, Any] = {"model": model, "embedder": embedder, "base_url": base_url}
+        named = {name: value for name, value in given.items() if isinstance(value, str)}
+        settings = replace(read_settings(settings), **named)
         check_settings(settings)
         check_pool(settings.on, settings.workers)
         prompts = read_prompts(settings)
