@@ -123,7 +123,7 @@ def test_ctrl_c_before_any_work_leaves_nothing(nodes: object, tmp_path: Path, st
 def test_what_cannot_be_asked_of_a_pool_is_one_line(command: Callable[..., Ran], here: Path) -> None:
     (here / "novel.txt").write_text(prose(3))
     for words, line in (
-        (["--on", "spark"], "Invalid value for '--on': Value error, 'spark' is not one of 'ray'"),
+        (["--on", "spark"], "on should be 'ray', not 'spark'"),
         (["--workers", "2"], "2 workers need a cluster: give --on ray too"),
     ):
         ran = command("add", "novel.txt", *words)

@@ -212,8 +212,8 @@ def ask(
                 if session is None:
                     answer = book.ask(text, system=variant, within=scope, **more)
                 else:
-                    stated, talk = variant if system else None, book.session(session)
-                    answer = talk.ask(text, system=stated, within=scope, **more)
+                    named, talk = variant if system else None, book.session(session)
+                    answer = talk.ask(text, system=named, within=scope, **more)
                     scope = talk.read_within()
             nearest = reports.find_nearest(answer, book.store)
             if picture:

@@ -156,7 +156,8 @@ def check_meaning(name: str, value: Any) -> None:
     from tomewise.tome.arguments import check_settings
 
     table, dot, role = name.partition(".")
-    settings = Settings(**{table: {role: value} if dot else value})
+    stated: dict[str, Any] = {table: {role: value} if dot else value}
+    settings = Settings(**stated)
     check_settings(settings)
     for model in (settings.model, *settings.models.values()):
         if not _is_without_provider(model):

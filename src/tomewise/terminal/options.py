@@ -53,7 +53,7 @@ def take_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., 
                     yield parameter
                     continue
                 for name in names:
-                    kind: Any = list[str] if name == "model" else SETTINGS[name].type
+                    kind: Any = {"model": list[str], "on": str}.get(name, SETTINGS[name].type)
                     option = make_option(name, **_FORMS.get(name, {}))
                     yield Parameter(name, parameter.kind, default=None, annotation=Annotated[kind | None, option])
 
