@@ -150,8 +150,8 @@ class Tome:
 
         check_part("model", model, "ask", "a name or a LanguageModel")
         check_part("embedder", embedder, "embed", "a name or an Embedder")
-        given: dict[str, Any] = {"model": model, "embedder": embedder, "base_url": base_url}
-        named = {name: value for name, value in given.items() if isinstance(value, str)}
+        given = {"model": model, "embedder": embedder, "base_url": base_url}
+        named: dict[str, Any] = {name: value for name, value in given.items() if isinstance(value, str)}
         settings = replace(read_settings(settings), **named)
         check_settings(settings)
         check_pool(settings.on, settings.workers)
