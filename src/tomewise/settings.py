@@ -188,7 +188,7 @@ def check_values(*sources: Mapping[str, Any], origin: str = "") -> dict[str, Any
     begin = f"{origin}: " if origin else ""
     for name in (name for source in sources for name in source):
         if name not in (SETTINGS if origin else _ALL):
-            raise UsageError(begin + _describe_unknown(name))
+            raise UsageError(begin + _describe_unknown(str(name)))
     model = _make_model()
     try:
         checked = model(_build_sources=(tuple(InitSettingsSource(model, dict(source)) for source in sources), {}))
@@ -338,9 +338,11 @@ def _read_variables(variables: Mapping[str, str], origin: str = "") -> dict[str,
     """The values of environment variables by the names of their settings. Raises UsageError."""
     from pydantic_settings import EnvSettingsSource
 
-    source = EnvSettingsSource(_make_model())
-    source.env_vars = {name.lower(): text for name, text in variables.items() if text}
     values: dict[str, Any] = {}
+    source = EnvSettingsSource(_make_model())
+    source.env_vars = {name.lower(): text for name, text in variables.items() if text and name.startswith(_PREFIX)}
+    if not source.env_vars:  # to look for them takes longer than all else here
+        return values
     for name, value in source().items():
         if name in SETTINGS:
             values |= check_values({name: value}, origin=origin or SETTINGS[name].variable)

@@ -54,8 +54,8 @@ def _write_settings() -> str:
         "A value comes from the first of these that has one: the command line, the environment, `tomewise.toml` in the "
         "current folder, `tomewise.toml` in your own folder of settings (`~/.config/tomewise`). "
         "[`tome config`](commands/config.md) lists all settings with their values and where these come from, and "
-        "changes them. *Folder* says whether the file of the current folder may set it: such a file may be anybody's. It may "
-        "lower a bound (`max_calls` and so on), not raise it.",
+        "changes them. *Folder* says whether the file of the current folder may set it: such a file may be anybody's. "
+        "It may lower a bound (`max_calls` and so on), not raise it.",
         "",
     ]
     for name, each in SETTINGS.items():
