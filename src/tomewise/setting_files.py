@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from tomewise.credentials import hide_credentials
 from tomewise.errors import UsageError, suggest
 from tomewise.settings import (
     ENVIRONMENT,
@@ -125,7 +126,7 @@ class SettingOrigin:
 
 
 def find_origins(tome: str | None = None) -> tuple[list[SettingOrigin], list[str]]:
-    """Every setting with its origin, and why the file of the current folder is not used, if it is not.
+    """Every setting with its origin, and why the file of the current folder is not used, if it is not; without keys.
 
     `tome` is what the option says. The model of a role is a row of its own, `models.ROLE`. Raises UsageError for a
     source that cannot be read.
@@ -140,5 +141,6 @@ def find_origins(tome: str | None = None) -> tuple[list[SettingOrigin], list[str
             if name == MODELS:
                 rows.pop(MODELS, None)
             named = {f"{MODELS}.{role}": model for role, model in value.items()} if name == MODELS else {name: value}
-            rows |= {row: SettingOrigin(row, each, origin) for row, each in named.items()}
-    return list(rows.values()), refused
+            for row, each in named.items():
+                rows[row] = SettingOrigin(row, hide_credentials(each) if isinstance(each, str) else each, origin)
+    return list(rows.values()), [hide_credentials(reason) for reason in refused]

@@ -47,13 +47,12 @@ def list_settings(context: typer.Context, tome: TomeFile = None, as_json: Json =
     if context.invoked_subcommand is not None:
         return
     rows, refused = find_origins(tome or State.tome)
-    shown = [_prepare_row(row) for row in rows]
     if as_json:
-        print_json({"settings": shown, "refused": [hide_credentials(reason) for reason in refused]})
+        print_json({"settings": rows, "refused": refused})
         return
-    _print_rows(shown)
+    _print_rows(rows)
     for reason in refused:
-        console().print(f"[yellow]not used:[/yellow] {escape(hide_credentials(reason))}")
+        console().print(f"[yellow]not used:[/yellow] {escape(reason)}")
 
 
 @config.command(name="set", epilog="Example: tome config set models.answer openai:gpt-4o")
@@ -84,11 +83,6 @@ def unset_setting(name: Name, here: Here = False, as_json: Json = False) -> None
     """Delete a setting from your own settings file, or from that of the current folder."""
     remove_setting(name, here=here)
     _report(name, None, here, as_json)
-
-
-def _prepare_row(row: SettingOrigin) -> SettingOrigin:
-    value = hide_credentials(row.value) if isinstance(row.value, str) else row.value
-    return replace(row, value=value)
 
 
 def _print_rows(rows: Sequence[SettingOrigin]) -> None:
@@ -144,8 +138,8 @@ def _report(name: str, value: Any, here: bool, as_json: bool, trial: Trial | Non
     console().print(f"[bold]{verb}[/bold] {escape(change)} [dim]in {escape(str(path))}[/dim]")
     for row in find_origins()[0]:
         if row.name == name and row.origin not in (str(path), "default"):
-            shown = _write_value(_prepare_row(row).value)
-            console().print(f"[yellow]{escape(f'{row.origin} comes first and says {shown}')}[/yellow]")
+            line = f"{row.origin} comes first and says {_write_value(row.value)}"
+            console().print(f"[yellow]{escape(line)}[/yellow]")
     if trial:
         _print_trial(trial)
 
