@@ -166,14 +166,12 @@ def _make_model() -> "type[BaseSettings]":
     from pydantic import BeforeValidator, Field, create_model
     from pydantic_settings import BaseSettings, SettingsConfigDict
 
-    class Base(BaseSettings):
-        model_config = SettingsConfigDict(env_prefix=_PREFIX, enable_decoding=False, strict=True, allow_inf_nan=False)
-
+    config = SettingsConfigDict(env_prefix=_PREFIX, enable_decoding=False, strict=True, allow_inf_nan=False)
     made: dict[str, Any] = {}
     for name, each in _ALL.items():
         prepare = _read_models if name == "models" else _make_plain
         made[name] = (Annotated[each.type, BeforeValidator(prepare)], Field(each.default, ge=each.least))
-    return create_model("SettingValues", __base__=Base, **made)
+    return create_model("SettingValues", __base__=BaseSettings, __cls_kwargs__=dict(config), **made)
 
 
 def check_values(*sources: Mapping[str, Any], origin: str = "") -> dict[str, Any]:
