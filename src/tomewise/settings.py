@@ -69,9 +69,9 @@ def _declare(default: Any, help: str, **more: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The settings of a tome and of all commands. Raises UsageError for a value of another type or beyond its bound.
+    """The settings of a tome and of all commands; without arguments the defaults, whatever files and environment say.
 
-    `tome` is not opened by it: `Tome.open(settings=...)` does that.
+    Raises UsageError for a value of another type, or beyond its bound.
     """
 
     tome: str = _declare("memory.tome", "The memory to use: a file, or postgresql://host/db#name.")
