@@ -42,10 +42,9 @@ def parse_setting(name: str, text: str) -> Any:
     text = text.strip()
     if text and name.startswith(f"{MODELS}.") and name != f"{MODELS}.":
         return text
-    value = read_text(name, text)
-    if not text:
+    if name in SETTINGS and not text:
         raise UsageError(f"{name} has no value: give one, or take it back with `tome config unset {name}`")
-    return value
+    return read_text(name, text)
 
 
 def put_setting(name: str, value: Any, *, here: bool) -> None:

@@ -89,9 +89,8 @@ def _print_rows(rows: Sequence[SettingOrigin]) -> None:
     table = make_table("setting", "value", "from")
     for row in rows:
         origin = escape(row.origin) if row.origin != "default" else "[dim]default[/dim]"
-        value = escape(_write_value(row.value))
-        if row.value is None:
-            value = f"[dim]{SETTINGS[row.name].unset}[/dim]"
+        unset = f"[dim]{SETTINGS[row.name].unset}[/dim]" if row.value is None else ""
+        value = unset or escape(_write_value(row.value))
         table.add_row(f"[bold]{row.name}[/bold]", value, origin)
     console().print(table)
 
@@ -99,8 +98,8 @@ def _print_rows(rows: Sequence[SettingOrigin]) -> None:
 def _write_value(value: object) -> str:
     if isinstance(value, dict):
         return " ".join(f"{role}={model}" for role, model in value.items())
-    if value is None:
-        return "—"
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return str(value) if isinstance(value, str) else f"{value:,g}" if isinstance(value, float) else f"{value:,}"
 
 
