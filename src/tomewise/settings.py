@@ -251,9 +251,7 @@ def load(**stated: Any) -> Settings:
     return Settings(**values)
 
 
-def find_sources(
-    stated: Mapping[str, Any] | None = None, *, refused: list[str] | None = None
-) -> dict[str, dict[str, Any]]:
+def find_sources(stated: Mapping[str, Any], *, refused: list[str] | None = None) -> dict[str, dict[str, Any]]:
     """The values of each source, the nearest source first. A model replaces the models by role of later sources.
 
     Raises what `load` raises. With a list `refused`, the reason why the file of the current folder may not be used goes
@@ -261,7 +259,7 @@ def find_sources(
     """
     own, project = find_file(), find_file(here=True)
     own_values = read_file(own)
-    sources = {STATED: check_values(stated or {}), ENVIRONMENT: _read_variables(os.environ)}
+    sources = {STATED: check_values(stated), ENVIRONMENT: _read_variables(os.environ)}
     if project.parent.resolve() != own.parent.resolve():
         try:
             values = read_file(project)
