@@ -29,7 +29,11 @@ async def main() -> None:
         "local.tome",
         model=f"openai:{given.model}",
         base_url=given.address,
-        settings={"window": given.window, "timeout": 600, "limit": 1},
+        settings={
+            "window": given.window,
+            "timeout": 600,  # seconds a call: a small machine takes its time
+            "limit": 1,  # calls at once
+        },
     ) as tome:
         await tome.aadd(STORY)
         printed = ""
