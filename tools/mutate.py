@@ -301,11 +301,11 @@ MUTATIONS = (
         ("tests/server/test_jobs.py",),
     ),
     Mutation(
-        "config: taking back a setting does not confirm a file that was not trusted",
-        "setting_files.py",
-        "return was_usable and _confirm_again(path, raw)",
-        "return _confirm_again(path, raw)",
-        ("tests/hostile/test_trust.py",),
+        "config: a project's file sets only what is free of risk",
+        "settings.py",
+        "[name for name in values if not SETTINGS[name].free]",
+        "[]",
+        ("tests/hostile/test_project_settings.py",),
     ),
     Mutation(
         "metrics: a span within another one does not shorten it",

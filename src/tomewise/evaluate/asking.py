@@ -180,9 +180,9 @@ def _explain_refusals(experiment: Design, systems: Mapping[str, System]) -> dict
 
 
 def _open_tome(experiment: Design, path: Path) -> Tome:
-    settings: dict[str, Any] = {"passage_tokens": experiment.passage_tokens, "overlap": experiment.overlap}
+    settings = {name: getattr(experiment, name) for name in ("passage_tokens", "overlap", "prompts")}
     model = ReplayedModel(experiment.model)  # which stays open when the tome closes
-    return Tome.open(path, model=model, embedder=experiment.embedder, prompts=experiment.prompts, **settings)
+    return Tome.open(path, model=model, embedder=experiment.embedder, settings=settings)
 
 
 def _read_passages(tome: Tome) -> dict[str, RankedPassage]:
