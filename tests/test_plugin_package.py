@@ -24,7 +24,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.roles import find_outside_roles
 from tomewise.systems.kit import Kit
 from tomewise.systems.layers import make_layers
-from tomewise.systems.registry import find_recipe
+from tomewise.systems.registry import find_declaration
 from tomewise.testing import check_language_model, check_loop, check_mapped_layer, check_retriever
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.open_store import open_store
@@ -117,7 +117,7 @@ async def test_its_parts_pass_the_contracts(site, here):
     await check_language_model(model, role, FactIn(fact="ada keep light"))
     async with Tome.open(here / "m.tome", model=model, embedder="hash") as tome:
         await tome.aadd(*(Document(id=f"d{n}", text=f"Ada kept light number {n}.") for n in range(7)))
-        system = find_recipe("opening+doubted")(tome.kit)
+        system = find_declaration("opening+doubted").recipe(tome.kit)
         await check_retriever(system.retriever, "Who kept light number 3?")
         answer = await check_loop(system.loop, Question(text="Who kept it?"))
         assert len(answer.evidence) == 1

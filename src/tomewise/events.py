@@ -822,7 +822,7 @@ class Fallbacks(TypedEvent, name="fallbacks"):
     """How many steps fell back on a simpler one. `detail` has the kinds themselves as names."""
 
     counts: Mapping[str, int]
-    """How often, by kind (see `tomewise.fallbacks`)."""
+    """How often, by kind (see `tomewise.run`)."""
 
     def write_detail(self) -> dict[str, Any]:
         return dict(self.counts)

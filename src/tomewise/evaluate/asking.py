@@ -20,9 +20,7 @@ from tomewise.evaluate.memories import Build, Memory, open_memory
 from tomewise.evaluate.replay import remember_question, replay
 from tomewise.evaluate.rows import Row, make_usage_record, read_answer_fields
 from tomewise.evaluate.shared_desk import Opened, Receive
-from tomewise.fallbacks import count_fallbacks
-from tomewise.meter import Meter
-from tomewise.run import open_run
+from tomewise.run import Meter, open_run
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import System
 from tomewise.systems.registry import Variant
@@ -88,15 +86,21 @@ class Asking:
         if self._experiment.retrieval_only:
             if system.retriever is None:
                 raise RuntimeError("a system without a retriever is refused before its first question")
-            with count_fallbacks() as fallbacks:
-                evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
-            fields: dict[str, Any] = {"resolved": True, "usage": make_usage_record(used), "fallbacks": dict(fallbacks)}
+            evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
+            fields: dict[str, Any] = {
+                "resolved": True,
+                "usage": make_usage_record(used),
+                "fallbacks": dict(used.fallbacks),
+            }
             prediction = Prediction()
         else:
             # Every question gets an answer, also a guess: the row says how sure it is, and the table shows the risk.
-            with count_fallbacks() as fallbacks:
-                answer = await answer_question(system, replace(item.question, force=True, strict=True))
-            fields = {**read_answer_fields(answer), "usage": make_usage_record(used), "fallbacks": dict(fallbacks)}
+            answer = await answer_question(system, replace(item.question, force=True, current=True))
+            fields = {
+                **read_answer_fields(answer),
+                "usage": make_usage_record(used),
+                "fallbacks": dict(used.fallbacks),
+            }
             if not (item.supporting or item.spans):
                 return fields
             prediction = replace(fields["prediction"], shown=memory.find_shown(answer.evidence))

@@ -29,7 +29,7 @@ from tomewise.store.lookups import find_keys, read_setting
 from tomewise.store.records import BUILDS, PASSAGES, SETTINGS
 from tomewise.store.rights import work_alone
 from tomewise.systems.kit import System
-from tomewise.systems.registry import Variant, assemble
+from tomewise.systems.registry import Variant
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Evidence, Layer, LayerReport, PassageId, Report
 
@@ -138,9 +138,7 @@ async def open_memory(
         # The model keeps its replies in the output folder and charges for each of them: no second cache comes between.
         store = cast("Store", ReplayedStore(tome.store))
         kit = replace(tome.kit, store=store, model=ReplayedModel(experiment.model))
-        assembled = {
-            variant.name: assemble(variant.recipe or variant.system, kit, **variant.settings) for variant in variants
-        }
+        assembled = {variant.name: variant.wire(kit) for variant in variants}
         refused = _explain_refusals(experiment, assembled) if experiment.retrieval_only else {}
         systems: dict[str, System | ModelError] = {}
         for variant in variants:

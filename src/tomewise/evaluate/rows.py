@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from tomewise.evaluate.items import Item, Outcome, Prediction, RankedPassage, Span
 from tomewise.evaluate.judges import Judgement
-from tomewise.meter import Meter
 from tomewise.outgoing import answer_models
+from tomewise.run import Meter
 from tomewise.types import Answer, Event, Evidence, Question, Support, Usage
 
 JsonObject = Mapping[str, Any]
@@ -41,7 +41,7 @@ class Row:
     for a system without one retriever of its own, what the answering call was shown. `characters` is the length of the
     documents the question is asked over. `usage` is as `tome ask --json` prints it: its seconds are wall time of
     questions asked side by side, and stored replies answered `reused` of its calls. `fallbacks` counts by kind the
-    steps that failed and fell back on something else (see `tomewise.fallbacks`). `judgements` are by the name of the
+    steps that failed and fell back on something else (see `tomewise.run`). `judgements` are by the name of the
     judge.
     """
 

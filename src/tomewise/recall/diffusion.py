@@ -14,7 +14,6 @@ import numpy as np
 
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import BadReply, Refused
-from tomewise.fallbacks import NO_WALK, NOT_DECOMPOSED, record_fallback
 from tomewise.language.roles import DECOMPOSE, DecomposeIn
 from tomewise.recall.cognirank import merge_rankings, score_passages
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
@@ -22,6 +21,7 @@ from tomewise.recall.linking import Linking
 from tomewise.recall.ranking import rank_evidence, rank_passages
 from tomewise.recall.seeding import GraphQuestion, Seeding
 from tomewise.recall.walk import CsrGraph, VisitedNodes, Walk
+from tomewise.run import NO_WALK, NOT_DECOMPOSED, record_fallback
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, LanguageModel, Retriever, Rewrite, Scope

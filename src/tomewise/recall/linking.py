@@ -10,9 +10,9 @@ import numpy as np
 
 from tomewise.calls import NO_CALLS, CallCount, read_calls, sum_calls
 from tomewise.errors import BadReply, Refused
-from tomewise.fallbacks import NOT_RECOGNISED, record_fallback
 from tomewise.language.roles import FILTER_FACTS, FilterIn
 from tomewise.recall.ranking import pair_scores, rank_keys
+from tomewise.run import NOT_RECOGNISED, record_fallback
 from tomewise.types import LanguageModel, Scope
 
 if TYPE_CHECKING:

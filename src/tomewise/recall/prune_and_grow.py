@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from tomewise.calls import CallCount
 from tomewise.errors import BadReply, Refused
-from tomewise.fallbacks import NOT_SELECTED, record_fallback
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SELECT_NODES, Candidate, SelectIn, Shown
 from tomewise.language.usage import estimate_tokens
 from tomewise.recall.ranking import drop_repeats, rank_evidence, score_by_place, take_turns
 from tomewise.recall.schemata_nodes import SchemataNodes, Scores
+from tomewise.run import NOT_SELECTED, record_fallback
 from tomewise.types import Evidence, LanguageModel, Retriever, Scope
 
 _POOL_TOKENS = 4000  # of the texts that are offered in one round, and of those shown as already kept

@@ -24,7 +24,7 @@ from tomewise.server.service import Service, Wanted, find_variant
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event
 from tomewise.tome.reports import describe_evidence
 from tomewise.tome.scopes import find_scope_of
-from tomewise.types import Event, Spent
+from tomewise.types import Event, Question, Spent
 
 _MOST_ESTIMATED = 5000  # passages
 family = Family("/api/tomes/{tome}", "asking")
@@ -114,13 +114,12 @@ async def _search(service: Service, name: str, body: Search) -> SearchReply:
         with service.library.hold(name), service.library.budget(service.options.bounds):
             tome = await service.library.open(name)
             variant = choose_bounded(body.system, body.settings, tome.default_system)
-            find = tome.document_names.find_all
+            find = tome.documents.names.find_all
             scope = await asyncio.to_thread(find_scope_of, find, body.documents, body.where, tome.store)
             with service.library.use_model(body.model, tome.kit.embedder):
-                found = await tome.asearch(
-                    body.query, system=variant, limit=body.limit, strict=body.strict, within=scope
-                )
-                lagging = await tome.afind_lag(body.query, system=variant, within=scope)
+                query = Question(text=body.query, current=body.current, within=scope)
+                found = await tome.asearch(query, system=variant, limit=body.limit)
+                lagging = await tome.memory.alag(query, system=variant)
         naming = choose_naming(tome)
         pieces = await asyncio.to_thread(describe_evidence, found, tome.store, naming)
         return SearchReply(evidence=pieces, lagging=Lagging.of(lagging, naming) if lagging else None)

@@ -32,7 +32,7 @@ def choose_bounded(system: str | None, settings: Mapping[str, Any], default: str
 
 def choose_naming(tome: Tome) -> Naming:
     """How a server names the documents of a tome to its clients: as they are now, so it is called for each reply."""
-    return tome.document_names.read().name
+    return tome.documents.names.read().name
 
 
 def _check_variant(variant: Variant, names: Iterable[str]) -> None:

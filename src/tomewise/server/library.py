@@ -391,7 +391,7 @@ class Library:
         places = {str(path): name for name, path in self.paths().items()}
         if isinstance(self._root, Path):
             places[f"{self._root}/"] = ""
-        return hide_paths(text, places, (known.tome.document_names for known in self._open.values()))
+        return hide_paths(text, places, (known.tome.documents.names for known in self._open.values()))
 
     def _open_tome(
         self, path: Place, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False

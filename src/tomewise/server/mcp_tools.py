@@ -58,7 +58,6 @@ from tomewise.tome.reports import (
     describe_evidence,
     describe_slice,
     find_nearest,
-    foresee_removal,
 )
 from tomewise.tome.scopes import find_scope_of
 from tomewise.tome.tome import Tome
@@ -128,7 +127,7 @@ class Tools:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
         _, book = find_tome(tome, self.library)
         async with send_progress(context) as notify, self._admit():
-            scope = await asyncio.to_thread(find_scope_of, book.document_names.match_all, documents, where, book.store)
+            scope = await asyncio.to_thread(find_scope_of, book.documents.names.match_all, documents, where, book.store)
             asked = Question(
                 text=question, options=tuple(options), instructions=instructions, force=force, within=scope
             )
@@ -153,8 +152,9 @@ class Tools:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
         _, book = find_tome(tome, self.library)
         async with self._admit():
-            scope = await asyncio.to_thread(find_scope_of, book.document_names.match_all, documents, where, book.store)
-            found = await book.asearch(query, system=DEFAULT, limit=skip + limit, within=scope)
+            scope = await asyncio.to_thread(find_scope_of, book.documents.names.match_all, documents, where, book.store)
+            asked = Question(text=query, within=scope)
+            found = await book.asearch(asked, system=DEFAULT, limit=skip + limit)
         pieces = await asyncio.to_thread(describe_evidence, found[skip:], book.store, choose_naming(book))
         for piece in pieces:
             piece.sources = piece.sources[:_MOST_SOURCES]
@@ -246,12 +246,12 @@ class Tools:
         what.
         """
         _, book = find_tome(tome, self.library)
-        found = await asyncio.to_thread(book.document_names.match, document)
-        own_name = (await asyncio.to_thread(book.document_names.read)).name(found.id)
+        found = await asyncio.to_thread(book.documents.names.match, document)
+        own_name = (await asyncio.to_thread(book.documents.names.read)).name(found.id)
         names = (own_name, found.id, found.title)
         if document not in (*names, *map(show_name, names)):
             raise UsageError(f"{show_name(document)!r} is not a whole id: did you mean {show_name(own_name)!r}?")
-        foresight = await asyncio.to_thread(foresee_removal, [found.id], book.store)
+        foresight = await asyncio.to_thread(book.documents.foresee_removal, found)
         paid = sum(foresight.paid.values())
         more = {"document": found.id, "removed": paid <= accept_paid, "derived": foresight.derived}
         result = neutralise_result(RemoveResult.of(foresight, choose_naming(book), **more))
@@ -273,7 +273,7 @@ class Tools:
         """Build the memory layers that a system needs; without accepted calls return what that would cost."""
         _, book = find_tome(tome, self.library)
         variant = choose_bounded(system, {})
-        estimates = await book.aestimate(variant)
+        estimates = await book.memory.aestimate(variant)
         estimate = await asyncio.to_thread(describe_costs, estimates, variant, book.kit.model.name)
         calls = estimate.total.calls
         if calls > accept_calls:
@@ -297,7 +297,7 @@ class Tools:
 
 
 def _notify_event(notify: Callable[[str], None], book: Tome, event: Event) -> None:
-    summary = book.document_names.read().clean(event.summary)
+    summary = book.documents.names.read().clean(event.summary)
     notify(f"{event.name}: {summary}" if summary else event.name)
 
 
@@ -315,7 +315,7 @@ def _cut_answer(whole: AnswerResult, count: int) -> CallToolResult:
 
 
 def _read(book: Tome, document: str, span: Span, passage: str, neighbours: int) -> CallToolResult:
-    record, (start, last) = find_part(document, span, passage, neighbours, book.store, book.document_names.match)
+    record, (start, last) = find_part(document, span, passage, neighbours, book.store, book.documents.names.match)
     end = record.characters if last is None else min(last, record.characters)
     if not 0 <= start < end:
         raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")

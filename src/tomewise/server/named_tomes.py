@@ -1,4 +1,4 @@
-"""Tomes, passages and events as clients name and see them; for documents see `tome.document_names`."""
+"""Tomes, passages and events as clients name and see them; for documents see `tome.documents.names`."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def hide_addresses(message: str, library: Library) -> str:
     """The message with the names of tomes and of documents instead of the places where they are kept."""
     tomes = library.tomes
     addresses = {book.store.address: name for name, book in tomes.items()}
-    return hide_paths(message, addresses, (book.document_names for book in tomes.values()))
+    return hide_paths(message, addresses, (book.documents.names for book in tomes.values()))
 
 
 def name_event(event: EventModel, book: Tome) -> EventModel:
     """The event with names of documents in place of ids that are paths, in its detail and its summary."""
-    names = book.document_names.read()
+    names = book.documents.names.read()
     return event.model_copy(update={"detail": names.rename(event.detail), "summary": names.clean(event.summary)})
 
 

@@ -51,7 +51,8 @@ class AdmittedQuestion:
                 # Without a listener no provider is asked to stream.
                 listener = (lambda event: on_event(event, budget.spent)) if on_event else None
                 if body.session:
-                    return await tome.session(body.session).aask(self.question, system=self.variant, on_event=listener)
+                    session = tome.sessions[body.session]
+                    return await session.aask(self.question, system=self.variant, on_event=listener)
                 return await tome.aask(self.question, system=self.variant, on_event=listener, turns=self.turns)
 
     async def describe(self, answer: Answer) -> NumberedAnswer:
@@ -59,7 +60,7 @@ class AdmittedQuestion:
         tome, within = self.tome, self.question.within
         nearest = await asyncio.to_thread(find_nearest, answer, tome.store)
         if answer.session:
-            within = await asyncio.to_thread(tome.session(answer.session.name).read_within)
+            within = await asyncio.to_thread(tome.sessions[answer.session.name].read_within)
         return NumberedAnswer.of(answer, choose_naming(tome), within=within, nearest=nearest)
 
 
@@ -85,18 +86,17 @@ class Service:
                 tome = await self.library.open(name)
                 self.library.name_model(body.model)
                 variant = await find_variant(tome, body)
-                find = tome.document_names.find_all
+                find = tome.documents.names.find_all
                 question = Question(
                     text=body.question,
                     options=tuple(body.options),
                     instructions=body.instructions,
                     force=body.force,
-                    strict=body.strict,
+                    current=body.current,
                     within=await asyncio.to_thread(find_scope_of, find, body.documents, body.where, tome.store),
                 )
-                if body.session:
-                    await tome.session(body.session).acheck(question, system=variant)
-                await tome.acheck(question, system=variant)
+                check = tome.sessions[body.session].acheck if body.session else tome.memory.acheck
+                await check(question, system=variant)
             yield AdmittedQuestion(
                 tome=tome,
                 variant=variant,
@@ -155,7 +155,7 @@ class Service:
 
 async def _describe_estimate(tome: Tome, variant: Variant) -> BuildCosts:
     variant = replace(variant, name=variant.label)
-    estimates = await tome.aestimate(variant)
+    estimates = await tome.memory.aestimate(variant)
     return await asyncio.to_thread(describe_costs, estimates, variant, tome.kit.model.name)
 
 
@@ -165,7 +165,7 @@ async def find_variant(tome: Tome, body: Ask) -> Variant:
     The session may have been begun elsewhere, so the bounds hold for its own settings too; the operator's default has
     none.
     """
-    record = await asyncio.to_thread(tome.session(body.session).read) if body.session else None
+    record = await asyncio.to_thread(tome.sessions[body.session].read) if body.session else None
     stated = body.system or (record.system if record else None)
     return choose_bounded(stated, body.settings, tome.default_system)
 

@@ -46,7 +46,7 @@ from tomewise.store.records import BUILDS
 from tomewise.tome.entities import describe_entity, find_entity
 from tomewise.tome.holdings import describe_contents
 from tomewise.tome.open_store import export_all
-from tomewise.tome.reports import describe_slice, foresee_removal
+from tomewise.tome.reports import describe_slice
 from tomewise.tome.scopes import parse_condition
 from tomewise.tome.tome import Tome
 from tomewise.types import Scope
@@ -111,7 +111,7 @@ def list_documents(
 @family.get("/{tome}/document")
 def show_document(opened: Opened, document: DocumentName, start: Start = 0, limit: Limit = PAGE) -> DocumentReply:
     """The record of a document, by its exact id, with its passages from position `start` on."""
-    record = opened.document_names.find(document)
+    record = opened.documents.names.find(document)
     passages = [
         passage for passage in opened.store.passages(documents=[record.id]).values() if passage.position >= start
     ]
@@ -125,7 +125,7 @@ def show_document(opened: Opened, document: DocumentName, start: Start = 0, limi
 )
 async def remove_document(opened: Opened, document: DocumentName) -> RemoveReport:
     """Forget a document, by its exact id, and everything that rests on it alone."""
-    record = await asyncio.to_thread(opened.document_names.find, document)
+    record = await asyncio.to_thread(opened.documents.names.find, document)
     naming = choose_naming(opened)  # as long as the document is there
     return RemoveReport.of(await opened.aremove(record), naming)
 
@@ -136,11 +136,11 @@ def show_removal(opened: Opened, document: DocumentName) -> RemovalReply:
 
     `paid` counts the nodes that rest on replies of a model, by the names of the models; the extractive one is free.
     """
-    store, id = opened.store, opened.document_names.find(document).id
-    gone = {passage.id for passage in store.passages(documents=[id]).values()}
-    answers = sum(not gone.isdisjoint(turn.passages) for record in opened.sessions() for turn in record.turns)
-    foresight = foresee_removal([id], store)
-    return RemovalReply.of(foresight, choose_naming(opened), document=id, session_answers=answers)
+    record = opened.documents.names.find(document)
+    gone = {passage.id for passage in opened.store.passages(documents=[record.id]).values()}
+    answers = sum(not gone.isdisjoint(turn.passages) for record in opened.sessions for turn in record.turns)
+    foresight = opened.documents.foresee_removal(record)
+    return RemovalReply.of(foresight, choose_naming(opened), document=record.id, session_answers=answers)
 
 
 @family.get("/{tome}/text", tool=Tool(name="read", title="Read a document"))
@@ -153,7 +153,7 @@ def read_text(
     end: Annotated[int | None, Query(ge=0, le=MOST_START)] = None,
 ) -> Slice:
     """A part of a document, or a passage with its neighbours: at most 100,000 characters, and the passages in it."""
-    find = opened.document_names.find
+    find = opened.documents.names.find
     record, (start, end) = find_part(document, (start, end), passage, neighbours, opened.store, find)
     last = min(start + _MOST_CHARACTERS, record.characters if end is None else end)
     return describe_slice(record, start, last, opened.store, choose_naming(opened))
@@ -182,7 +182,7 @@ def show_entity(
 @family.get("/{tome}/suggestions")
 def suggest_questions(opened: Opened, limit: Annotated[int, Query(ge=1, le=20)] = 6) -> SuggestedQuestions:
     """Questions to begin with, from the names, headings and titles of a tome. No model is asked."""
-    return SuggestedQuestions(questions=opened.suggest_questions(limit))
+    return SuggestedQuestions(questions=opened.memory.suggest_questions(limit))
 
 
 @family.post("", status=201, errors=("unknown_name", "store", "missing_dependency", "disk_full"), changes=True)

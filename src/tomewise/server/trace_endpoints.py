@@ -31,7 +31,7 @@ from tomewise.server.replies import (
 from tomewise.server.service import Opened
 from tomewise.store.records import BUILDS, SESSIONS
 from tomewise.tome.drawings import read_texts
-from tomewise.tome.session import list_notes
+from tomewise.tome.session_memory import list_notes
 from tomewise.tome.tome import Tome
 
 family = Family("/api/tomes/{tome}", "traces")
@@ -61,7 +61,7 @@ def list_traces(
 
     `drawable` says whether the system that answered has a working memory, which `.../traces/N/picture` draws.
     """
-    traces = opened.traces(limit + 1, before=min(before, _MOST_NUMBER), matching=q)
+    traces = opened.traces.latest(limit + 1, before=min(before, _MOST_NUMBER), matching=q)
     naming = choose_naming(opened)
     rows = [trace.describe(naming) for trace in traces[:limit]]
     drawable = {system: _is_drawable(system, opened) for system in {row.system for row in rows}}
@@ -72,7 +72,7 @@ def list_traces(
 @family.get("/traces/{number}")
 def show_trace(number: Number, opened: Opened) -> Trace:
     """One trace, whole: what `tome log N --json` prints."""
-    shown = opened.trace(number).describe(choose_naming(opened))
+    shown = opened.traces[number].describe(choose_naming(opened))
     return shown.model_copy(update={"events": [name_event(event, opened) for event in shown.events]})
 
 
@@ -83,7 +83,7 @@ def list_evidence(number: Number, opened: Opened) -> EvidenceTexts:
     What was removed is left out, and so is what is more than 2,000,000 characters in all.
     """
     found: dict[str, EvidenceText] = {}
-    events = opened.trace(number).answer.events
+    events = opened.traces[number].answer.events
     room, naming = _MOST_CHARACTERS, choose_naming(opened)
     for node, piece in read_texts(list_nodes(events), opened.store):
         room -= len(piece.text)
@@ -96,7 +96,7 @@ def list_evidence(number: Number, opened: Opened) -> EvidenceTexts:
 @family.delete("/traces/{number}", errors=("locked",))
 def delete_trace(number: Number, opened: Opened) -> Deleted:
     """Delete a trace. Its number is not used again."""
-    opened.delete_trace(number)
+    del opened.traces[number]
     return Deleted(deleted=number)
 
 
@@ -105,14 +105,14 @@ def list_sessions(
     opened: Opened, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
 ) -> dict[str, Any]:
     """The sessions, sorted by name."""
-    rows = [SessionRow.of(record) for record in opened.sessions()]
+    rows = [SessionRow.of(record) for record in opened.sessions]
     return make_page("sessions", rows, "name", after, limit)
 
 
 @family.get("/sessions/{name:path}")
 def show_session(name: str, opened: Opened) -> Session:
     """One session, whole: what `tome sessions NAME --json` prints."""
-    record = opened.session(name).read()
+    record = opened.sessions[name].read()
     if record is None:
         near = suggest(name, opened.store.note_names(SESSIONS))
         raise UnknownName(f"{opened.store.address} holds no session {name!a}: {near}GET .../sessions lists them")
@@ -122,7 +122,7 @@ def show_session(name: str, opened: Opened) -> Session:
 @family.delete("/sessions/{name:path}", errors=("locked",))
 def delete_session(name: str, opened: Opened) -> Deleted:
     """Delete a session. One that is answering a question is locked."""
-    opened.delete_session(name)
+    del opened.sessions[name]
     return Deleted(deleted=name)
 
 
@@ -142,19 +142,19 @@ def draw_layer(
     trace: Number | None = None,
 ) -> dict[str, Any]:
     """A layer as a picture. `trace` highlights what an answer used; `around` and `hops` choose a part of a graph."""
-    picture = opened.draw_layer(layer, around=around, hops=hops, limit=limit, trace=trace)
+    picture = opened.memory.draw(layer, around=around, hops=hops, limit=limit, trace=trace)
     return picture.as_json(choose_naming(opened))
 
 
 @family.get("/traces/{number}/picture", reply=Picture)
 def draw_trace(number: Number, opened: Opened) -> dict[str, Any]:
     """The working memory behind a stored answer as a picture."""
-    return opened.draw_trace(number).as_json(choose_naming(opened))
+    return opened.traces.draw(number).as_json(choose_naming(opened))
 
 
 def _is_drawable(system: str, tome: Tome) -> bool:
     try:
-        tome.check_drawing(system)
+        tome.memory.check_drawing(system)
     except TomewiseError:  # it has no working memory, or is not installed any more
         return False
     return True

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 
 from tomewise.errors import UsageError
 from tomewise.events import Fallbacks, restore_event
-from tomewise.fallbacks import count_fallbacks
-from tomewise.run import change_run, continue_run
+from tomewise.run import change_run, continue_run, meter
 from tomewise.systems.kit import System
-from tomewise.types import Answer, Event, Loop, Question
+from tomewise.types import Answer, Event, Question
 from tomewise.working.lasting_memory import MemoryLoop, WorkingMemory
 
 OnEvent = Callable[[Event], None]
@@ -25,7 +24,7 @@ async def answer_question(
 
     `memory` is one that the system's loop opened; it is used and changed.
 
-    If steps fell back (see `fallbacks`), the last event counts them by kind. Stores no trace and does not check whether
+    If steps fell back (see `run`), the last event counts them by kind. Stores no trace and does not check whether
     layers are up to date: for callers who ask many questions of one system. Raises ModelError.
     """
     events: list[Event] = []
@@ -35,23 +34,18 @@ async def answer_question(
         if on_event:
             on_event(event)
 
-    with continue_run() as used, count_fallbacks() as fallbacks, change_run(on_part=on_event, on_wait=record):
-        async for output in _run(system.loop, question, memory):
-            _check_output(output, system.loop)
+    loop = system.loop
+    keeps = memory is not None and isinstance(loop, MemoryLoop)
+    outputs = loop.run(question, memory) if keeps else loop.run(question)
+    with continue_run() as used, meter() as own, change_run(on_part=on_event, on_wait=record):
+        async for output in outputs:
             if isinstance(output, Event):
                 record(restore_event(output) if type(output) is Event else output)
-                continue
-            if fallbacks:
-                record(Fallbacks(counts=dict(sorted(fallbacks.items()))))
-            return replace(output, events=tuple(events), usage=used.usage())
-    raise RuntimeError(f"{type(system.loop).__name__} ended without an answer")
-
-
-def _check_output(output: object, loop: Loop) -> None:
-    if not isinstance(output, Event | Answer):  # a loop from outside may yield anything
-        name = type(loop).__name__
-        raise UsageError(f"{name} yielded {output!r}: a loop yields events, and an Answer at the end")
-
-
-def _run(loop: Loop, question: Question, memory: WorkingMemory | None) -> AsyncIterator[Event | Answer]:
-    return loop.run(question, memory) if memory is not None and isinstance(loop, MemoryLoop) else loop.run(question)
+            elif isinstance(output, Answer):
+                if own.fallbacks:
+                    record(Fallbacks(counts=dict(sorted(own.fallbacks.items()))))
+                return replace(output, events=tuple(events), usage=used.usage())
+            else:  # a loop from outside may yield anything
+                name = type(loop).__name__
+                raise UsageError(f"{name} yielded {output!r}: a loop yields events, and an Answer at the end")
+    raise RuntimeError(f"{type(loop).__name__} ended without an answer")

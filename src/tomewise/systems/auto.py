@@ -84,11 +84,11 @@ def declare_auto(
         paper=OURS,
         about=(
             "It needs no layer; what is built is used, and the trace says which build would help. The first system of "
-            "`ladder` whose layers are built is taken, also where they lag; for a strict question they must be up to "
-            "date. `whole` are those for questions that need the whole text, by their meaning and their form; one "
-            "whose estimate exceeds `reading` calls is passed over, as are names that are not systems here, and the "
-            "trace says so and what it would cost. With a `budget` a system of `ladder` that states no upper limit is "
-            "passed over."
+            "`ladder` whose layers are built is taken, also where they lag; for a question with `current` they must "
+            "be up to date. `whole` are those for questions that need the whole text, by their meaning and their "
+            "form; one whose estimate exceeds `reading` calls is passed over, as are names that are not systems here, "
+            "and the trace says so and what it would cost. With a `budget` a system of `ladder` that states no upper "
+            "limit is passed over."
         ),
     )
 

@@ -24,6 +24,8 @@ from tomewise.systems.kit import (
     System,
     Weight,
     answer_once,
+    once,
+    rewrite,
 )
 from tomewise.types import Retriever
 
@@ -113,6 +115,24 @@ SYSTEMS = {
         recipe=full_context,
         kind="no search",
         summary="Show the documents from the beginning, as much as the model's window holds, then answer.",
+        paper=OURS,
+    ),
+}
+
+LOOPS = {
+    "once": SystemDeclaration(
+        recipe=once,
+        kind="one search",
+        summary="One answer from what was retrieved once.",
+        paper=OURS,
+    ),
+    "rewrite": SystemDeclaration(
+        recipe=rewrite,
+        kind="two searches",
+        summary=(
+            "A second search with a question that the model writes from the first `shown` pieces found; then the "
+            "answer."
+        ),
         paper=OURS,
     ),
 }

@@ -9,14 +9,15 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module
 from shlex import quote, split
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from tomewise.errors import MissingDependency, UnknownName, UsageError, suggest
 from tomewise.plugins import KINDS, find_plugin, list_names, name_faults, refuse_hidden
 from tomewise.settings import DEFAULTS
 from tomewise.systems.compose import compose
-from tomewise.systems.declaration import OURS, SystemDeclaration, read_declaration
-from tomewise.systems.kit import Kit, Recipe, System, once, rewrite
+from tomewise.systems.declaration import SystemDeclaration, read_declaration
+from tomewise.systems.kit import Kit, Recipe, System
 from tomewise.systems.recipe_settings import name_recipe, validate_settings
 
 _SYSTEM_AND_ABLATION = re.compile(r"(?P<system>[^\s:=]+)(?::(?P<ablation>[^=]*))?")
@@ -26,34 +27,30 @@ DEFAULT = DEFAULTS.system
 
 
 class Declared(Mapping[str, SystemDeclaration]):
-    """Declarations by name. Each is read when it is first looked at: the file of a family imports all that it wires."""
+    """Declarations by name, each from the file of its family, which is imported at its first use.
 
-    def __init__(self, readers: Mapping[str, Callable[[], SystemDeclaration]]) -> None:
-        self._readers = readers
-        self._declarations: dict[str, SystemDeclaration] = {}
+    `kind` is what the file calls them: it imports all that it wires.
+    """
+
+    def __init__(self, kind: str, families: Mapping[str, Sequence[str]]) -> None:
+        self._kind = kind
+        self._files = {name: file for file, names in families.items() for name in names}
 
     def __getitem__(self, name: str) -> SystemDeclaration:
-        if name not in self._declarations:
-            self._declarations[name] = self._readers[name]()
-        return self._declarations[name]
+        if self._files[name] == "auto":
+            return _declare_auto()
+        declared: Any = getattr(import_module(f"tomewise.systems.{self._files[name]}"), self._kind)
+        return declared[name]  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._readers)
+        return iter(self._files)
 
     def __len__(self) -> int:
-        return len(self._readers)
+        return len(self._files)
 
 
-def _list_readers(kind: str, families: Mapping[str, Sequence[str]]) -> dict[str, Callable[[], SystemDeclaration]]:
-    """A reader for each name that the files of families declare."""
-
-    def read(file: str, name: str) -> Any:
-        return getattr(import_module(f"tomewise.systems.{file}"), kind)[name]
-
-    return {name: partial(read, file, name) for file, names in families.items() for name in names}
-
-
-def _read_auto() -> SystemDeclaration:
+@cache
+def _declare_auto() -> SystemDeclaration:
     from tomewise.systems.auto import declare_auto
 
     return declare_auto(_wire_way, list_systems)
@@ -61,53 +58,31 @@ def _read_auto() -> SystemDeclaration:
 
 # Each goes around the recall of any system.
 LOOPS = Declared(
+    "LOOPS",
     {
-        "once": lambda: SystemDeclaration(
-            recipe=once,
-            kind="one search",
-            summary="One answer from what was retrieved once.",
-            paper=OURS,
-        ),
-        "rewrite": lambda: SystemDeclaration(
-            recipe=rewrite,
-            kind="two searches",
-            summary=(
-                "A second search with a question that the model writes from the first `shown` pieces found; then the "
-                "answer."
-            ),
-            paper=OURS,
-        ),
-        **_list_readers(
-            "LOOPS",
-            {
-                "comorag": ("probe",),
-                "hgmem": ("evolve",),
-                "cosmir": ("relay",),
-                "readers": ("interleave", "stepwise"),
-            },
-        ),
-    }
+        "from_passages": ("once", "rewrite"),
+        "comorag": ("probe",),
+        "hgmem": ("evolve",),
+        "cosmir": ("relay",),
+        "readers": ("interleave", "stepwise"),
+    },
 )
 SYSTEMS = Declared(
+    "SYSTEMS",
     {
-        **_list_readers(
-            "SYSTEMS",
-            {
-                "from_passages": ("naive", "hybrid", "full_context"),
-                "graph_walk": ("hipporag2", "cogitorag", "associative"),
-                "raptor": ("raptor",),
-                "cam": ("cam",),
-                "memtree": ("memtree",),
-                "lightrag": ("lightrag",),
-                "comorag": ("comorag",),
-                "hgmem": ("hgmem",),
-                "graphrag": ("graphrag",),
-                "readers": ("read_agent",),
-                "cosmir": ("cosmir", "chain_of_agents"),
-            },
-        ),
-        "auto": _read_auto,
-    }
+        "from_passages": ("naive", "hybrid", "full_context"),
+        "graph_walk": ("hipporag2", "cogitorag", "associative"),
+        "raptor": ("raptor",),
+        "cam": ("cam",),
+        "memtree": ("memtree",),
+        "lightrag": ("lightrag",),
+        "comorag": ("comorag",),
+        "hgmem": ("hgmem",),
+        "graphrag": ("graphrag",),
+        "readers": ("read_agent",),
+        "cosmir": ("cosmir", "chain_of_agents"),
+        "auto": ("auto",),
+    },
 )
 
 
@@ -130,10 +105,12 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """The one name of this system with these settings, however it was written."""
-        if self.recipe is not None:
-            return _join_settings(self.system, self.settings)
-        return name_variant(self.system, self.settings)
+        """The one name of this system with these settings, however it was written; of an ablation, its name."""
+        ablations = {} if self.recipe else list_ablations(self.system)
+        for ablation, changes in ablations.items():
+            if dict(changes) == dict(self.settings):
+                return f"{self.system}:{ablation}"
+        return _join_settings(self.system, self.settings)
 
     @property
     def declaration(self) -> SystemDeclaration:
@@ -165,7 +142,7 @@ def parse_variants(texts: Iterable[str]) -> tuple[Variant, ...]:
 
 def parse_variant(text: str) -> Variant:
     """The variant that a text names, see `parse_variants`. Raises UsageError if the text does not name exactly one."""
-    variants = parse_variants([text])
+    variants = _parse_text(text.strip())
     if len(variants) != 1:
         raise UsageError(f"{text!r} names {len(variants)} systems: name one")
     return variants[0]
@@ -182,39 +159,30 @@ def choose_variants(choices: Iterable[Choice]) -> tuple[Variant, ...]:
     return tuple(variants.values())
 
 
-def choose_variant(choice: Choice, settings: Mapping[str, Any] | None = None) -> Variant:
-    """The variant of a text, a recipe or a variant, with further settings; these replace equal ones in the text.
+def choose_variant(choice: Choice, settings: Mapping[str, Any] = MappingProxyType({})) -> Variant:
+    """The variant of a text, a recipe or a variant, with further settings; these replace equal ones.
 
-    A variant without further settings is returned as it is: its settings were checked. Raises UnknownName, UsageError.
+    A recipe may be a `functools.partial` with its settings. Raises UnknownName, UsageError.
     """
-    if settings is not None and not isinstance(settings, Mapping):
+    if not isinstance(settings, Mapping):
         raise UsageError(f"settings are a mapping such as {{'limit': 5}}, not {settings!r}")
     if isinstance(choice, System):
         raise UsageError("a System is wired already and cannot be chosen here: pass its name or its recipe")
     if isinstance(choice, str):
         choice = parse_variant(choice)
-    elif not isinstance(choice, Variant):
+    if isinstance(choice, Variant):
+        if not settings:
+            return choice  # its settings were checked
+        checked = validate_settings(choice.system, choice.declaration.recipe, settings)
+        changed = replace(choice, settings={**choice.settings, **checked})
+    else:
         if not callable(choice):
             raise UsageError(f"{choice!r} is not a system to choose: pass a name, or a function of a Kit")
+        while isinstance(choice, partial) and not choice.args:
+            settings, choice = {**choice.keywords, **settings}, choice.func
         name = name_recipe(choice)
-        choice = Variant(name, name, validate_settings(name, choice, {} if settings is None else settings), choice)
-        return replace(choice, name=choice.label)
-    if not settings:
-        return choice
-    recipe = choice.recipe or find_recipe(choice.system)
-    changed = replace(choice, settings={**choice.settings, **validate_settings(choice.system, recipe, settings)})
+        changed = Variant(name, name, validate_settings(name, choice, settings), choice)
     return replace(changed, name=changed.label)
-
-
-def name_variant(system: str, settings: Mapping[str, Any]) -> str:
-    """The text that names this system with these settings: the inverse of `parse_variant`.
-
-    If the settings are those of an ablation, the text is `SYSTEM:ABLATION`.
-    """
-    for ablation, changes in list_ablations(system).items():
-        if dict(changes) == dict(settings):
-            return f"{system}:{ablation}"
-    return _join_settings(system, settings)
 
 
 def list_ablations(system: str) -> Mapping[str, Mapping[str, Any]]:
@@ -240,19 +208,19 @@ def _parse_text(text: str) -> list[Variant]:
     pairs = [(key, _read_value(value)) for key, _, value in (word.partition("=") for word in words[setting_start:])]
     if twice := [name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place])]:
         raise UsageError(f"{text!r} gives the setting {twice[0]!r} twice: leave one out")
-    settings = validate_settings(system, find_recipe(system), dict(pairs))
-    ablations = list_ablations(system)
-    if ablation == ALL:
-        return [_make_variant(system, name, ablations[name], settings) for name in ablations]
-    if ablation and ablation not in ablations:
+    declaration = find_declaration(system)
+    settings, ablations = validate_settings(system, declaration.recipe, dict(pairs)), declaration.ablations
+    if ablation and ablation not in (ALL, *ablations):
         names = ", ".join(ablations) or "none"
         raise UnknownName(f"{system} has no ablation {ablation!r}: {suggest(ablation, ablations)}it has {names}")
-    return [_make_variant(system, ablation, ablations.get(ablation, {}), settings)]
-
-
-def _make_variant(system: str, ablation: str, changes: Mapping[str, Any], settings: Mapping[str, Any]) -> Variant:
-    name = f"{system}:{ablation}" if ablation else system
-    return Variant(_join_settings(name, settings), system, {**changes, **settings})
+    return [
+        Variant(
+            _join_settings(f"{system}:{name}" if name else system, settings),
+            system,
+            {**(ablations[name] if name else {}), **settings},
+        )
+        for name in (ablations if ablation == ALL else [ablation])
+    ]
 
 
 def _join_settings(name: str, settings: Mapping[str, Any]) -> str:
@@ -271,11 +239,6 @@ def _write_value(value: Any) -> str:
     if isinstance(value, str) and _read_value(value) == value:
         return value
     return json.dumps(value, ensure_ascii=False, default=repr)
-
-
-def find_recipe(name: str) -> Recipe:
-    """The recipe of a system, see `find_declaration`."""
-    return find_declaration(name).recipe
 
 
 def find_declaration(name: str) -> SystemDeclaration:
@@ -336,8 +299,7 @@ def list_systems() -> list[str]:
 
 def assemble(system: str | Recipe, kit: Kit, /, **settings: Any) -> System:
     """The system of a name or a recipe, with these settings. Raises UnknownName and UsageError."""
-    name, recipe = (system, find_recipe(system)) if isinstance(system, str) else (name_recipe(system), system)
-    return recipe(kit, **validate_settings(name, recipe, settings))
+    return choose_variant(system, settings).wire(kit)
 
 
 def _find_loop(name: str) -> SystemDeclaration:

@@ -45,8 +45,8 @@ SessionName = Annotated[
         autocompletion=complete_sessions,
     ),
 ]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Refuse memory that lags behind the documents, instead of saying so.")
+Current = Annotated[
+    bool, typer.Option("--current", help="Refuse memory that lags behind the documents, instead of saying so.")
 ]
 On = Annotated[
     str | None,

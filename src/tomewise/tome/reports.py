@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tomewise.brief import describe_object
-from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.memory.grounds import find_grounds
 from tomewise.outgoing import passage_models, report_models
 from tomewise.outgoing.form import Naming, read_fields
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys, read_places
-from tomewise.store.records import BUILDS, DocumentRecord
+from tomewise.store.records import DocumentRecord
 from tomewise.systems.lag import price_estimate
-from tomewise.types import Answer, DocumentId, Estimate, Evidence, Lagging, LayerReport, Passage, Usage
+from tomewise.types import Answer, Estimate, Evidence, Lagging, LayerReport, Passage, Usage
 
 if TYPE_CHECKING:
     from tomewise.systems.registry import Variant
@@ -92,28 +90,6 @@ class Foresight:
     def derived(self) -> int:
         """How many nodes go beside the passages."""
         return sum(self.layers.values())
-
-
-def foresee_removal(documents: Collection[DocumentId], store: Store) -> Foresight:
-    """What would go with these documents, as `Write.remove_document` decides it."""
-    passages = list(store.passages(documents=documents))
-    layers = store.find_dependants(passages)
-    models = _find_models(store.notes(BUILDS))
-    paid: Counter[str] = Counter()
-    for layer, count in layers.items():
-        if names := models.get(layer):
-            paid[names] += count
-    return Foresight(len(passages), layers, dict(paid))
-
-
-def _find_models(builds: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """The models that made each node layer, but for the free one; those of earlier builds too."""
-    models: dict[str, str] = {}
-    for layer, record in builds.items():
-        recorded = ", ".join((str(record.get("model", "")), *map(str, record.get("former_models", ()))))
-        names = ", ".join(sorted(set(recorded.split(", ")) - {"", EXTRACTIVE}))
-        models |= dict.fromkeys(record.get("writes", (layer,)), names)
-    return models
 
 
 def describe_evidence(

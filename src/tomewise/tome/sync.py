@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from concurrent.futures import wait
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -47,6 +47,30 @@ def plain(work: Callable[Concatenate[Owner, P], Coroutine[Any, Any, T]]) -> Call
 
     run.__name__ = work.__name__.removeprefix("a")
     run.__qualname__ = work.__qualname__.removesuffix(work.__name__) + run.__name__
+    return run
+
+
+def plain_stream(
+    begin: Callable[Concatenate[Owner, P], AsyncGenerator[T, None]],
+) -> Callable[Concatenate[Owner, P], Generator[T, None, None]]:
+    """The plain twin of a method that makes an asynchronous generator: `stream = plain_stream(astream)`."""
+
+    @wraps(begin)
+    def run(self: Owner, /, *given: P.args, **named: P.kwargs) -> Generator[T, None, None]:
+        self.store.check()
+        items = begin(self, *given, **named)
+
+        async def advance() -> T:
+            return await anext(items)
+
+        try:
+            with contextlib.suppress(StopAsyncIteration):
+                while True:
+                    yield self._thread.run(advance())
+        finally:
+            self._thread.run(items.aclose())
+
+    run.__name__ = begin.__name__.removeprefix("a")
     return run
 
 

@@ -263,7 +263,7 @@ class Question:
     """Whether to ask for a guess if the evidence does not hold the answer; without it a loop may decline."""
     within: Scope | None = None
     """Where every search for the question stays; None for the whole tome."""
-    strict: bool = False
+    current: bool = False
     """Whether memory that lags behind the documents is refused."""
 
 

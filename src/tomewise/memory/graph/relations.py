@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from tomewise.errors import ModelError
-from tomewise.fallbacks import REPLY_SKIPPED, record_fallback
 from tomewise.language.roles import (
     EXTRACT_RELATIONS,
     GLEAN_RELATIONS,
@@ -18,6 +17,7 @@ from tomewise.language.roles import (
 )
 from tomewise.language.together import ask_together, catch_failure
 from tomewise.memory.graph.extraction import Extraction, Fact, Mention, ReplyCleaner, drop_repeats, make_storable
+from tomewise.run import REPLY_SKIPPED, record_fallback
 from tomewise.types import LanguageModel
 
 
