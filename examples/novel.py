@@ -20,22 +20,22 @@ def main() -> None:
     with Tome.open("novel.tome") as tome:  # model="ollama:qwen3" or "openai:gpt-4o-mini" answers in words of its own
         tome.add(story)
         tome.build("associative")  # a graph of who and what
-        before = list(tome.export())
+        before = list(tome.memory.export())
 
         answer = tome.ask("Who kept the clock of the Tide House?", system="associative")
         print(answer.text or f"not answered: {answer.missing}")
         for citation in answer.citations:
-            text = tome.document(citation.document).text
+            text = tome.documents[citation.document].text
             if text[citation.start : citation.end] != citation.quote:
                 raise SystemExit(f"a quotation is not in the text: {citation.quote}")
             print(f"  characters {citation.start}-{citation.end}: {citation.quote}")
 
         tome.add(LETTER)
         tome.build("associative")
-        with_letter = list(tome.export())
+        with_letter = list(tome.memory.export())
         tome.remove("letter")
         tome.build("associative")
-        after = list(tome.export())
+        after = list(tome.memory.export())
         print(f"{len(with_letter) - len(before)} lines of memory came with the letter")
         print("forgotten to the last line" if after == before else "something of the letter is left")
 

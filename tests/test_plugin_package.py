@@ -90,7 +90,7 @@ def test_a_logbook_is_read_in_the_reader_process(site, logbook, here):
     (here / "broken.logbook").write_text("no date", encoding="utf-8")
     with Tome.open(here / "m.tome", embedder="hash") as tome:
         report = tome.add(here)
-        document = tome.document("may.logbook")
+        document = tome.documents["may.logbook"]
     assert document.text == "Ada Marsh put out the light at nine. (1911-05-02)\nTom Hale rowed in. (1911-05-03)"
     assert (document.metadata, document.source) == ({"begins": "1911-05-02"}, str(logbook.resolve()))
     assert "is not a logbook" in report.skipped[str(here / "broken.logbook")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tomewise import Document, Tome
+from tomewise import Document, Question, Tome
 from tomewise.embedding.hash import HashEmbedder
 
 LIGHT = (
@@ -35,13 +35,14 @@ def test_every_system_quotes_whole_sentences_and_none_is_sure(tome, system, ques
 
 def test_traces_and_sessions_keep_the_quotations(tome):
     answer = tome.ask(QUESTION)
-    assert tome.trace(answer.trace).answer.quotations == answer.quotations
+    assert tome.traces[answer.trace].answer.quotations == answer.quotations
     assert answer.to_dict()["quotations"][0]["before"] == "Eleven keepers served here."
-    session = tome.session("keepers")
+    session = tome.sessions["keepers"]
     session.ask(QUESTION)
     assert session.read().turns[0].answer.startswith("The last keeper")
-    for strict in (True, False):
-        assert tome.trace(tome.ask(QUESTION, strict=strict).trace).question.strict is strict
+    for current in (True, False):
+        asked = Question(text=QUESTION, current=current)
+        assert tome.traces[tome.ask(asked).trace].question.current is current
 
 
 def test_an_option_is_shown_only_beside_its_sentence(tome):

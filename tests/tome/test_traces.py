@@ -93,7 +93,7 @@ def test_summaries_and_the_answer_outlast_details():
 def test_no_record_is_larger_than_the_bound(pieces, length, cue, most_bytes):
     record = make_record(Question(text="Who?"), make_answer(pieces, length, "c" * cue), most_bytes)
     assert all(restore_event(Event(**event)).detail == event["detail"] for event in restore_events(record))
-    of_question = ("options", "instructions", "force", "strict", "within")
+    of_question = ("options", "instructions", "force", "current", "within")
     assert len(json.dumps({name: value for name, value in record.items() if name not in of_question})) <= most_bytes
 
 
@@ -102,14 +102,14 @@ def test_an_answer_comes_back_as_it_was(here):
         tome.add(Document(id="log", text="The keeper, Ada Marsh, put out the light at nine. Nobody asked her why."))
         question = Question(text="Who put out the light?", options=("the doctor", "Ada Marsh"), instructions="Brief.")
         answer = tome.ask(question)
-        (trace,) = tome.traces()
-        assert trace == tome.trace(1)
+        (trace,) = tome.traces.latest()
+        assert trace == tome.traces[1]
         assert (trace.number, trace.question, trace.cut) == (1, question, ())
         for name in ("text", "choice", "citations", "resolved", "supported", "system", "model", "events"):
             assert getattr(trace.answer, name) == getattr(answer, name)
         assert trace.answer.usage.roles == answer.usage.roles
-        tome.delete_trace(1)
-        assert tome.traces() == []
-        for call in (tome.trace, tome.delete_trace):
+        del tome.traces[1]
+        assert tome.traces.latest() == []
+        for call in (tome.traces.__getitem__, tome.traces.__delitem__):
             with pytest.raises(UnknownName, match="holds no trace 1"):
                 call(1)

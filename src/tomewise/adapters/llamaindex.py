@@ -28,8 +28,8 @@ class TomeRetriever(BaseRetriever):
 
     `system` names the system that searches; without it, the default of the tome does. `limit` bounds the nodes, as in
     `Tome.search`; `tome.within(...)` in place of the tome narrows the search. Each node has the text of a piece
-    of evidence, its own id, and the metadata that `adapters.searching.find_pieces` describes, of which models are shown `source`
-    alone. Raises what `Tome.search` raises.
+    of evidence, its own id, and the metadata that `adapters.searching.find_pieces` describes, of which models are shown
+    `source` alone. Raises what `Tome.search` raises.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 from tomewise.errors import UsageError
@@ -35,8 +35,10 @@ async def answer_question(
             on_event(event)
 
     loop = system.loop
-    keeps = memory is not None and isinstance(loop, MemoryLoop)
-    outputs = loop.run(question, memory) if keeps else loop.run(question)
+    # A loop from outside may yield anything.
+    outputs: AsyncIterator[object] = (
+        loop.run(question, memory) if memory is not None and isinstance(loop, MemoryLoop) else loop.run(question)
+    )
     with continue_run() as used, meter() as own, change_run(on_part=on_event, on_wait=record):
         async for output in outputs:
             if isinstance(output, Event):
@@ -45,7 +47,7 @@ async def answer_question(
                 if own.fallbacks:
                     record(Fallbacks(counts=dict(sorted(own.fallbacks.items()))))
                 return replace(output, events=tuple(events), usage=used.usage())
-            else:  # a loop from outside may yield anything
+            else:
                 name = type(loop).__name__
                 raise UsageError(f"{name} yielded {output!r}: a loop yields events, and an Answer at the end")
     raise RuntimeError(f"{type(loop).__name__} ended without an answer")

@@ -88,15 +88,15 @@ class Questions:
             # The question so that it stands alone. Its trace keeps it as it was asked.
             text, opening = await rephrase(model, question.text, session.record.turns if session else turns)
             opening = [session.resumed, *opening] if session else opening
-            for event in opening if on_event else ():
-                on_event(event)
+            pass_on(opening, on_event)
             alone = replace(question, text=text)
 
             lagging = await ready.lag.describe(alone)
             answer = await answer_question(ready.system, alone, on_event, memory)
             answer = replace(answer, events=(*opening, *answer.events), lagging=answer.lagging or lagging)
             if session:
-                answer = await asyncio.to_thread(session.add_turn, question.text, text, answer, on_event)
+                answer = await asyncio.to_thread(session.add_turn, question.text, text, answer)
+                pass_on(answer.events[-1:], on_event)
 
             evidence = await asyncio.to_thread(add_metadata, answer.evidence, store)
             answer = replace(answer, evidence=evidence, system=ready.name, model=model.name, usage=used.usage())
@@ -161,6 +161,13 @@ def add_metadata(found: Sequence[Evidence], store: Texts) -> tuple[Evidence, ...
         replace(piece, metadata=metadata.get(next(iter(group)), {}) if len(group) == 1 else {})
         for piece, group in zip(found, documents, strict=True)
     )
+
+
+def pass_on(events: Iterable[Event], on_event: OnEvent | None) -> None:
+    """Let whoever listens hear these events."""
+    if on_event:
+        for event in events:
+            on_event(event)
 
 
 async def rephrase(model: LanguageModel, question: str, turns: Sequence[Turn]) -> tuple[str, list[Event]]:

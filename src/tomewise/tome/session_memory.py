@@ -13,7 +13,6 @@ from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys
 from tomewise.store.records import SESSIONS
 from tomewise.store.rights import hold_session
-from tomewise.systems.answer import OnEvent
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import parse_variant
 from tomewise.tome.session_record import SessionRecord, make_turn, read_session
@@ -50,7 +49,7 @@ class Continuation:
             session=record.name, question=record.count + 1, memory=record.kind, known=self._notes, forgotten=self._lost
         )
 
-    def add_turn(self, asked: str, text: str, answer: Answer, on_event: OnEvent | None) -> Answer:
+    def add_turn(self, asked: str, text: str, answer: Answer) -> Answer:
         """The answer to a question that stands alone as `text`, with what it took from the session. Takes it in."""
         memory = self._memory
         record, later = forget_missing(self.record, memory, self._store)
@@ -67,8 +66,6 @@ class Continuation:
         record = replace(record, count=origin.number, turns=turns[-self._limit :])
         self.record = replace(record, kind=memory.kind, memory=memory.dump()) if memory else record
         closing = SessionUsed(notes=origin.notes, passages=origin.passages, dropped=origin.dropped)
-        if on_event:
-            on_event(closing)
         return replace(answer, session=origin, events=(*answer.events, closing))
 
     def save(self) -> None:

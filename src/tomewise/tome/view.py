@@ -149,6 +149,7 @@ class TomeView(PartOfTome):
         def ask(question: str | Question, on_event: OnEvent) -> Coroutine[Any, Any, Answer]:
             return self.aask(question, system=system, fresh=fresh, on_event=on_event)
 
+        self.store.check()
         self._opened.questions.wire(system)  # an error in its name is one of all questions
         return await answer_many(ask, questions, return_exceptions=return_exceptions)
 
