@@ -243,8 +243,8 @@ def test_the_first_question_fixes_system_settings_and_scope(here):
         again = "hybrid+evolve rounds=1 'selection=as found'"
         assert tome.within(where=["year>=2"]).sessions["s"].ask("Why?", system=again).system == EVOLVE
         assert "Carter" not in "".join(piece.text for piece in session.ask("Where?").evidence)
-        other = tome.within(where=["year>=1"]).sessions["s"]
-        for chosen, system in ((session, "naive"), (session, EVOLVE.replace("rounds=1", "rounds=2")), (other, None)):
+        elsewhere = tome.within(where=["year>=1"]).sessions["s"]
+        for chosen, system in ((session, "naive"), (session, EVOLVE.replace("rounds=1", "rounds=2")), (elsewhere, None)):
             with pytest.raises(UsageError, match="or begin another session"):
                 chosen.ask("When?", system=system)
         with pytest.raises(UsageError, match="needs a system with a name"):

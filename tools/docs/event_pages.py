@@ -15,7 +15,7 @@ import griffe
 from pydantic import TypeAdapter
 from tools.docs.markdown import REFERENCE, describe_schema, escape_html, write_table
 
-from tomewise import events, fallbacks
+from tomewise import events, run
 from tomewise.events import CLASSES, TypedEvent
 from tomewise.systems.registry import LOOPS, SYSTEMS
 
@@ -145,7 +145,7 @@ def _list_keys(owner: type) -> dict[str, str]:
 
 
 def _list_kinds() -> Iterator[str]:
-    return (value for name, value in vars(fallbacks).items() if name.isupper() and isinstance(value, str))
+    return (value for name, value in vars(run).items() if name.isupper() and isinstance(value, str))
 
 
 def _read_schema(owner: Any) -> dict[str, Any]:
