@@ -263,17 +263,6 @@ def open_run(**changes: Any) -> Iterator[Meter]:
         yield used
 
 
-@contextmanager
-def continue_run() -> Iterator[Meter]:
-    """Go on with the run that is open here, or open one. Yields the meter of all its calls."""
-    used = current_run().used
-    if used is not None:
-        yield used
-        return
-    with open_run() as opened:
-        yield opened
-
-
 def write_notes(counts: Mapping[str, int]) -> list[str]:
     """The notes for a report: `fallback: KIND: COUNT` for each kind that occurred."""
     return [f"fallback: {kind}: {count}" for kind, count in counts.items() if count]

@@ -10,7 +10,7 @@ from tomewise.errors import UnknownName, UsageError
 from tomewise.systems import registry
 from tomewise.systems.declaration import read_declaration
 from tomewise.systems.recipe_settings import read_declared, validate_settings
-from tomewise.systems.registry import Variant, parse_variant, parse_variants
+from tomewise.systems.registry import Declared, Variant, parse_variant, parse_variants
 
 if TYPE_CHECKING:
     from tomewise.systems.kit import Kit, System
@@ -103,7 +103,7 @@ def test_what_a_signature_does_not_take(part, settings, message):
 
 
 def test_settings_of_any_name_and_type_in_a_text(monkeypatch):
-    monkeypatch.setattr(registry, "SYSTEMS", {**registry.SYSTEMS, "own": read_declaration(recipe)})
+    monkeypatch.setattr(Declared, "find", lambda *_: read_declaration(recipe))
     variant = parse_variant("""own name=2026-01 deep=true 'json={"a": [1]}' most=null""")
     settings = {"name": "2026-01", "deep": True, "json": {"a": [1]}, "most": None}
     assert variant.settings == settings

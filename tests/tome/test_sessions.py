@@ -244,7 +244,11 @@ def test_the_first_question_fixes_system_settings_and_scope(here):
         assert tome.within(where=["year>=2"]).sessions["s"].ask("Why?", system=again).system == EVOLVE
         assert "Carter" not in "".join(piece.text for piece in session.ask("Where?").evidence)
         elsewhere = tome.within(where=["year>=1"]).sessions["s"]
-        for chosen, system in ((session, "naive"), (session, EVOLVE.replace("rounds=1", "rounds=2")), (elsewhere, None)):
+        for chosen, system in (
+            (session, "naive"),
+            (session, EVOLVE.replace("rounds=1", "rounds=2")),
+            (elsewhere, None),
+        ):
             with pytest.raises(UsageError, match="or begin another session"):
                 chosen.ask("When?", system=system)
         with pytest.raises(UsageError, match="needs a system with a name"):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tomewise.errors import UsageError
 from tomewise.events import Fallbacks, restore_event
-from tomewise.run import change_run, continue_run, meter
+from tomewise.run import change_run, meter
 from tomewise.systems.kit import System
 from tomewise.types import Answer, Event, Question
 from tomewise.working.lasting_memory import MemoryLoop, WorkingMemory
@@ -18,7 +18,7 @@ OnEvent = Callable[[Event], None]
 async def answer_question(
     system: System, question: Question, on_event: OnEvent | None = None, memory: WorkingMemory | None = None
 ) -> Answer:
-    """Run an assembled system on a question. The answer holds the events on the way, and the usage of the run so far.
+    """Run an assembled system on a question. The answer holds the events on the way, and what they used.
 
     `on_event` also gets an `answer_part` for each new part of an answer that is streamed; the answer has none of these.
 
@@ -39,13 +39,13 @@ async def answer_question(
     outputs: AsyncIterator[object] = (
         loop.run(question, memory) if memory is not None and isinstance(loop, MemoryLoop) else loop.run(question)
     )
-    with continue_run() as used, meter() as own, change_run(on_part=on_event, on_wait=record):
+    with meter() as used, change_run(on_part=on_event, on_wait=record):
         async for output in outputs:
             if isinstance(output, Event):
                 record(restore_event(output) if type(output) is Event else output)
             elif isinstance(output, Answer):
-                if own.fallbacks:
-                    record(Fallbacks(counts=dict(sorted(own.fallbacks.items()))))
+                if used.fallbacks:
+                    record(Fallbacks(counts=dict(sorted(used.fallbacks.items()))))
                 return replace(output, events=tuple(events), usage=used.usage())
             else:
                 name = type(loop).__name__

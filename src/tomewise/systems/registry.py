@@ -27,9 +27,9 @@ DEFAULT = DEFAULTS.system
 
 
 class Declared(Mapping[str, SystemDeclaration]):
-    """Declarations by name, each from the file of its family, which is imported at its first use.
+    """Our own declarations of a kind by name. The file of a family imports all that it wires, at its first use.
 
-    `kind` is what the file calls them: it imports all that it wires.
+    `find` and `list_names` look at the parts of plugins too.
     """
 
     def __init__(self, kind: str, families: Mapping[str, Sequence[str]]) -> None:
@@ -39,7 +39,7 @@ class Declared(Mapping[str, SystemDeclaration]):
     def __getitem__(self, name: str) -> SystemDeclaration:
         if self._files[name] == "auto":
             return _declare_auto()
-        declared: Any = getattr(import_module(f"tomewise.systems.{self._files[name]}"), self._kind)
+        declared: Any = getattr(import_module(f"tomewise.systems.{self._files[name]}"), self._kind.upper())
         return declared[name]  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[str]:
@@ -48,17 +48,34 @@ class Declared(Mapping[str, SystemDeclaration]):
     def __len__(self) -> int:
         return len(self._files)
 
+    def find(self, name: str) -> SystemDeclaration | None:
+        """Ours, else what a plugin brings. Raises MissingDependency if it cannot be imported, and UsageError."""
+        if name in self._files:
+            refuse_hidden(self._kind, name)
+            return self[name]
+        part: Any = find_plugin(self._kind, name)
+        if part is None:
+            return None
+        if not isinstance(part, SystemDeclaration) and not callable(part):
+            raise UsageError(f"the plugin {name!r} is not {KINDS[self._kind]}: it is {part!r}")
+        return read_declaration(part)
+
+    def list_names(self) -> list[str]:
+        """All names: our own, then those of plugins."""
+        return list(dict.fromkeys([*self._files, *list_names(self._kind)]))
+
 
 @cache
 def _declare_auto() -> SystemDeclaration:
     from tomewise.systems.auto import declare_auto
 
-    return declare_auto(_wire_way, list_systems)
+    return declare_auto(_wire_way, SYSTEMS.list_names)
 
 
+RECALLS = Declared("recalls", {})
 # Each goes around the recall of any system.
 LOOPS = Declared(
-    "LOOPS",
+    "loops",
     {
         "from_passages": ("once", "rewrite"),
         "comorag": ("probe",),
@@ -68,7 +85,7 @@ LOOPS = Declared(
     },
 )
 SYSTEMS = Declared(
-    "SYSTEMS",
+    "systems",
     {
         "from_passages": ("naive", "hybrid", "full_context"),
         "graph_walk": ("hipporag2", "cogitorag", "associative"),
@@ -243,74 +260,37 @@ def _write_value(value: Any) -> str:
 
 def find_declaration(name: str) -> SystemDeclaration:
     """What a system declares. Raises UnknownName, which suggests the nearest name."""
-    if name in SYSTEMS:
-        refuse_hidden("systems", name)
-        return SYSTEMS[name]
-    if declaration := _find_outside("systems", name):
+    if declaration := SYSTEMS.find(name):
         return declaration
     recall, plus, loop = name.partition("+")
     if plus:
-        around = _find_loop(loop)
-        inner = _find_recall(recall)
+        around = LOOPS.find(loop)
+        if around is None:
+            names = LOOPS.list_names()
+            raise UnknownName(f"{loop!r} is not a loop: {suggest(loop, names)}known are {', '.join(names)}")
+        inner = SYSTEMS.find(recall) or RECALLS.find(recall) or find_declaration(recall)
         if inner.no_recall:
             raise UsageError(f"{name!r}: {recall} {inner.no_recall}, so no other loop can use its recall")
         return _compose(name, inner, around)
-    names = list_systems()
-    if name in list_names("recalls"):
+    if name in RECALLS.list_names():
         raise UsageError(f"{name!r} is a recall and needs a loop: write '{name}+once', or another loop")
-    if name in list_loops():
+    if name in LOOPS.list_names():
         raise UsageError(f"{name!r} is a loop and needs a recall: write '{DEFAULT}+{name}', or another recall")
+    names = SYSTEMS.list_names()
     raise UnknownName(f"{name!r} is not a system: {suggest(name, names)}known are {', '.join(names)}")
-
-
-def list_loops() -> list[str]:
-    """The names of all loops: Tomewise's own, then those of plugins."""
-    return list(dict.fromkeys([*LOOPS, *list_names("loops")]))
 
 
 def find_outside_parts(name: str) -> list[Callable[..., object]]:
     """The functions of plugins that make the system of that name: its recipe, or its recall and its loop."""
     recall, _, loop = name.partition("+")
-    parts = [] if recall in SYSTEMS else [_find_outside("systems", recall) or _find_outside("recalls", recall)]
-    parts += [] if loop in LOOPS or not loop else [_find_outside("loops", loop)]
+    parts = [] if recall in SYSTEMS else [SYSTEMS.find(recall) or RECALLS.find(recall)]
+    parts += [] if loop in LOOPS else [LOOPS.find(loop)]
     return [part.recipe for part in parts if part]
-
-
-def _find_outside(kind: str, name: str) -> SystemDeclaration | None:
-    """What a plugin brings under this name. Raises MissingDependency if it cannot be imported, and UsageError."""
-    part: Any = find_plugin(kind, name)
-    if part is None:
-        return None
-    if not isinstance(part, SystemDeclaration) and not callable(part):
-        raise UsageError(f"the plugin {name!r} is not {KINDS[kind]}: it is {part!r}")
-    return read_declaration(part)
-
-
-def _find_recall(name: str) -> SystemDeclaration:
-    """What stands before `+`: a system, or a recall that a plugin brings."""
-    recall = None if name in list_systems() else _find_outside("recalls", name)
-    return recall or find_declaration(name)
-
-
-def list_systems() -> list[str]:
-    """The names of all systems: Tomewise's own, then those of plugins."""
-    return list(dict.fromkeys([*SYSTEMS, *list_names("systems")]))
 
 
 def assemble(system: str | Recipe, kit: Kit, /, **settings: Any) -> System:
     """The system of a name or a recipe, with these settings. Raises UnknownName and UsageError."""
     return choose_variant(system, settings).wire(kit)
-
-
-def _find_loop(name: str) -> SystemDeclaration:
-    """The loop of that name, ours or a plugin's. Raises UnknownName."""
-    if name in LOOPS:
-        refuse_hidden("loops", name)
-        return LOOPS[name]
-    if loop := _find_outside("loops", name):
-        return loop
-    names = list_loops()
-    raise UnknownName(f"{name!r} is not a loop: {suggest(name, names)}known are {', '.join(names)}")
 
 
 _compose = cache(compose)  # the types of a recipe's settings are read once

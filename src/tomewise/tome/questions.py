@@ -16,7 +16,7 @@ from tomewise.events import Rephrased, shorten
 from tomewise.language.roles import REPHRASE, RephraseIn, RephraseOut, TurnShown
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.loops.steps import Skipped
-from tomewise.run import continue_run, open_run
+from tomewise.run import open_run
 from tomewise.settings import Settings
 from tomewise.store.contract import Store, Texts
 from tomewise.store.lookups import read_places
@@ -45,12 +45,12 @@ _MOST_KEPT = 16  # assembled systems; a server is asked for any settings
 
 @dataclass(frozen=True, slots=True)
 class ReadySystem:
-    """An assembled system with its name, and what says how far its memory lags. `variant` is what it was wired from."""
+    """An assembled system with its name. `variant` is what it was wired from, `lag` says how far its memory lags."""
 
     name: str
     system: System
     variant: Variant | None
-    lag: LagFinder
+    lag: LagFinder | None
 
 
 class Questions:
@@ -91,7 +91,7 @@ class Questions:
             pass_on(opening, on_event)
             alone = replace(question, text=text)
 
-            lagging = await ready.lag.describe(alone)
+            lagging = await ready.lag.describe(alone) if ready.lag else None
             answer = await answer_question(ready.system, alone, on_event, memory)
             answer = replace(answer, events=(*opening, *answer.events), lagging=answer.lagging or lagging)
             if session:
@@ -111,25 +111,26 @@ class Questions:
         ready = self.wire(system)
         recall = find_recall(ready.name, ready.system)
         await self.prepare(question, system)
-        with continue_run():
+        with open_run():
             found = await recall.retriever.retrieve(question.text, limit, within=question.within)
         return list(await asyncio.to_thread(add_metadata, found, self._kit.store))
 
     def wire(self, system: Choice | System | None) -> ReadySystem:
         """The system, or the default one, whether or not its layers are built. Raises UnknownName, UsageError."""
         if isinstance(system, System):
-            name = f"{type(system.loop).__name__} (a System)"
-            return ReadySystem(name, system, None, LagFinder(self._kit, "", system.layers))
+            return self._make_ready(f"{type(system.loop).__name__} (a System)", system, None)
         variant = choose_variant(self._settings.system if system is None else system)
         key = (variant.system, variant.recipe, repr(sorted(variant.settings.items())))
         if key not in self._systems:
-            wired = variant.wire(self._kit)
-            label = variant.label
-            self._systems[key] = ReadySystem(label, wired, variant, LagFinder(self._kit, label, wired.layers))
+            self._systems[key] = self._make_ready(variant.label, variant.wire(self._kit), variant)
         self._systems.move_to_end(key)
         if len(self._systems) > _MOST_KEPT:
             self._systems.popitem(last=False)
         return self._systems[key]
+
+    def _make_ready(self, name: str, system: System, variant: Variant | None) -> ReadySystem:
+        built = name if variant else ""  # what a build names
+        return ReadySystem(name, system, variant, LagFinder(self._kit, built, system.layers) if system.layers else None)
 
     async def prepare(self, question: Question, system: Choice | System | None) -> ReadySystem:
         """The system, ready to answer the question. Raises what `ask` raises before any call.
@@ -146,7 +147,7 @@ class Questions:
             where = quote(store.address)
             raise NotBuilt(f"{store.address} holds no document yet: add one with `tome add --tome {where} PATH`")
         current = question.current
-        if ready.system.layers and (lag := await asyncio.to_thread(ready.lag.find_lag, current=current)):
+        if ready.lag and (lag := await asyncio.to_thread(ready.lag.find_lag, current=current)):
             raise NotBuilt(_explain_lag(ready, lag, store, current=current))
         return ready
 

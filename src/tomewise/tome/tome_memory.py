@@ -60,7 +60,7 @@ class Memory(PartOfTome):
         """
         asked = make_question(question, self._within)
         ready = await self._opened.questions.prepare(asked, system)
-        return await ready.lag.describe(asked)
+        return await ready.lag.describe(asked) if ready.lag else None
 
     lag = plain(alag)
 
