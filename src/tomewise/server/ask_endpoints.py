@@ -23,7 +23,6 @@ from tomewise.server.replies import SearchReply
 from tomewise.server.service import Service, Wanted, find_variant
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event
 from tomewise.tome.reports import describe_evidence
-from tomewise.tome.scopes import find_scope_of
 from tomewise.types import Event, Question, Spent
 
 _MOST_ESTIMATED = 5000  # passages
@@ -115,11 +114,11 @@ async def _search(service: Service, name: str, body: Search) -> SearchReply:
             tome = await service.library.open(name)
             variant = choose_bounded(body.system, body.settings, tome.default_system)
             find = tome.documents.names.find_all
-            scope = await asyncio.to_thread(find_scope_of, find, body.documents, body.where, tome.store)
+            part = await asyncio.to_thread(lambda: tome.within(*find(body.documents), where=body.where))
             with service.library.use_model(body.model, tome.kit.embedder):
-                query = Question(text=body.query, current=body.current, within=scope)
-                found = await tome.asearch(query, system=variant, limit=body.limit)
-                lagging = await tome.memory.alag(query, system=variant)
+                query = Question(text=body.query, current=body.current)
+                found = await part.asearch(query, system=variant, limit=body.limit)
+                lagging = await part.memory.alag(query, system=variant)
         naming = choose_naming(tome)
         pieces = await asyncio.to_thread(describe_evidence, found, tome.store, naming)
         return SearchReply(evidence=pieces, lagging=Lagging.of(lagging, naming) if lagging else None)

@@ -59,7 +59,6 @@ from tomewise.tome.reports import (
     describe_slice,
     find_nearest,
 )
-from tomewise.tome.scopes import find_scope_of
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Event, Progress, Question
 
@@ -127,16 +126,14 @@ class Tools:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
         _, book = find_tome(tome, self.library)
         async with send_progress(context) as notify, self._admit():
-            scope = await asyncio.to_thread(find_scope_of, book.documents.names.match_all, documents, where, book.store)
-            asked = Question(
-                text=question, options=tuple(options), instructions=instructions, force=force, within=scope
-            )
+            part = await asyncio.to_thread(lambda: book.within(*book.documents.names.match_all(documents), where=where))
+            asked = Question(text=question, options=tuple(options), instructions=instructions, force=force)
             on_event = partial(_notify_event, notify, book)
             variant = choose_bounded(system, {}) if system else None
             with answer_whole():
-                answer = await book.aask(asked, system=variant, on_event=on_event)
+                answer = await part.aask(asked, system=variant, on_event=on_event)
         nearest = await asyncio.to_thread(find_nearest, answer, book.store)
-        whole = neutralise_result(AnswerResult.of(answer, choose_naming(book), within=scope, nearest=nearest))
+        whole = neutralise_result(AnswerResult.of(answer, choose_naming(book), within=part.scope, nearest=nearest))
         return fit_reply(partial(_cut_answer, whole), len(whole.citations) + len(whole.nearest))
 
     @report_errors
@@ -152,9 +149,8 @@ class Tools:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
         _, book = find_tome(tome, self.library)
         async with self._admit():
-            scope = await asyncio.to_thread(find_scope_of, book.documents.names.match_all, documents, where, book.store)
-            asked = Question(text=query, within=scope)
-            found = await book.asearch(asked, system=DEFAULT, limit=skip + limit)
+            part = await asyncio.to_thread(lambda: book.within(*book.documents.names.match_all(documents), where=where))
+            found = await part.asearch(query, system=DEFAULT, limit=skip + limit)
         pieces = await asyncio.to_thread(describe_evidence, found[skip:], book.store, choose_naming(book))
         for piece in pieces:
             piece.sources = piece.sources[:_MOST_SOURCES]

@@ -23,7 +23,6 @@ from tomewise.server.limits import QuestionQueue
 from tomewise.server.serve_options import ServerOptions
 from tomewise.systems.registry import Variant
 from tomewise.tome.reports import describe_costs, find_nearest
-from tomewise.tome.scopes import find_scope_of
 from tomewise.tome.session_record import Turn
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Event, Question, Spent
@@ -87,13 +86,14 @@ class Service:
                 self.library.name_model(body.model)
                 variant = await find_variant(tome, body)
                 find = tome.documents.names.find_all
+                part = await asyncio.to_thread(lambda: tome.within(*find(body.documents), where=body.where))
                 question = Question(
                     text=body.question,
                     options=tuple(body.options),
                     instructions=body.instructions,
                     force=body.force,
                     current=body.current,
-                    within=await asyncio.to_thread(find_scope_of, find, body.documents, body.where, tome.store),
+                    within=part.scope,
                 )
                 check = tome.sessions[body.session].acheck if body.session else tome.memory.acheck
                 await check(question, system=variant)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
-
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import UsageError
 from tomewise.loops.escalate import Escalate, Way
@@ -43,19 +41,17 @@ def declare_auto(
     def auto(
         kit: Kit,
         *,
-        first: Annotated[str, Field(description="the system of the first answer; it needs no layer")] = "hybrid",
-        ladder: Annotated[
-            str, Field(description="the systems that go on, the most thorough first, separated by commas")
-        ] = _LADDER,
-        whole: Annotated[str, Field(description="the systems for questions that need the whole text")] = _WHOLE,
+        first: Annotated[str, "the system of the first answer; it needs no layer"] = "hybrid",
+        ladder: Annotated[str, "the systems that go on, the most thorough first, separated by commas"] = _LADDER,
+        whole: Annotated[str, "the systems for questions that need the whole text"] = _WHOLE,
         reading: Annotated[
             Count,
-            Field(description="calls that reading a whole text may take, by its estimate; 0: no limit"),
+            "calls that reading a whole text may take, by its estimate; 0: no limit",
             Multiplies("calls of a question", most=1_000_000),
         ] = _READING,
         budget: Annotated[
             Count,
-            Field(description="calls of a question at most, by what the systems state; 0: no limit"),
+            "calls of a question at most, by what the systems state; 0: no limit",
             Multiplies("calls of a question", most=1_000_000),
         ] = 0,
     ) -> System:

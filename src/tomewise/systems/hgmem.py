@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 
-from pydantic import Field
-
 from tomewise.loops.evolve import Evolve, Limits
 from tomewise.loops.exploring import Exploring
 from tomewise.loops.planning import Planning, Regions
@@ -35,33 +33,25 @@ from tomewise.systems.kit import (
     find_recall,
 )
 
-Rounds: TypeAlias = Annotated[
-    Count, Field(description="rounds of searches at most"), Multiplies("calls of a question", most=20)
-]
-Subqueries: TypeAlias = Annotated[
-    Count, Field(description="subqueries of a round at most"), Multiplies("calls of a question", most=20)
-]
-SearchRegions: TypeAlias = Annotated[
-    Regions, Field(description="where searches go: near the points, anywhere, or as the plan says")
-]
-Updates: TypeAlias = Annotated[bool, Field(description="whether points are changed by new evidence")]
-Merges: TypeAlias = Annotated[bool, Field(description="whether points are merged")]
+Rounds: TypeAlias = Annotated[Count, "rounds of searches at most", Multiplies("calls of a question", most=20)]
+Subqueries: TypeAlias = Annotated[Count, "subqueries of a round at most", Multiplies("calls of a question", most=20)]
+SearchRegions: TypeAlias = Annotated[Regions, "where searches go: near the points, anywhere, or as the plan says"]
+Updates: TypeAlias = Annotated[bool, "whether points are changed by new evidence"]
+Merges: TypeAlias = Annotated[bool, "whether points are merged"]
 Hops: TypeAlias = Annotated[
     Count,
-    Field(description="steps in the graph that are near to a point; 2 is the neighbourhood of the released code"),
+    "steps in the graph that are near to a point; 2 is the neighbourhood of the released code",
     Multiplies("evidence", most=20),
 ]
-Replacing: TypeAlias = Annotated[bool, Field(description="whether an update changes the entities of a point")]
-Keeping: TypeAlias = Annotated[bool, Field(description="whether points that were merged stay")]
-Entities: TypeAlias = Annotated[
-    Count, Field(description="entities that a subquery finds (n_v)"), Multiplies("evidence", most=1000)
-]
+Replacing: TypeAlias = Annotated[bool, "whether an update changes the entities of a point"]
+Keeping: TypeAlias = Annotated[bool, "whether points that were merged stay"]
+Entities: TypeAlias = Annotated[Count, "entities that a subquery finds (n_v)", Multiplies("evidence", most=1000)]
 Relations: TypeAlias = Annotated[
     Count,
-    Field(description="relations of these entities that a subquery finds (n_e)"),
+    "relations of these entities that a subquery finds (n_e)",
     Multiplies("evidence", most=1000),
 ]
-GoingOn: TypeAlias = Annotated[bool, Field(description="whether rounds go on although the points suffice")]
+GoingOn: TypeAlias = Annotated[bool, "whether rounds go on although the points suffice"]
 
 
 def hgmem(

@@ -49,32 +49,26 @@ class Multiplies:
     most: float
 
 
-# Settings that many systems have. `Field` gives bounds and the help that `tome systems NAME` shows.
-Limit: TypeAlias = Annotated[
-    Count, Field(description="pieces of evidence that a search finds at most"), Multiplies("evidence", most=1000)
-]
+# Settings that many systems have. `Field` gives bounds, a text is the help that `tome systems NAME` shows.
+Limit: TypeAlias = Annotated[Count, "pieces of evidence that a search finds at most", Multiplies("evidence", most=1000)]
 """A setting: the pieces of evidence that a search finds at most."""
 Context: TypeAlias = Annotated[
     Count,
-    Field(description="tokens of evidence that the answering role sees at most"),
+    "tokens of evidence that the answering role sees at most",
     Multiplies("tokens of the answering call", most=1_000_000),
 ]
 """A setting: the tokens of evidence that the answering role sees at most."""
 Selection: TypeAlias = Annotated[
     Literal["fused", "as found"],
-    Field(
-        description=(
-            "what fills the context: all that searches find, fused with what hybrid finds; or each search in turn"
-        )
-    ),
+    "what fills the context: all that searches find, fused with what hybrid finds; or each search in turn",
 ]
 """A setting: what fills the context."""
 Together: TypeAlias = Annotated[
-    int, Field(ge=1, le=MOST_TOGETHER, description="neighbouring passages that one call of a build reads")
+    int, Field(ge=1, le=MOST_TOGETHER), "neighbouring passages that one call of a build reads"
 ]
 """A setting: the neighbouring passages that one call of a build reads."""
 Gleanings: TypeAlias = Annotated[
-    int, Field(ge=0, le=5, description="further calls a passage of a build, which read relations that were missed")
+    int, Field(ge=0, le=5), "further calls a passage of a build, which read relations that were missed"
 ]
 """A setting: the calls that read again what a first call missed."""
 
@@ -165,7 +159,7 @@ def rewrite(
     kit: Kit,
     recall: Recall | System,
     *,
-    shown: Annotated[Positive, Field(description="pieces of evidence from which the model rewrites the question")] = 5,
+    shown: Annotated[Positive, "pieces of evidence from which the model rewrites the question"] = 5,
     selection: Selection = "fused",
     limit: Limit = DEPTH,
     context: Context = CONTEXT,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias, get_args
 
 from tomewise.errors import UnknownName, UsageError, suggest
@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.
 
 
 def find_scope(
-    store: Store, *named: str | Scope, where: str | Condition | Sequence[str | Condition] = ()
+    store: Store, *named: str | DocumentRecord | Scope, where: str | Condition | Sequence[str | Condition] = ()
 ) -> Scope | None:
     """The scope of documents and conditions, or the one that is given alone; None for the whole tome.
 
@@ -31,8 +31,7 @@ def find_scope(
     scope without a passage.
     """
     for each in named:
-        check_type("a document", each, str | Scope, "a name, or a Scope alone")
-    names = [each for each in named if isinstance(each, str)]
+        check_type("a document", each, str | DocumentRecord | Scope, "a name, or a Scope alone")
     scopes = [each for each in named if isinstance(each, Scope)]
     wanted = "a condition such as 'year>=1911', or a list of these"
     check_type("where", where, str | Condition | Sequence, wanted)
@@ -41,25 +40,20 @@ def find_scope(
         check_type("where", condition, str | Condition, wanted)
     if scopes and (len(named) > 1 or stated):
         raise UsageError("give either a Scope or documents and conditions: a Scope has places for both")
-    ids = frozenset(record.id for name in names for record in _find_documents(name, store))
+    found = [record for each in named if not isinstance(each, Scope) for record in _find_documents(each, store)]
+    ids = frozenset(record.id for record in found)
     conditions = tuple(parse_condition(text) if isinstance(text, str) else text for text in stated)
-    scope = scopes[0] if scopes else Scope(documents=ids if names else None, where=conditions)
+    scope = scopes[0] if scopes else Scope(documents=ids if named else None, where=conditions)
     if scope == Scope():
         return None
     check_scope(scope, store)
     return scope
 
 
-def find_scope_of(
-    find: Callable[[Sequence[str]], Sequence[DocumentRecord]], names: Sequence[str], where: Sequence[str], store: Store
-) -> Scope | None:
-    """The scope that a client of a server states; `find` finds the documents of the names, and looks up no path."""
-    ids = frozenset(record.id for record in find(names))
-    return find_scope(store, Scope(documents=ids if names else None, where=tuple(map(parse_condition, where))))
-
-
-def _find_documents(name: str, store: Store) -> Sequence[DocumentRecord]:
+def _find_documents(name: str | DocumentRecord, store: Store) -> Sequence[DocumentRecord]:
     """The documents that a name stands for: those that a removal would take, else one whose id has it as a part."""
+    if isinstance(name, DocumentRecord):
+        return (name,)
     try:
         return find_exactly(name, store).records
     except UnknownName:

@@ -305,12 +305,15 @@ class Tome(TomeView):
 
     build = plain(abuild)
 
-    def within(self, *documents: str | Scope, where: str | Condition | Sequence[str | Condition] = ()) -> TomeView:
-        """A part of this tome, which is asked and searched like the whole.
+    def within(
+        self, *documents: str | DocumentRecord | Scope, where: str | Condition | Sequence[str | Condition] = ()
+    ) -> TomeView:
+        """A part of this tome, which is asked, searched and read like the whole.
 
         `documents` are ids, paths, titles, folders, patterns such as `notes/*.md`, or parts of an id that no other id
-        has; or one `Scope` alone. `where` are conditions, as texts ("year>=1911") or as `Condition`; `title` is a
-        field. Raises UnknownName for a document that does not exist, and UsageError for a part without a passage.
+        has, or are some of `documents()`; or one `Scope` alone. `where` are conditions, as texts ("year>=1911") or as
+        `Condition`; `title` is a field. Raises UnknownName for a document that does not exist, and UsageError for a
+        part without a passage.
         """
         from tomewise.tome.scopes import find_scope
 
