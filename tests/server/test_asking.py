@@ -32,7 +32,6 @@ from tests.server.served import (
 
 from tomewise import plugins, register
 from tomewise.parts import System
-from tomewise.server import service
 from tomewise.server.serve_options import ServerOptions
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Event, Question
@@ -83,7 +82,7 @@ def test_what_is_refused_is_refused_before_the_stream(
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
 def test_the_time_limit_holds_for_admission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accept: str):
     make_tome(tmp_path / "novel.tome")
-    monkeypatch.setattr(service, "find_scope_of", lambda *_: time.sleep(2))
+    monkeypatch.setattr(Tome, "within", lambda *_, **__: time.sleep(2))
     with make_client(tmp_path, model="extractive", options=ServerOptions(seconds=0.5)) as client:
         reply = client.post(ASK, json={"question": QUESTION}, headers={"accept": accept})
     assert read_code(reply) == (504, "timeout")

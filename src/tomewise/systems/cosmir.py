@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Annotated, Any, Literal, TypeAlias
 
 from tomewise.loops.chunking import Chunking, Order
@@ -12,7 +11,18 @@ from tomewise.loops.notes import NoteReading
 from tomewise.loops.relay import Filling, LedgerRelay, Relay
 from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.from_passages import hybrid
-from tomewise.systems.kit import CONTEXT, Count, Kit, Multiplies, Positive, Recall, Share, System, find_recall
+from tomewise.systems.kit import (
+    CONTEXT,
+    Count,
+    Kit,
+    Multiplies,
+    Positive,
+    Recall,
+    Share,
+    System,
+    find_recall,
+    with_settings_of,
+)
 
 CHUNK = 64_000  # tokens
 ChunkSize: TypeAlias = Annotated[
@@ -71,15 +81,10 @@ def relay(
     return System(loop=loop, layers=recall.layers)
 
 
+@with_settings_of(relay)
 def cosmir(kit: Kit, **settings: Any) -> System:
     """The recipe of `cosmir`, section 4.2: `relay` with `hybrid` recall for what is read again."""
     return relay(kit, hybrid(kit), **settings)
-
-
-_of_relay = inspect.signature(relay)
-cosmir.__signature__ = _of_relay.replace(  # type: ignore[attr-defined]
-    parameters=[parameter for name, parameter in _of_relay.parameters.items() if name != "recall"]
-)
 
 
 def chain_of_agents(

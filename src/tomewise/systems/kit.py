@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from inspect import Signature, signature
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field
@@ -129,6 +130,18 @@ class System:
 
 Recipe = Callable[..., System]
 """A function of a `Kit` and of settings that returns a `System`."""
+
+
+def with_settings_of(source: Callable[..., object]) -> Callable[[Recipe], Recipe]:
+    """Decorates a recipe that takes `**settings`: it has those of `source`, which stands in the same module, too."""
+
+    def extend(recipe: Recipe) -> Recipe:
+        own = [each for each in signature(recipe).parameters.values() if each.kind != each.VAR_KEYWORD]
+        taken = [each for each in signature(source).parameters.values() if each.kind == each.KEYWORD_ONLY]
+        recipe.__signature__ = Signature([*own, *taken])  # type: ignore[attr-defined]
+        return recipe
+
+    return extend
 
 
 def find_recall(name: str, found: object) -> Recall:

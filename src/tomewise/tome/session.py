@@ -11,10 +11,9 @@ from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.store.records import SESSIONS
 from tomewise.store.rights import hold_session
 from tomewise.tome.arguments import check_type, make_question
-from tomewise.tome.damaged import names_damage, skip_damaged
-from tomewise.tome.open_tome import OpenTome, PartOfTome
+from tomewise.tome.damaged import skip_damaged
+from tomewise.tome.open_tome import OpenTome, PartOfTome, names_damage, plain
 from tomewise.tome.session_record import SessionRecord, check_name, find_session
-from tomewise.tome.sync import plain
 from tomewise.types import Question, Scope
 
 if TYPE_CHECKING:

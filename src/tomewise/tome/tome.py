@@ -14,11 +14,9 @@ from tomewise.notebook_display import show_bars
 from tomewise.settings import DEFAULTS, Settings, load
 from tomewise.store.address import find_place
 from tomewise.tome.arguments import LIMITS, MODEL_SETTINGS, check_pool, check_type, read_arguments, read_prompts
-from tomewise.tome.damaged import names_damage
 from tomewise.tome.fixed_settings import find_embedder, fix_settings
 from tomewise.tome.open_store import delete_empty_store, exists, open_store
-from tomewise.tome.open_tome import OpenTome
-from tomewise.tome.sync import plain
+from tomewise.tome.open_tome import OpenTome, names_damage, plain
 from tomewise.tome.traces import Traces
 from tomewise.tome.view import TomeView
 from tomewise.types import Closable, Condition, Document, Progress, Scope

@@ -10,9 +10,8 @@ from tomewise.pictures import LIMIT
 from tomewise.store.lookups import read_setting
 from tomewise.store.rights import work_alone
 from tomewise.tome.arguments import check_type, make_question, read_integer
-from tomewise.tome.damaged import explain_damage, names_damage
-from tomewise.tome.open_tome import OpenTome, PartOfTome
-from tomewise.tome.sync import plain
+from tomewise.tome.damaged import explain_damage
+from tomewise.tome.open_tome import OpenTome, PartOfTome, names_damage, plain
 from tomewise.types import Progress, Question, Scope
 
 # What needs more than the store is imported where it is first used: who only looks at a tome does not wait for it.

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from tomewise.errors import UsageError
 from tomewise.tome.arguments import make_question, read_integer
-from tomewise.tome.damaged import names_damage
-from tomewise.tome.open_tome import OpenTome, PartOfTome
+from tomewise.tome.open_tome import OpenTome, PartOfTome, names_damage, plain, plain_stream
 from tomewise.tome.session import Sessions
-from tomewise.tome.sync import plain, plain_stream
 from tomewise.types import Question, Scope
 
 # What a tome works with is imported where it is first used: who only looks at a tome does not wait for it.
