@@ -12,7 +12,7 @@ from shlex import quote, split
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from tomewise.errors import MissingDependency, UnknownName, UsageError, suggest
+from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.plugins import KINDS, find_plugin, list_names, name_faults, refuse_hidden
 from tomewise.settings import DEFAULTS
 from tomewise.systems.compose import compose
@@ -123,8 +123,7 @@ class Variant:
     @property
     def label(self) -> str:
         """The one name of this system with these settings, however it was written; of an ablation, its name."""
-        ablations = {} if self.recipe else list_ablations(self.system)
-        for ablation, changes in ablations.items():
+        for ablation, changes in self.declaration.ablations.items():  # a recipe that was passed has none
             if dict(changes) == dict(self.settings):
                 return f"{self.system}:{ablation}"
         return _join_settings(self.system, self.settings)
@@ -200,14 +199,6 @@ def choose_variant(choice: Choice, settings: Mapping[str, Any] = MappingProxyTyp
         name = name_recipe(choice)
         changed = Variant(name, name, validate_settings(name, choice, settings), choice)
     return replace(changed, name=changed.label)
-
-
-def list_ablations(system: str) -> Mapping[str, Mapping[str, Any]]:
-    """The name of each ablation of a system, and the settings that it changes."""
-    try:
-        return find_declaration(system).ablations
-    except (UsageError, MissingDependency):  # a name that is gone, as a trace may hold it, or a broken plugin
-        return {}
 
 
 def _parse_text(text: str) -> list[Variant]:
