@@ -176,10 +176,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> int:
         ("UPDATE documents SET text = hex(zeroblob(700000))", lambda tome: tome.documents["one"]),
         ("UPDATE nodes SET text = hex(zeroblob(700000))", lambda tome: tome.search("letter", system="hybrid")),
         ("UPDATE documents SET title = hex(zeroblob(700000))", lambda tome: tome.documents()),
-        (
-            "UPDATE meta SET value = hex(zeroblob(700000)) WHERE key = 'embedder'",
-            lambda tome: list(tome.memory.export()),
-        ),
+        ("UPDATE meta SET value = hex(zeroblob(700000)) WHERE key = 'embedder'", lambda tome: [*tome.memory.export()]),
         ("UPDATE vectors SET vector = zeroblob(1400000)", lambda tome: list(tome.memory.export())),
     ],
 )

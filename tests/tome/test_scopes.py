@@ -56,13 +56,8 @@ def test_a_condition_that_cannot_be_read_says_how(text):
 
 
 def test_a_question_sees_only_what_lies_within(tome):
-    for part in (
-        tome.within("Log"),
-        tome.within("log.txt"),
-        tome.within(where=["year>=1900"]),
-        tome.within(where=Condition("year", "=", 1911)),
-        tome.within(WITHIN),
-    ):
+    named, year = (tome.within("Log"), tome.within("log.txt")), Condition("year", "=", 1911)
+    for part in (*named, tome.within(where=["year>=1900"]), tome.within(where=year), tome.within(WITHIN)):
         assert [piece.text for piece in part.ask("Who lit the light?").evidence] == [DOCUMENTS[0].text]
         assert [piece.text for piece in part.search("light")] == [DOCUMENTS[0].text]
         assert [record.id for record in part.documents] == ["shelf/log.txt"]

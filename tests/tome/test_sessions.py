@@ -237,18 +237,13 @@ def test_the_limit_drops_the_oldest_and_says_so(here):
 
 def test_the_first_question_fixes_system_settings_and_scope(here):
     with open_tome(here, make_model()) as tome:
-        session = tome.sessions["s"]
-        tome.within(where=["year>=2"]).sessions["s"].ask("Who?", system=EVOLVE)
+        session, same = tome.sessions["s"], tome.within(where=["year>=2"]).sessions["s"]
+        same.ask("Who?", system=EVOLVE)
         assert session.ask("Why?").evidence
-        again = "hybrid+evolve rounds=1 'selection=as found'"
-        assert tome.within(where=["year>=2"]).sessions["s"].ask("Why?", system=again).system == EVOLVE
+        assert same.ask("Why?", system="hybrid+evolve 'selection=as found' rounds=1").system == EVOLVE
         assert "Carter" not in "".join(piece.text for piece in session.ask("Where?").evidence)
-        elsewhere = tome.within(where=["year>=1"]).sessions["s"]
-        for chosen, system in (
-            (session, "naive"),
-            (session, EVOLVE.replace("rounds=1", "rounds=2")),
-            (elsewhere, None),
-        ):
+        elsewhere, changed = tome.within(where=["year>=1"]).sessions["s"], EVOLVE.replace("rounds=1", "rounds=2")
+        for chosen, system in ((session, "naive"), (session, changed), (elsewhere, None)):
             with pytest.raises(UsageError, match="or begin another session"):
                 chosen.ask("When?", system=system)
         with pytest.raises(UsageError, match="needs a system with a name"):
