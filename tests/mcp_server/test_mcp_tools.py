@@ -21,6 +21,7 @@ from tests.tome.paid_tome import pretend_paid
 
 from tomewise.sample import STORY
 from tomewise.tome.tome import Tome
+from tomewise.tome.view import TomeView
 from tomewise.types import Document
 
 TEXT = STORY.read_text(encoding="utf-8")
