@@ -8,6 +8,7 @@ import random
 import shutil
 import sys
 from collections.abc import Callable
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +73,11 @@ def add(tome: Tome) -> object:
     return tome.add(LATE)
 
 
+list_documents = methodcaller("documents")
 # A statement, what is done with the tome then, and a part of the message.
 ROWS: list[tuple[str, Callable[[Tome], object], str]] = [
-    ("documents SET metadata = '[' WHERE id = 'd1'", Tome.documents, "row '2' of the table documents .*metadata"),
-    ("documents SET title = x'ff00' WHERE id = 'd1'", Tome.documents, "row '2' of the table documents .*title"),
+    ("documents SET metadata = '[' WHERE id = 'd1'", list_documents, "row '2' of the table documents .*metadata"),
+    ("documents SET title = x'ff00' WHERE id = 'd1'", list_documents, "row '2' of the table documents .*title"),
     ("documents SET text = CAST(x'ff41' AS TEXT) WHERE id = 'd1'", export, "row '2' .*text"),
     ("nodes SET data = '5' WHERE key = 1", export, "row '1' of the table nodes .*data"),
     ("nodes SET start = 'x' WHERE key = 1", search, "row '1' of the table nodes .*start"),

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from operator import methodcaller
 from pathlib import Path
 
 import numpy as np
@@ -131,7 +132,7 @@ def test_large_rows_are_checked_beyond_what_was_flushed(here: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-@pytest.mark.parametrize("act", [Tome.documents, lambda book: book.ask("Who?"), lambda book: book.add(TEXTS[0])])
+@pytest.mark.parametrize("act", [methodcaller("documents"), methodcaller("ask", "Who?"), methodcaller("add", TEXTS[0])])
 def test_a_fork_after_use_raises_and_does_not_hang(path: Path, act: Callable[[Tome], object]) -> None:
     with Tome.open(path) as book:
         book.ask("Who lit 2 lamps?")
