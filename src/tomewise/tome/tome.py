@@ -41,7 +41,8 @@ class Tome(TomeView):
     """One memory: a set of documents and everything remembered about them.
 
     What reads files or asks models is asynchronous, with an `a` in front (`aask`), and has a plain twin (`ask`), which
-    also works inside a running event loop. `documents`, `memory`, `sessions` and `traces` are what it holds.
+    also works inside a running event loop. `documents`, `memory`, `sessions` and `traces` are what it holds; what
+    can be asked of it, and of a part of it, is described at `TomeView`.
     """
 
     def __init__(
