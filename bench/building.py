@@ -38,9 +38,8 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.usage import report_call
 from tomewise.memory.building import build, estimate
 from tomewise.memory.passages import PassagesLayer
-from tomewise.meter import ModelCall
 from tomewise.reading.splitter import PassageSplitter
-from tomewise.run import meter
+from tomewise.run import ModelCall, meter
 from tomewise.sample import STORY
 from tomewise.store.records import SETTINGS
 from tomewise.store.sql.sql_store import SqlStore

@@ -29,7 +29,7 @@ def start_add(path: Path, texts: list[Path], embedder: str) -> subprocess.Popen[
 
 def export(path: Path, embedder: str) -> list[str]:
     with Tome.open(path, embedder=embedder) as tome:
-        return list(tome.export())
+        return list(tome.memory.export())
 
 
 def main() -> None:

@@ -61,7 +61,9 @@ def build(path: str, url: str, place: dict[str, Any]) -> None:
 
 def check_export(path: str, whole: str, url: str) -> None:
     with Tome.open(path, embedder="hash") as tome, Tome.open(whole, embedder="hash") as undisturbed:
-        assert list(tome.export()) == list(undisturbed.export()), "the export is not that of an undisturbed run"
+        assert list(tome.memory.export()) == list(undisturbed.memory.export()), (
+            "the export is not that of an undisturbed run"
+        )
 
 
 def evaluate(path: str, url: str, place: dict[str, Any]) -> None:

@@ -57,7 +57,7 @@ def start_work(address: str, server: OpenAIServer) -> subprocess.Popen[str]:
 
 def export(address: str) -> list[str]:
     with Tome.open(address, embedder="hash") as tome:
-        return list(tome.export())
+        return list(tome.memory.export())
 
 
 def wait_for(database: str) -> None:

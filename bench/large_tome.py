@@ -136,7 +136,7 @@ def ask(retriever: Retriever, query: str) -> list:  # type: ignore[type-arg]
 def print_digest(path: Path) -> None:
     whole = sha256()
     with open_tome(path, StandIn()) as tome:
-        for line in tome.export():
+        for line in tome.memory.export():
             whole.update(line.encode())
     print(whole.hexdigest())
 

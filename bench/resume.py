@@ -43,7 +43,7 @@ def start_build(path: Path, system: str, limit: int, server: OpenAIServer) -> su
 
 def export(path: Path) -> list[str]:
     with Tome.open(path) as tome:
-        return list(tome.export())
+        return list(tome.memory.export())
 
 
 def list_marks(requests: list[dict[str, Any]]) -> list[str]:

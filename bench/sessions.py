@@ -126,7 +126,7 @@ def main() -> None:
             for system in systems:
                 answers = [tome.ask(question, system=system, fresh=True) for question in asked]
                 alone = show(tome, system, "one by one", asked, answers)
-                session = tome.session(system)
+                session = tome.sessions[system]
                 answers = [session.ask(question, system=system, fresh=True) for question in asked]
                 together = show(
                     tome, system, "session", asked, answers, len(json.dumps(tome.store.note(SESSIONS, system)))

@@ -125,7 +125,7 @@ def read_file(path: Path) -> TomeContent:
 
 def export(path: Path) -> list[str]:
     with Tome.open(path, embedder="hash") as tome:
-        return list(tome.export())
+        return list(tome.memory.export())
 
 
 class Soak:

@@ -48,7 +48,7 @@ def change_folder(folder: Path, dice: random.Random) -> None:
 
 def export(path: Path) -> list[str]:
     with Tome.open(path, embedder="hash") as tome:
-        return list(tome.export())
+        return list(tome.memory.export())
 
 
 def check(path: Path, seen: set[str]) -> int:
@@ -59,7 +59,7 @@ def check(path: Path, seen: set[str]) -> int:
         assert tome.store.find_damage() == ""
         records = tome.documents()
         for record in records:
-            assert tome.document(record.id).text in seen, f"{record.id} is not what any file held"
+            assert tome.documents[record.id].text in seen, f"{record.id} is not what any file held"
         assert len(read_vectors(tome.store, "passages").keys) == len(tome.store.passages())
     return len(records)
 

@@ -47,8 +47,8 @@ def main() -> None:
     with Tome.open("archive.tome") as tome:
         print(tome.add(ARCHIVE, sync=True))
         show("everywhere", tome.search(QUERY, limit=2))
-        show("minutes from March on", tome.search(QUERY, limit=2, where=["body=council", "month>=3"]))
-        show("mail", tome.search(QUERY, limit=2, documents=["archive/mail"]))
+        show("minutes from March on", tome.within(where=["body=council", "month>=3"]).search(QUERY, limit=2))
+        show("mail", tome.within("archive/mail").search(QUERY, limit=2))
 
         (ARCHIVE / "mail" / "4.eml").unlink()
         (ARCHIVE / "mail" / "1.eml").rename(ARCHIVE / "bridge.eml")

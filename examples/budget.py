@@ -35,7 +35,7 @@ def main() -> None:
     with Tome.open(TOME) as tome:  # model="openai:gpt-4o-mini", settings={"max_cost": 0.15} bounds dollars
         tome.add(STORY)
         for system in SYSTEMS:
-            layers = tome.estimate(system)
+            layers = tome.memory.estimate(system)
             tokens = sum(layer.cost.input_tokens + layer.cost.output_tokens for layer in layers)
             print(f"{system:12} {sum(layer.cost.calls for layer in layers):4} calls {tokens:8,} tokens")
 

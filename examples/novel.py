@@ -20,22 +20,22 @@ def main() -> None:
     with Tome.open("novel.tome") as tome:  # model="ollama:qwen3" or "openai:gpt-4o-mini" answers in words of its own
         tome.add(story)
         tome.build("associative")  # a graph of who and what
-        before = list(tome.export())
+        before = list(tome.memory.export())
 
         answer = tome.ask("Who kept the clock of the Tide House?", system="associative")
         print(answer.text or f"not answered: {answer.missing}")
         for quote in answer.quotes:
-            text = tome.document(quote.document).text
+            text = tome.documents[quote.document].text
             if text[quote.start : quote.end] != quote.text:
                 raise SystemExit(f"a quotation is not in the text: {quote.text}")
             print(f"  characters {quote.start}-{quote.end}: {quote.text}")
 
         tome.add(LETTER)
         tome.build("associative")
-        with_letter = list(tome.export())
+        with_letter = list(tome.memory.export())
         tome.remove("letter")
         tome.build("associative")
-        after = list(tome.export())
+        after = list(tome.memory.export())
         print(f"{len(with_letter) - len(before)} lines of memory came with the letter")
         print("forgotten to the last line" if after == before else "something of the letter is left")
 

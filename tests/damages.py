@@ -54,7 +54,7 @@ def make_tome(folder: Path) -> None:
             tome.build(system)
             tome.ask(QUESTION, system=system)
         for system in ("comorag", "hgmem"):
-            tome.session(system).ask(QUESTION, system=system)
+            tome.sessions[system].ask(QUESTION, system=system)
     folder.joinpath(_KEPT).write_text("years of work")
 
 
@@ -119,7 +119,7 @@ def show(tome: Tome, dice: random.Random) -> None:
     """What `tome show` reads."""
     tome._repr_html_()
     for record in tome.documents():
-        tome.document(record.id)
+        tome.documents[record.id]
     tome.store.passages()
 
 
@@ -129,20 +129,20 @@ def ask(tome: Tome, dice: random.Random) -> None:
 
 def search(tome: Tome, dice: random.Random) -> None:
     """Search within a scope."""
-    tome.search("the map of the Heron", system=dice.choice(("hybrid", "cogitorag")), documents=["d1", "d2"])
+    tome.within("d1", "d2").search("the map of the Heron", system=dice.choice(("hybrid", "cogitorag")))
 
 
 def ask_in_session(tome: Tome, dice: random.Random) -> None:
     """Go on with a session, and list all."""
-    tome.sessions()
-    tome.session(dice.choice(("comorag", "hgmem"))).ask("Where did she sail it?")
+    list(tome.sessions)
+    tome.sessions[dice.choice(("comorag", "hgmem"))].ask("Where did she sail it?")
 
 
 def read_log(tome: Tome, dice: random.Random) -> None:
     """List the traces and draw one."""
-    for trace in tome.traces():
+    for trace in tome.traces.latest():
         json.dumps(trace.describe().write())
-    tome.draw_trace(3)
+    tome.traces.draw(3)
 
 
 def add(tome: Tome, dice: random.Random) -> None:
@@ -161,19 +161,19 @@ def build(tome: Tome, dice: random.Random) -> None:
 
 
 def export(tome: Tome, dice: random.Random) -> None:
-    for line in tome.export():
+    for line in tome.memory.export():
         line.encode()
 
 
 def draw(tome: Tome, dice: random.Random) -> None:
     """Draw a layer, and look up an entity."""
-    tome.draw_layer("graph:passages-triples")
-    tome.entity("Ida Poe")
+    tome.memory.draw("graph:passages-triples")
+    tome.memory.entity("Ida Poe")
 
 
 def clean(tome: Tome, dice: random.Random) -> None:
     """Delete the caches."""
-    tome.clean()
+    tome.memory.clean()
 
 
 _USES = (show, ask, search, ask_in_session, read_log, add, remove, build, export, draw, clean)

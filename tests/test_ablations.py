@@ -25,13 +25,13 @@ from tomewise.memory.building import build
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
-from tomewise.systems.registry import SYSTEMS, assemble, list_ablations
+from tomewise.systems.registry import SYSTEMS, assemble, find_declaration
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Event, Evidence, Question
 
 PAIR = "hipporag2+probe"  # it has the ablations of its recall
-ABLATIONS = {name: found for name in (*SYSTEMS, PAIR) if (found := list_ablations(name))}
+ABLATIONS = {name: found for name in (*SYSTEMS, PAIR) if (found := find_declaration(name).ablations)}
 EMBEDDER = HashEmbedder()
 QUESTION = "Whom did Ada meet?"
 LONER = "Whom did Ada ever meet?"  # near to the question, and in no fact

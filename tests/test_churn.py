@@ -102,7 +102,7 @@ class Churn:
             fresh.add(self._files, sync=True)
             for system in reversed(self.systems):
                 fresh.build(system)
-            own, expected = list(tome.export()), list(fresh.export())
+            own, expected = list(tome.memory.export()), list(fresh.memory.export())
         if "rename" in self.steps:
             own, expected = name_by_content(own), name_by_content(expected)
         paid = [f"asked {count} times: {asked}" for asked, count in self.count_asked().items() if count > 1]

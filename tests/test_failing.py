@@ -70,7 +70,7 @@ def shop(command, monkeypatch):
 
 def read_export(path):
     with Tome.open(path) as tome:
-        return list(tome.export())
+        return list(tome.memory.export())
 
 
 def test_a_passage_that_keeps_failing_is_named_and_the_rest_is_built(library, tome, here, shop, command):

@@ -11,9 +11,9 @@ import pytest
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply, UsageError
 from tomewise.events import make_event
-from tomewise.fallbacks import count_fallbacks
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.run import meter
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
@@ -110,8 +110,8 @@ async def test_what_fell_back_stands_in_the_events(store: SqlStore, monkeypatch:
     second = await answer_question(hippo, Question(text=QUESTION))
     assert second.events[-1].detail == {"counts": {"ranked by cosine alone": 1}}
     cogito = assemble("cogitorag", kit, source="passages", carrier="passages")
-    with count_fallbacks() as counts:
+    with meter() as used:
         third = await answer_question(cogito, Question(text=QUESTION))
-    assert third.events[-1].detail["counts"] == dict(counts) == {"question asked whole": 1}
+    assert third.events[-1].detail["counts"] == dict(used.fallbacks) == {"question asked whole": 1}
     plain = await answer_question(assemble("naive", kit), Question(text=QUESTION))
     assert [event.name for event in plain.events] == ["retrieved"]

@@ -24,7 +24,7 @@ def library(tmp_path_factory):
     with Tome.open(folder.parent / "whole.tome", embedder="hash") as tome:
         begun = time.monotonic()
         tome.add(folder)
-        return folder, list(tome.export()), time.monotonic() - begun
+        return folder, list(tome.memory.export()), time.monotonic() - begun
 
 
 def start_add(folder, path):
@@ -46,15 +46,15 @@ def test_a_killed_add_loses_nothing_that_was_committed(library, tmp_path, seed):
     process.communicate()
     with Tome.open(path, embedder="hash") as tome:
         kept = {record.id: record.digest for record in tome.documents()}
-        lines = set(tome.export())
+        lines = set(tome.memory.export())
         assert {line for line in lines if '"kind": "setting"' not in line} <= set(whole)
         for record in kept:
             passages = tome.store.passages(documents=[record]).values()
-            text = tome.document(record).text
+            text = tome.documents[record].text
             assert all(text[passage.start : passage.end] == passage.text for passage in passages)
         assert len(read_vectors(tome.store, "passages").keys) == len(tome.store.passages())
         if kept:
             assert tome.ask("Who burned the letter?", system="naive").evidence
         report = tome.add(folder)
         assert set(report.unchanged) == set(kept)
-        assert list(tome.export()) == whole
+        assert list(tome.memory.export()) == whole

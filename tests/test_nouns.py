@@ -112,7 +112,7 @@ with Tome.open("a.tome", embedder="hash") as tome:
     tome.add(Document(id="log", text="The keeper, Ada Marsh, put out the light at nine."))
     answer = tome.ask(QUESTION)
     assert answer.mood == answer.to_dict()["mood"] == "calm", "Python"
-    assert tome.trace(answer.trace).answer.mood == "calm", "traces"
+    assert tome.traces[answer.trace].answer.mood == "calm", "traces"
 
     async def ask_by_mcp():
         async with Client(make_server(FixedLibrary({"a": tome}))) as client:

@@ -24,7 +24,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.roles import find_outside_roles
 from tomewise.systems.kit import Kit
 from tomewise.systems.layers import make_layers
-from tomewise.systems.registry import find_recipe
+from tomewise.systems.registry import find_declaration
 from tomewise.testing import check_language_model, check_loop, check_mapped_layer, check_retriever
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.open_store import open_store
@@ -90,7 +90,7 @@ def test_a_logbook_is_read_in_the_reader_process(site, logbook, here):
     (here / "broken.logbook").write_text("no date", encoding="utf-8")
     with Tome.open(here / "m.tome", embedder="hash") as tome:
         report = tome.add(here)
-        document = tome.document("may.logbook")
+        document = tome.documents["may.logbook"]
     assert document.text == "Ada Marsh put out the light at nine. (1911-05-02)\nTom Hale rowed in. (1911-05-03)"
     assert (document.metadata, document.source) == ({"begins": "1911-05-02"}, str(logbook.resolve()))
     assert "is not a logbook" in report.skipped[str(here / "broken.logbook")]
@@ -117,7 +117,7 @@ async def test_its_parts_pass_the_contracts(site, here):
     await check_language_model(model, role, FactIn(fact="ada keep light"))
     async with Tome.open(here / "m.tome", model=model, embedder="hash") as tome:
         await tome.aadd(*(Document(id=f"d{n}", text=f"Ada kept light number {n}.") for n in range(7)))
-        system = find_recipe("opening+doubted")(tome.kit)
+        system = find_declaration("opening+doubted").recipe(tome.kit)
         await check_retriever(system.retriever, "Who kept light number 3?")
         answer = await check_loop(system.loop, Question(text="Who kept it?"))
         assert len(answer.evidence) == 1

@@ -34,8 +34,8 @@ from tomewise.parts import (
     System,
     answer_once,
 )
-from tomewise.systems.from_passages import hybrid
-from tomewise.systems.registry import find_recipe
+from tomewise.systems.from_passages import hybrid, naive
+from tomewise.systems.registry import find_declaration
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
@@ -95,7 +95,7 @@ def test_a_package_brings_parts_to_the_command_which_names_the_broken_one(comman
 
 
 def test_parts_are_found_by_their_names(package, tmp_path):
-    assert find_recipe("naive").__module__ == "tomewise.systems.from_passages", "a plugin replaces no system of ours"
+    assert find_declaration("naive").recipe is naive, "a plugin replaces no system of ours"
     tomewise.register("metrics", "length", Metric("length", "answers", len))
     tomewise.register("judges", "praise", Judge("praise", len))
     item = Item(id="q", question=Question(text="Who?"), answers=("Ada",))
@@ -107,7 +107,7 @@ def test_parts_are_found_by_their_names(package, tmp_path):
     check_models("echo:x", {}, None)
     assert choose_model("echo:x", embedder=HashEmbedder()).name == "echo:x"
     with pytest.raises(MissingDependency, match=r"the plugin 'bad' of mine-parts \(tomewise.systems\)"):
-        find_recipe("bad")
+        find_declaration("bad")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_broken_reader_names_its_package(place, code, message, command, packag
 def test_two_packages_of_one_name_are_refused(package):
     package(MODULE, {"tomewise.systems": {"few": "mine_parts:few"}}, "more-parts")
     with pytest.raises(UsageError, match=r"several packages bring 'few'.*mine-parts, more-parts"):
-        find_recipe("few")
+        find_declaration("few")
 
 
 def test_a_program_registers_a_system(tome):
@@ -155,8 +155,8 @@ def test_what_cannot_be_registered(kind, name, error, message):
 @pytest.mark.parametrize(
     ("kind", "name", "use"),
     [
-        ("systems", "hybrid", find_recipe),
-        ("loops", "probe", lambda name: find_recipe(f"naive+{name}")),
+        ("systems", "hybrid", find_declaration),
+        ("loops", "probe", lambda name: find_declaration(f"naive+{name}")),
         ("metrics", "f1", find_metric),
         ("judges", "acc-l", find_judge),
     ],
@@ -170,9 +170,9 @@ def test_a_part_under_a_name_of_ours_is_refused_when_it_would_be_used(kind, name
 @pytest.mark.parametrize(
     ("kind", "use"),
     [
-        ("systems", find_recipe),
-        ("recalls", lambda name: find_recipe(f"{name}+once")),
-        ("loops", lambda name: find_recipe(f"naive+{name}")),
+        ("systems", find_declaration),
+        ("recalls", lambda name: find_declaration(f"{name}+once")),
+        ("loops", lambda name: find_declaration(f"naive+{name}")),
         ("roles", lambda _: find_outside_roles()),
         ("metrics", find_metric),
         ("judges", find_judge),

@@ -96,7 +96,7 @@ def check_stopped_by_full_disk(process):
 
 def read_export(path):
     with Tome.open(path) as tome:
-        return list(tome.export())
+        return list(tome.memory.export())
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,7 @@ from tests.patience import SOON
 from tomewise.concurrency import gather_calls, gather_pair, run_in_thread, run_side_by_side, take_turn
 from tomewise.errors import BudgetExceeded
 from tomewise.language.usage import report_call
-from tomewise.meter import ModelCall, measure_depth, measure_union
-from tomewise.run import Run, change_run, current_run, meter, open_run
+from tomewise.run import ModelCall, Run, change_run, current_run, measure_depth, measure_union, meter, open_run
 from tomewise.types import Cost
 
 intervals = st.lists(
@@ -110,8 +109,7 @@ def test_a_run_inside_another_goes_on_with_it_and_counts_its_own_failures():
         run = current_run()
         report("answer")
     assert (run.fresh_mark, run.queue) == ("a", "q")
-    assert run.outcomes is not None
-    assert run.outcomes.used is inner
+    assert run.used is inner
     assert len(inner.calls) == len(outer.calls) == 1
 
 

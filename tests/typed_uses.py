@@ -11,6 +11,6 @@ def use_plain_methods(tome: Tome) -> None:
     assert_type(tome.ask("Who?", options=("Ada", "Ole")), Answer)
     assert_type(tome.ask_many(["Who?"]), list[Answer])
     assert_type(tome.ask_many(["Who?"], return_exceptions=True), list[Answer | Exception])
-    assert_type(tome.session("s").ask("Who?"), Answer)
+    assert_type(tome.sessions["s"].ask("Who?"), Answer)
     tome.ask(3)  # type: ignore[arg-type]
     tome.add("a.txt", prefx="b")  # type: ignore[call-arg]

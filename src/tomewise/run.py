@@ -1,4 +1,4 @@
-"""The run: what all parts share that work on one question, or on one build.
+"""The run: what all parts share that work on one question, or on one build, and what they used.
 
     with open_run() as used:
         ...              # the meter sees the calls made here, and in tasks and threads started here
@@ -6,24 +6,134 @@
 
 A run is looked up, and no argument: between those who open it and those who need it are wrappers, loops and layers,
 which stay as they are. Inside, `change_run` replaces some of it for a while.
+
+A fallback is a simpler step that replaces a step that failed. Meters count them by kind. A build writes one note for
+each kind, `fallback: KIND: COUNT`, into the notes of a `LayerReport`. The build record of a layer,
+`store.notes(BUILDS)[LAYER]["fallbacks"]`, holds the sums over all its builds. An answer reports them in its last event,
+`fallbacks`, which maps each kind to its count. Kinds are stable, because programs read them.
 """
 
 from __future__ import annotations
 
+import heapq
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from tomewise.meter import Clock, Meter
 from tomewise.types import Cost, Event, Report
 
 if TYPE_CHECKING:
     from tomewise.types import In, LanguageModel, Out, Role
+
+Clock: TypeAlias = Callable[[], float]
+Interval: TypeAlias = tuple[float, float]
+
+GIST_REPEATED = "gist asked for again"
+GIST_REPLACED = "passage in place of its gist"
+NOT_DECOMPOSED = "question asked whole"
+NOT_FOLLOWED_UP = "question searched once"
+NO_KEYWORDS = "searched with the question in place of keywords"
+NOT_RECOGNISED = "facts not filtered"
+NOT_SELECTED = "nodes not selected"
+NO_WALK = "ranked by cosine alone"
+ASKED_ALONE = "passage asked alone"
+REPLY_SKIPPED = "reply skipped"
+PART_SKIPPED = "part of a reply skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One call of a model. `started` and `ended` are seconds on one clock; `dollars` are None if the price is unknown.
+
+    `requests` counts the requests that were sent for the call: more than one if some were tried again. Tokens and cost
+    are the sums over all of them.
+    """
+
+    role: str
+    model: str
+    started: float
+    ended: float
+    input_tokens: int
+    output_tokens: int
+    dollars: float | None
+    requests: int = 1
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    @property
+    def spent(self) -> Cost:
+        return Cost(
+            calls=self.requests,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cached_tokens=self.cached_tokens,
+            reasoning_tokens=self.reasoning_tokens,
+            dollars=self.dollars,
+            model_seconds=self.ended - self.started,
+        )
+
+
+class Meter:
+    """Collects model calls, from any task or thread, and counts what came of them. Made by `meter` and `open_run`.
+
+    `repaired` replies became usable after the model saw what was wrong; `refused` replies did not. `reused` counts the
+    asks that a reply answered which an experiment paid for earlier, `kept` those that one of the tome did. Of the asks
+    of a run, `replies` counts those that got one, `failures` those that failed since the last reply. `fallbacks` counts
+    steps by kind. `is_unkept` says that something of the answer could not be kept.
+    """
+
+    def __init__(self, clock: Clock = time.perf_counter) -> None:
+        self.repaired = self.refused = self.reused = self.kept = self.replies = self.failures = 0
+        self.fallbacks = Counter[str]()
+        self.is_unkept = False
+        self._clock = clock
+        self._begun = clock()
+        self._calls: list[ModelCall] = []
+        self._lock = Lock()
+
+    def count_replies(self, counts: Mapping[str, int]) -> None:
+        """Add to what came of replies, by the names of these counts."""
+        with self._lock:
+            for name, count in counts.items():
+                setattr(self, name, getattr(self, name) + count)
+
+    def add(self, call: ModelCall) -> None:
+        with self._lock:
+            self._calls.append(call)
+
+    @property
+    def calls(self) -> tuple[ModelCall, ...]:
+        """Every call seen so far, in the order in which they ended."""
+        with self._lock:
+            return tuple(self._calls)
+
+    @property
+    def total(self) -> Cost:
+        return sum((call.spent for call in self.calls), Cost())
+
+    def measure_cost(self, wall_seconds: float | None = None) -> Cost:
+        """The cost so far. `wall_seconds` is how long the work took; by default, the time since the meter was made."""
+        calls = self.calls
+        wall = self._clock() - self._begun if wall_seconds is None else wall_seconds
+        roles: dict[str, Cost] = {}
+        for call in calls:
+            roles[call.role] = roles.get(call.role, Cost()) + call.spent
+        intervals = [(call.started, call.ended) for call in calls]
+        model_seconds = measure_union(intervals)
+        return replace(
+            sum(roles.values(), Cost()),
+            roles=dict(sorted(roles.items())),
+            model_seconds=model_seconds,
+            own_seconds=max(0.0, wall - model_seconds),
+            depth=measure_depth(intervals),
+            kept=self.kept,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +177,6 @@ class Listener(Protocol):
         """The next piece of the reply's text, as the model wrote it."""
 
 
-@dataclass(slots=True)
-class Outcomes:
-    """What came of the asks of one run: its replies, and its failures since the last reply, in order of ending.
-
-    `is_unkept` says that something of the answer could not be kept.
-    """
-
-    used: Meter
-    replies: int = 0
-    failures: int = 0
-    is_unkept: bool = False
-
-
 def _ignore(_: object) -> None:
     pass
 
@@ -88,9 +185,8 @@ def _ignore(_: object) -> None:
 class Run:
     """The state of one question or one build. Outside of one, the defaults hold."""
 
-    meters: tuple[Meter, ...] = ()  # each sees every call
-    fallbacks: tuple[Counter[str], ...] = ()  # each counts every fallback
-    outcomes: Outcomes | None = None
+    meters: tuple[Meter, ...] = ()  # each sees every call and every fallback
+    used: Meter | None = None  # the one that the question or the build was opened with
     model: LanguageModel | None = None  # is asked in place of a `SharedModel`
     budget: Limit | None = None
     permits: tuple[Permit, ...] = ()  # all are asked before each request
@@ -120,11 +216,17 @@ def current_run() -> Run:
 
 def warn_unkept(error: Exception) -> None:
     """Warn, once in a run, that replies, trace or session of an answer could not be kept: the answer is worth more."""
-    outcomes = current_run().outcomes
-    if outcomes is None or not outcomes.is_unkept:
+    used = current_run().used
+    if used is None or not used.is_unkept:
         warnings.warn(f"this answer was not kept in full (replies of the model, trace, session): {error}", stacklevel=2)
-    if outcomes is not None:
-        outcomes.is_unkept = True
+    if used is not None:
+        used.is_unkept = True
+
+
+def record_fallback(kind: str, times: int = 1) -> None:
+    """Count a fallback in every meter of the run."""
+    for each in current_run().meters:
+        each.fallbacks[kind] += times
 
 
 @contextmanager
@@ -155,16 +257,34 @@ def open_run(**changes: Any) -> Iterator[Meter]:
 
     It goes on with what a caller has set, such as a budget.
     """
-    with meter() as used, change_run(outcomes=Outcomes(used), **changes):
+    used = Meter()
+    with change_run(meters=(*_run.get().meters, used), used=used, **changes):
         yield used
 
 
-@contextmanager
-def continue_run() -> Iterator[Meter]:
-    """Go on with the run that is open here, or open one. Yields the meter of all its calls."""
-    outcomes = current_run().outcomes
-    if outcomes is not None:
-        yield outcomes.used
-        return
-    with open_run() as used:
-        yield used
+def write_notes(counts: Mapping[str, int]) -> list[str]:
+    """The notes for a report: `fallback: KIND: COUNT` for each kind that occurred."""
+    return [f"fallback: {kind}: {count}" for kind, count in counts.items() if count]
+
+
+def measure_union(intervals: Sequence[Interval]) -> float:
+    """The length of the union of the intervals: the time during which at least one was under way."""
+    total = 0.0
+    latest_end = float("-inf")
+    for start, end in sorted(intervals):
+        if end > latest_end:
+            total += end - max(start, latest_end)
+            latest_end = end
+    return total
+
+
+def measure_depth(intervals: Sequence[Interval]) -> int:
+    """The length of the longest chain of intervals, each starting at or after the end of the one before. O(n log n)."""
+    running: list[tuple[float, int]] = []  # a heap of (end, length of the longest chain that ends with this interval)
+    longest = longest_ended = 0
+    for start, end in sorted(intervals):
+        while running and running[0][0] <= start:
+            longest_ended = max(longest_ended, heapq.heappop(running)[1])
+        heapq.heappush(running, (end, longest_ended + 1))
+        longest = max(longest, longest_ended + 1)
+    return longest

@@ -63,13 +63,13 @@ async def test_evidence_has_text_source_place_score_and_layer(book, find):
     book.add("letter.txt", metadata={"author": "Ada Marsh", "layer": "stone"})
     ((_, _, own), _) = await find(book, "forged letter")
     assert (own["author"], own["layer"]) == ("Ada Marsh", "passages"), "what every piece has comes first"
-    ((_, _, chosen),) = await find(book, "light", where=("author=Ada Marsh",))
+    ((_, _, chosen),) = await find(book.within(where="author=Ada Marsh"), "light")
     assert chosen["document"] == own["document"]
 
 
 @by_framework
 async def test_a_search_is_narrowed_and_its_system_chosen(book, find):
-    ((_, _, metadata),) = await find(book, "light", system="naive", documents=["letter.txt"])
+    ((_, _, metadata),) = await find(book.within("letter.txt"), "light", system="naive")
     assert metadata["position"] == 0
     assert metadata["document"].endswith("letter.txt")
     for query, system, error in (

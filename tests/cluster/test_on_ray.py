@@ -66,7 +66,7 @@ def make_story(path: Path, **options: Any) -> tuple[list[str], list[str]]:
         tome.add(Document(id="story", text=STORY[:6_000]))
         for system in SYSTEMS:
             tome.build(system)
-        return list(tome.export()), [tome.ask(QUESTION, system=system).text for system in SYSTEMS]
+        return list(tome.memory.export()), [tome.ask(QUESTION, system=system).text for system in SYSTEMS]
 
 
 @pytest.mark.cluster
@@ -82,7 +82,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         tmp_path_factory.mktemp("whole") / "a.tome", embedder="hash", settings={"passage_tokens": SMALL}
     ) as tome:
         tome.add(*make_library())
-        return list(tome.export())
+        return list(tome.memory.export())
 
 
 @pytest.mark.cluster
@@ -102,7 +102,7 @@ def test_the_end_of_the_driver_ends_its_workers(
     wait_until(lambda: not any(map(is_alive, workers)))
     with Tome.open(path, embedder="hash", settings={"passage_tokens": SMALL}) as tome:
         tome.add(*make_library())
-        assert list(tome.export()) == library
+        assert list(tome.memory.export()) == library
 
 
 @pytest.mark.cluster
@@ -183,7 +183,7 @@ def test_a_killed_build_goes_on_and_asks_for_no_kept_reply(nodes: object, tmp_pa
             tome.build("comorag")  # not on Ray
             assert not server.requests
             whole.build("comorag")
-            assert list(tome.export()) == list(whole.export())
+            assert list(tome.memory.export()) == list(whole.memory.export())
 
 
 @pytest.fixture

@@ -27,13 +27,12 @@ from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, PartError, TomewiseError
 from tomewise.evaluate.on_workers import HERE, Hub
-from tomewise.fallbacks import PART_SKIPPED, count_fallbacks
 from tomewise.language import roles
 from tomewise.language.budget import Budget, Budgeted
 from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.forwarding import ModelPerRole
-from tomewise.run import meter
+from tomewise.run import PART_SKIPPED, meter
 from tomewise.testing import check_language_model
 from tomewise.types import Cost
 
@@ -229,9 +228,9 @@ async def test_parts_of_a_reply_that_a_worker_skips_are_counted_here(station: St
     facts = {"facts": [good, good, {"label": "E2", "fact": "without a quotation"}]}
     model = station.make_model(reply_with(json.dumps(facts)))
     given = roles.NotesIn(question="Did it rain?", evidence=[roles.Shown(label="E1", text="It rained.")])
-    with count_fallbacks() as counts:
+    with meter() as used:
         assert len((await model.ask(roles.EXTRACT_NOTES, given)).facts) == 2
-    assert counts == {PART_SKIPPED: 1}
+    assert used.fallbacks == {PART_SKIPPED: 1}
 
 
 async def test_requests_that_wait_keep_out_none_that_ends(station: Station, tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ from tomewise.evaluate.results import tabulate
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import DECOMPOSE, GIST, DecomposeIn, GistIn
 from tomewise.language.usage import report_call
-from tomewise.meter import ModelCall
-from tomewise.run import meter
+from tomewise.run import ModelCall, meter
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing.scripted import ScriptedModel
 

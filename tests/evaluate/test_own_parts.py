@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -162,7 +163,7 @@ def tome(here):
 def test_a_recipe_answers_under_its_name(tome):
     answer = tome.ask("Who kept the light?", system=mine)
     assert (answer.text, answer.system, len(answer.evidence)) == ("the lighthouse of 2", "mine", 2)
-    answer = tome.ask("Who kept the light?", system=mine, settings={"limit": 1, "name": "own"})
+    answer = tome.ask("Who kept the light?", system=partial(mine, limit=1, name="own"))
     assert (answer.system, len(answer.evidence)) == ("mine limit=1 name=own", 1)
     assert [answer.system for answer in tome.ask_many(["Who?", "Where?"], system=mine)] == ["mine", "mine"]
 
@@ -172,7 +173,7 @@ def test_a_recipe_with_layers_is_built_first(tome):
         tome.ask("Who?", system=with_tree)
     with pytest.raises(NotBuilt, match="this System needs layers"):
         tome.ask("Who?", system=with_tree(tome.kit))
-    assert "tree" in {estimate.layer for estimate in tome.estimate(with_tree)}
+    assert "tree" in {estimate.layer for estimate in tome.memory.estimate(with_tree)}
     tome.build(with_tree)
     assert tome.ask("Who?", system=with_tree).text.startswith("the lighthouse of ")
 
@@ -192,14 +193,13 @@ class Talking:
 
 
 @pytest.mark.parametrize(
-    ("choose", "settings", "error", "message"),
+    ("choose", "error", "message"),
     [
-        (lambda kit: mine, {"depth": 1}, UnknownName, "mine has no setting 'depth'"),
-        (mine, {"limit": 1}, UsageError, "takes no settings"),
-        (lambda kit: no_system, {}, UsageError, "the recipe no_system returned"),
-        (lambda kit: System(loop=Talking()), {}, UsageError, "Talking yielded 'Ada': a loop yields events"),
+        (lambda kit: partial(mine, depth=1), UnknownName, "mine has no setting 'depth'"),
+        (lambda kit: no_system, UsageError, "the recipe no_system returned"),
+        (lambda kit: System(loop=Talking()), UsageError, "Talking yielded 'Ada': a loop yields events"),
     ],
 )
-def test_what_a_system_cannot_be_asked_is_named(tome, choose, settings, error, message):
+def test_what_a_system_cannot_be_asked_is_named(tome, choose, error, message):
     with pytest.raises(error, match=message):
-        tome.ask("Who?", system=choose(tome.kit), settings=settings)
+        tome.ask("Who?", system=choose(tome.kit))

@@ -8,6 +8,7 @@ import random
 import shutil
 import sys
 from collections.abc import Callable
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def test_two_hundred_damages_end_with_an_answer_or_one_error(
 
 
 def export(tome: Tome) -> object:
-    return list(tome.export())
+    return list(tome.memory.export())
 
 
 def ask(tome: Tome) -> object:
@@ -72,10 +73,11 @@ def add(tome: Tome) -> object:
     return tome.add(LATE)
 
 
+list_documents = methodcaller("documents")
 # A statement, what is done with the tome then, and a part of the message.
 ROWS: list[tuple[str, Callable[[Tome], object], str]] = [
-    ("documents SET metadata = '[' WHERE id = 'd1'", Tome.documents, "row '2' of the table documents .*metadata"),
-    ("documents SET title = x'ff00' WHERE id = 'd1'", Tome.documents, "row '2' of the table documents .*title"),
+    ("documents SET metadata = '[' WHERE id = 'd1'", list_documents, "row '2' of the table documents .*metadata"),
+    ("documents SET title = x'ff00' WHERE id = 'd1'", list_documents, "row '2' of the table documents .*title"),
     ("documents SET text = CAST(x'ff41' AS TEXT) WHERE id = 'd1'", export, "row '2' .*text"),
     ("nodes SET data = '5' WHERE key = 1", export, "row '1' of the table nodes .*data"),
     ("nodes SET start = 'x' WHERE key = 1", search, "row '1' of the table nodes .*start"),
@@ -143,15 +145,15 @@ def test_a_damaged_session_stops_nobody_elses_work(path: Path, record: object) -
     with Tome.open(path) as tome:
         tome.add(LATE)
         tome.remove("d3")
-        assert tome.session("new").ask(QUESTION, system="hybrid").session
+        assert tome.sessions["new"].ask(QUESTION, system="hybrid").session
         with pytest.warns(
             UserWarning, match="row 'comorag' of the table sessions .*tome sessions '?comorag'? --delete"
         ):
-            assert [record.name for record in tome.sessions()] == ["hgmem", "new"]
+            assert [record.name for record in tome.sessions] == ["hgmem", "new"]
         with pytest.raises(StoreError, match="'comorag'"):
-            tome.session("comorag").ask(QUESTION)
-        tome.delete_session("comorag")
-        assert list(tome.export())
+            tome.sessions["comorag"].ask(QUESTION)
+        del tome.sessions["comorag"]
+        assert list(tome.memory.export())
 
 
 @pytest.mark.parametrize("record", ["x", "[]", "{}", b"\xff", None, '{"answer": 5, "events": [{"shared": [[9, 1]]}]}'])
@@ -159,13 +161,13 @@ def test_a_damaged_trace_stops_nobody_elses_work(path: Path, record: object) -> 
     run(path, "UPDATE traces SET record = ? WHERE key = 2", record)
     with Tome.open(path) as tome:
         with pytest.warns(UserWarning, match="row '?2'? of the table traces .*tome log '?2'? --delete"):
-            numbers = [trace.number for trace in tome.traces()]
+            numbers = [trace.number for trace in tome.traces.latest()]
         assert 2 not in numbers
         assert {1, 3} <= set(numbers)
         with pytest.raises(StoreError, match="table traces"):
-            tome.trace(2)
-        tome.delete_trace(2)
-        assert len(tome.traces()) == len(numbers)
+            tome.traces[2]
+        del tome.traces[2]
+        assert len(tome.traces.latest()) == len(numbers)
 
 
 def test_a_damaged_reply_is_asked_for_again(path: Path) -> None:
@@ -222,7 +224,7 @@ def test_hostile_ids_go_through_an_export_one_line_each_and_name_no_file(here: P
     with Tome.open(here / "a.tome", embedder="hash") as tome:
         tome.add(*given)
         tome.ask(QUESTION, system="hybrid")
-        lines = list(tome.export())
+        lines = list(tome.memory.export())
         for document in given:
             tome.remove(document.id)
     assert all(line.isprintable() or "\U000e0041" in line for line in lines)

@@ -61,7 +61,7 @@ def use(path: Path) -> None:
         assert book.search(QUESTION, system="naive")
         book.add(MORE)
         book.remove("d0")
-        book.session("one").ask(QUESTION)
+        book.sessions["one"].ask(QUESTION)
         assert book.search("ninth lamp", system="naive")[0].text == MORE.text
 
 
@@ -132,11 +132,11 @@ def test_a_linked_folder_is_not_used_and_the_answer_comes_all_the_same(path: Pat
     with opened as book:
         assert book.search(QUESTION, system="naive")
         assert book.ask(QUESTION).evidence
-        for change in (lambda: book.add(MORE), lambda: book.remove("d0"), lambda: book.session("s").ask(QUESTION)):
+        for change in (lambda: book.add(MORE), lambda: book.remove("d0"), lambda: book.sessions["s"].ask(QUESTION)):
             with pytest.raises(StoreError, match=r"memory\.tome-cache is a link, so nobody can write"):
                 change()
         with pytest.raises(StoreError, match="is a link"):
-            book.clean()
+            book.memory.clean()
 
 
 def test_a_folder_of_somebody_else_is_not_used(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +163,7 @@ def test_clean_deletes_the_names_that_tomewise_writes_and_no_other(path: Path, c
     (cache / "vectors%2Ffolder.json" / "notes.txt").write_text("mine")
     (cache / "vectors%2Fother.json").symlink_to(thesis)
     with Tome.open(path) as book:
-        assert book.clean() > 0
+        assert book.memory.clean() > 0
     left = {str(file.relative_to(cache)) for file in cache.rglob("*") if file.is_file()}
     own = {"vectors%2Fother.json", "deep/vectors%2Fpassages.json", "vectors%2Ffolder.json/notes.txt", "writer.lock"}
     assert left == {*foreign, *own}

@@ -82,7 +82,7 @@ with Tome.open(path, model="openai:test", base_url=url) as tome, Tome.open(path)
     for _ in range(3):
         report(lambda: show(tome.ask("Who forged the letter?", system="naive")))
     for _ in range(2):
-        report(lambda: show(tome.session("s").ask("Who forged the letter?", system="naive")))
+        report(lambda: show(tome.sessions["s"].ask("Who forged the letter?", system="naive")))
     report(lambda: show(free.ask("Who forged the letter?", system="naive")))
     for _ in range(2):
         report(lambda: str(tome.build("hipporag2")))

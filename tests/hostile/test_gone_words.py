@@ -86,5 +86,5 @@ def test_the_words_of_a_very_large_tome_go_with_its_caches(here: Path, monkeypat
     with Tome.open(here / "memory.tome", embedder="hash", settings={"passage_tokens": 48}) as tome:
         tome.add(*(Document(id=f"d{number}", text=PLAIN * 9) for number in range(4)), Document(id="gone", text=SECRET))
         tome.remove("gone")
-        tome.clean()
+        tome.memory.clean()
     assert find_words(here, *SECRETS) == {}

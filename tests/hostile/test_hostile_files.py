@@ -233,7 +233,7 @@ def test_each_hostile_file_is_read_or_is_one_line(folder: Path, follow: tuple[st
     assert ran.returncode == 0, ran.stderr
     lines = [line for line in ran.stdout.splitlines() if line.startswith("passed over ")]
     with Tome.open(memory, embedder="hash") as tome:
-        documents = [(record.source.rsplit("/", 1)[1], tome.document(record.id)) for record in tome.store.documents()]
+        documents = [(record.source.rsplit("/", 1)[1], tome.documents[record.id]) for record in tome.store.documents()]
     read_names = {name for name, _ in documents}
     good = {entry.name for entry in entries if entry.name.startswith("ok-")}
     assert good <= read_names

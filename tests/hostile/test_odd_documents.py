@@ -38,7 +38,7 @@ def test_japanese_in_seven_bits_is_read_as_what_it_is(tome, here, suffix):
     path = here / f"a.{suffix}"
     path.write_bytes("吾輩は猫である。\n".encode("iso2022_jp"))
     tome.add(path)
-    assert tome.document(str(path)).text.strip() == "吾輩は猫である。"
+    assert tome.documents[str(path)].text.strip() == "吾輩は猫である。"
 
 
 def test_an_error_of_a_reader_is_one_of_its_file(tome, here):

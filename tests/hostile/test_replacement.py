@@ -21,7 +21,7 @@ def corpus(path: Path, **texts: str) -> Path:
 
 
 def read_texts(tome: Tome) -> dict[str, str]:
-    return {record.id: tome.document(record.id).text for record in tome.documents()}
+    return {record.id: tome.documents[record.id].text for record in tome.documents()}
 
 
 def test_an_id_of_another_corpus_is_refused_and_nothing_of_the_file_is_taken(tome, here):
@@ -89,7 +89,7 @@ def test_a_row_may_move_to_another_corpus(tome, here):
     tome.add(first)
     corpus(first, x="One.")
     report = tome.add(first, corpus(second, y="Two."))
-    assert tome.document("y").source == str(second)
+    assert tome.documents["y"].source == str(second)
     assert (report.unchanged, report.removed, report.added + report.replaced) == (("x",), ("y",), ("y",))
 
 

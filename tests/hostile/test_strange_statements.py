@@ -173,11 +173,11 @@ def short(monkeypatch: pytest.MonkeyPatch) -> int:
 @pytest.mark.parametrize(
     ("statement", "use"),
     [
-        ("UPDATE documents SET text = hex(zeroblob(700000))", lambda tome: tome.document("one")),
+        ("UPDATE documents SET text = hex(zeroblob(700000))", lambda tome: tome.documents["one"]),
         ("UPDATE nodes SET text = hex(zeroblob(700000))", lambda tome: tome.search("letter", system="hybrid")),
         ("UPDATE documents SET title = hex(zeroblob(700000))", lambda tome: tome.documents()),
-        ("UPDATE meta SET value = hex(zeroblob(700000)) WHERE key = 'embedder'", lambda tome: list(tome.export())),
-        ("UPDATE vectors SET vector = zeroblob(1400000)", lambda tome: list(tome.export())),
+        ("UPDATE meta SET value = hex(zeroblob(700000)) WHERE key = 'embedder'", lambda tome: [*tome.memory.export()]),
+        ("UPDATE vectors SET vector = zeroblob(1400000)", lambda tome: list(tome.memory.export())),
     ],
 )
 def test_a_value_of_a_stranger_that_is_too_long_is_one_error(
@@ -194,7 +194,7 @@ def test_a_value_of_ours_that_is_too_long_is_one_error_and_is_not_written(path: 
     with Tome.open(path) as tome:
         with pytest.raises(StoreError, match="takes no value of more than"):
             tome.store.save_trace(asked="", question="x" * (short + 1), record={})
-        assert tome.traces() == []
+        assert tome.traces.latest() == []
 
 
 def test_a_document_that_no_row_has_room_for_is_refused_by_name(path: Path) -> None:

@@ -51,7 +51,7 @@ def tome_file(tmp_path_factory):
         tome.add(Document(id=f"id{ATTACK}", title=f"Log {ATTACK}", text=TEXT * 3, metadata={f"f{ATTACK}": ATTACK}))
         tome.add(Document(id="plain", text=TEXT * 2))
         tome.build("associative")
-        tome.session("s").ask(f"Who put out the light {ATTACK}?", system="hybrid")
+        tome.sessions["s"].ask(f"Who put out the light {ATTACK}?", system="hybrid")
         tome.ask(f"Who put out the light {ATTACK}?", options=[f"Ada {ATTACK}", f"Tom {ATTACK}"])
     return path
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from operator import methodcaller
 from pathlib import Path
 
 import numpy as np
@@ -131,7 +132,7 @@ def test_large_rows_are_checked_beyond_what_was_flushed(here: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-@pytest.mark.parametrize("act", [Tome.documents, lambda book: book.ask("Who?"), lambda book: book.add(TEXTS[0])])
+@pytest.mark.parametrize("act", [methodcaller("documents"), methodcaller("ask", "Who?"), methodcaller("add", TEXTS[0])])
 def test_a_fork_after_use_raises_and_does_not_hang(path: Path, act: Callable[[Tome], object]) -> None:
     with Tome.open(path) as book:
         book.ask("Who lit 2 lamps?")
@@ -158,16 +159,16 @@ def test_a_fork_after_use_raises_and_does_not_hang(path: Path, act: Callable[[To
         lambda book: book.add(TEXTS[0]),
         lambda book: book.remove("d0"),
         lambda book: book.documents(),
-        lambda book: book.document("d0"),
-        lambda book: list(book.export()),
+        lambda book: book.documents["d0"],
+        lambda book: list(book.memory.export()),
         lambda book: book.build("naive"),
-        lambda book: book.estimate("naive"),
+        lambda book: book.memory.estimate("naive"),
         lambda book: book.ask("Who?"),
         lambda book: book.ask_many([]),
         lambda book: asyncio.run(book.aask("Who?")),
         lambda book: asyncio.run(book.aask_many([])),
         lambda book: asyncio.run(book.abuild("naive")),
-        lambda book: asyncio.run(book.aestimate("naive")),
+        lambda book: asyncio.run(book.memory.aestimate("naive")),
     ],
 )
 def test_a_closed_tome_says_so(path: Path, act: Callable[[Tome], object]) -> None:
@@ -182,7 +183,7 @@ def test_a_closed_tome_says_so(path: Path, act: Callable[[Tome], object]) -> Non
 @pytest.mark.parametrize("closed", ["stdout", "stdin", "all"])
 def test_a_closed_stream_ends_quietly_and_leaves_the_tome_alone(path: Path, closed: str) -> None:
     with Tome.open(path) as book:
-        before = list(book.export())
+        before = list(book.memory.export())
     ends = {"stdout": (1,), "stdin": (0,), "all": (0, 1, 2)}[closed]
     ran = subprocess.run(
         [sys.executable, "-c", "from tomewise.terminal.program import main; main()", "-m", str(path), "export"],
@@ -194,7 +195,7 @@ def test_a_closed_stream_ends_quietly_and_leaves_the_tome_alone(path: Path, clos
     assert ran.returncode == 0
     assert not ran.stderr
     with Tome.open(path) as book:
-        assert list(book.export()) == before
+        assert list(book.memory.export()) == before
 
 
 # ---------------------------------------------------------------- errors before anything is written

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tomewise.errors import BadReply
-from tomewise.fallbacks import PART_SKIPPED, count_fallbacks
 from tomewise.language import roles
 from tomewise.language.reply import decode, make_lean_schema, write_schema
+from tomewise.run import PART_SKIPPED, meter
 
 STORY = Path(__file__).resolve().parents[3] / "shared" / "data" / "story"
 
@@ -116,17 +116,17 @@ GOOD = {"label": "E1", "quote": "It rained.", "fact": "It rained."}
 
 def test_one_bad_record_of_twenty_is_skipped_and_counted():
     records = [GOOD] * 19 + [{"label": "E2", "fact": "without a quotation"}]
-    with count_fallbacks() as counts:
+    with meter() as used:
         output = decode(roles.EXTRACT_NOTES, json.dumps({"facts": records}))
     assert len(output.facts) == 19
-    assert counts == {PART_SKIPPED: 1}
+    assert used.fallbacks == {PART_SKIPPED: 1}
 
 
 @pytest.mark.parametrize("facts", [[{"label": "E2"}], ["It rained."], "It rained."])
 def test_records_of_which_none_fits_are_refused(facts):
-    with count_fallbacks() as counts, pytest.raises(BadReply, match="facts"):
+    with meter() as used, pytest.raises(BadReply, match="facts"):
         decode(roles.EXTRACT_NOTES, json.dumps({"facts": facts}))
-    assert not counts
+    assert not used.fallbacks
 
 
 JOINED = {"rests_on": ["F1", "F2"], "inference": "so"}

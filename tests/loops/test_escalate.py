@@ -68,7 +68,7 @@ class FixedLag:
     def __init__(self, unbuilt):
         self.unbuilt = unbuilt
 
-    def find_lag(self, *, strict):
+    def find_lag(self, *, current):
         return dict.fromkeys(self.unbuilt, 1)
 
     async def describe(self, question):

@@ -21,6 +21,7 @@ from tests.tome.paid_tome import pretend_paid
 
 from tomewise.sample import STORY
 from tomewise.tome.tome import Tome
+from tomewise.tome.view import TomeView
 from tomewise.types import Document
 
 TEXT = STORY.read_text(encoding="utf-8")
@@ -117,7 +118,7 @@ async def test_an_answer_with_too_many_long_quotations_is_cut(story: Path, monke
     async def ask(*_: object, **__: object) -> Any:
         return replace(answer, statements=(replace(answer.statements[0], quotes=many),), text="word " * 9_000)
 
-    monkeypatch.setattr(Tome, "aask", ask)
+    monkeypatch.setattr(TomeView, "aask", ask)
     async with connect(story) as client:
         result = await client.call_tool("ask", {"question": QUESTION})
     assert measure(result) <= 24_000
@@ -246,7 +247,7 @@ async def test_an_error_of_ours_shows_no_details(
     async def ask(*_: object, **__: object) -> None:
         raise RuntimeError("Authorization: Bearer sk-verysecretkey1234567890")
 
-    monkeypatch.setattr(Tome, "aask", ask)
+    monkeypatch.setattr(TomeView, "aask", ask)
     async with connect(story) as client:
         message = await fail(client, "ask", question="Who?")
     assert message == "an error of Tomewise itself, RuntimeError: the log of the server says where"

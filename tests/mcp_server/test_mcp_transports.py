@@ -106,7 +106,7 @@ async def test_write_makes_the_tome(here: Path) -> None:
     async with Client(stdio_client(start_command(path, "--write", TOMEWISE_EMBEDDER="hash"))) as client:
         await call(client, "add_text", document="log", text="The keeper put out the light.")
     with Tome.open(path) as tome:
-        assert tome.document("log").text == "The keeper put out the light."
+        assert tome.documents["log"].text == "The keeper put out the light."
 
 
 def test_without_the_package_the_message_names_the_extra(

@@ -18,7 +18,6 @@ from tests.memory.memories import (
 from tests.store.plain_store import PlainStore
 
 from tomewise.errors import BadReply
-from tomewise.fallbacks import GIST_REPEATED, GIST_REPLACED
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import GIST, GistIn
@@ -27,7 +26,7 @@ from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.parts import Kit, make_layers
-from tomewise.run import meter
+from tomewise.run import GIST_REPEATED, GIST_REPLACED, meter
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_vectors
 from tomewise.store.records import BUILDS

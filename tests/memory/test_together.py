@@ -10,13 +10,13 @@ from tests.memory.memories import EMBEDDER, build_layer, build_layers, keep_repl
 
 from tomewise import Tome
 from tomewise.errors import BadReply, Refused, UsageError
-from tomewise.fallbacks import ASKED_ALONE
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import EXTRACT_FACTS, Batch, ExtractIn, PassageIn
 from tomewise.language.together import ask_together, make_batch
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.neighbours import group_neighbours
+from tomewise.run import ASKED_ALONE
 from tomewise.store.export import export
 from tomewise.store.records import BUILDS
 from tomewise.store.sql.sql_store import SqlStore

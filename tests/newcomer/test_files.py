@@ -35,7 +35,7 @@ from tomewise.place import describe_place
 with Tome.open() as tome:
     found = {}
     for record in tome.documents():
-        answer = tome.ask("What did the keeper see in w7a1x?", documents=[record.id])
+        answer = tome.within(record.id).ask("What did the keeper see in w7a1x?")
         cited = [[c.text, describe_place(c.place)] for c in answer.quotes]
         found.setdefault(record.source.rsplit("/", 1)[-1], []).extend(cited)
 print(json.dumps(found))

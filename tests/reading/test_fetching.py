@@ -78,14 +78,14 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 def test_a_page_is_read_under_its_address(site: Site, tome: Tome) -> None:
     address = f"{site.address}/page#part"
     assert tome.add(address, metadata={"topic": "rain"}).added == (address,)
-    document = tome.document(address)
+    document = tome.documents[address]
     assert (document.text, document.title, document.source) == ("The rain fell on the harbour.", "Rain", address)
     assert document.metadata == {"language": "en", "topic": "rain"}
     assert site.asked == [(f"site.example:{site.server_port}", path) for path in ("/robots.txt", "/page")]
     assert tome.add(address).unchanged == (address,)
     site.replies["/page"] = (200, {"Content-Type": "text/html"}, PAGE.replace(b"rain fell", b"wind rose"))
     assert tome.add(address).replaced == (address,)
-    assert tome.search("wind", where=["topic=rain"])
+    assert tome.within(where=["topic=rain"]).search("wind")
     assert tome.remove(address).documents == (address,)
 
 
@@ -106,7 +106,7 @@ def test_a_page_is_read_under_its_address(site: Site, tome: Tome) -> None:
 def test_the_type_that_the_server_states_counts(name, stated, body, words, site: Site, tome: Tome) -> None:
     site.replies[f"/{name}"] = (200, {"Content-Type": stated} if stated else {}, body)
     (added,) = tome.add(f"{site.address}/{name}").added
-    assert words in tome.document(added).text
+    assert words in tome.documents[added].text
 
 
 def send_to(target: str) -> Reply:
@@ -119,7 +119,7 @@ def test_redirects_are_followed_within_bounds(site: Site, tome: Tome) -> None:
     site.replies["/4"] = send_to("page")
     site.replies["/page"] = (200, SQUEEZED, gzip.compress(PAGE))
     tome.add(f"{site.address}/0")
-    assert "The rain fell" in tome.document(f"{site.address}/0").text
+    assert "The rain fell" in tome.documents[f"{site.address}/0"].text
     site.replies["/round"] = send_to("/round")
     with pytest.raises(ReadingError, match="redirects more than 5 times"):
         tome.add(f"{site.address}/round")

@@ -95,7 +95,7 @@ def test_front_matter_that_unfolds_takes_a_second_and_no_room(bomb, here):
         report = tome.add(here)
         assert len(report.added) == 2
         assert not any(path.endswith(".md") for path in report.skipped or ())
-        assert len(json.dumps(tome.document("a.md").metadata)) < 4_100
+        assert len(json.dumps(tome.documents["a.md"].metadata)) < 4_100
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_what_fits_stays_as_it_is_and_long_words_are_cut():
 def test_a_document_from_python_is_cut_too_and_a_long_id_is_refused(here):
     with Tome.open(embedder="hash") as tome:
         tome.add(Document(id="d", text="The rain fell.", title="t" * 9_000, metadata={"a": "x" * 9_000}))
-        stored = tome.document("d")
+        stored = tome.documents["d"]
         assert (stored.title, stored.metadata) == ("t" * limits.TITLE, {"a": "x" * limits.VALUE})
         with pytest.raises(ReadingError, match=r"the id of the document 'i+' has 1,001 characters: give it at most"):
             tome.add(Document(id="i" * (limits.ID + 1), text="The rain fell."))

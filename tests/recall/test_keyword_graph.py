@@ -11,8 +11,8 @@ from tests.recall import relation_tomes
 from tests.recall.relation_tomes import EMBEDDER, NAMES
 
 from tomewise.errors import BadReply, ModelUnavailable
-from tomewise.fallbacks import NO_KEYWORDS, count_fallbacks
 from tomewise.recall.keyword_graph import KeywordGraph
+from tomewise.run import NO_KEYWORDS, meter
 from tomewise.testing import ScriptedModel, check_retriever
 
 NAMED = ("ada", "tom", "ida", "una", "sam", "pip", "rob", "kim")
@@ -197,9 +197,9 @@ async def test_passages_come_first(store):
 )
 async def test_a_level_without_keywords_is_searched_with_the_question_and_the_mode_stays(store, mode, reply, missing):
     recall = make_recall(store, ScriptedModel({"keywords": lambda _: reply}), mode=mode)
-    with count_fallbacks() as counts:
+    with meter() as used:
         found = await recall.retrieve(QUESTION, 1000)
-    assert counts.get(NO_KEYWORDS, 0) == missing
+    assert used.fallbacks.get(NO_KEYWORDS, 0) == missing
     details, themes = ([word for word in reply.get(level, ()) if word.strip()] for level in ("details", "themes"))
     full = {"details": details or [QUESTION], "themes": themes or [QUESTION]}
     assert found == await make_recall(store, ScriptedModel({"keywords": lambda _: full}), mode=mode).retrieve(
@@ -210,14 +210,14 @@ async def test_a_level_without_keywords_is_searched_with_the_question_and_the_mo
 async def test_without_usable_keywords_the_question_searches(store):
     model, question = ScriptedModel({}), {"details": [QUESTION], "themes": [QUESTION]}
     expected = await make_recall(store, ScriptedModel({"keywords": lambda _: question})).retrieve(QUESTION, 1000)
-    with count_fallbacks() as counts:
+    with meter() as used:
         assert await make_recall(store, model, keywords=False).retrieve(QUESTION, 1000) == expected
     assert not model.calls
-    assert not counts
-    with count_fallbacks() as counts:
+    assert not used.fallbacks
+    with meter() as used:
         bad = ScriptedModel({"keywords": [BadReply("no"), ModelUnavailable("gone")]})
         assert await make_recall(store, bad).retrieve(QUESTION, 1000) == expected
-    assert counts == {NO_KEYWORDS: 1}
+    assert used.fallbacks == {NO_KEYWORDS: 1}
     with pytest.raises(ModelUnavailable):
         await make_recall(store, bad).retrieve(QUESTION, 5)
 

@@ -9,7 +9,6 @@ import pytest
 from tests.recall.shelves import SCENES
 
 from tomewise.errors import BadReply
-from tomewise.fallbacks import NOT_SELECTED, count_fallbacks
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.loops.desk import Desk
 from tomewise.memory.build_records import record_build
@@ -18,6 +17,7 @@ from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
 from tomewise.recall.flat import Dense
 from tomewise.recall.schemata_nodes import GlobalSchemata, HierarchicalSchemata, PruneAndGrow, SchemataNodes
+from tomewise.run import NOT_SELECTED, meter
 from tomewise.store.lookups import find_keys, read_edges
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_retriever, document_of, put_document
@@ -142,10 +142,10 @@ async def test_without_a_choice_the_nearest_passages_are_the_evidence(store):
 
 
 async def test_an_unreadable_reply_is_asked_for_twice_more(store):
-    with count_fallbacks() as counts:
+    with meter() as used:
         broken = ScriptedModel({"select_nodes": [BadReply("no")] * 3})
         nearest = await grow(store, broken, seeds=2).retrieve("the boat", 20)
-    assert counts[NOT_SELECTED] == len(broken.calls) == 3
+    assert used.fallbacks[NOT_SELECTED] == len(broken.calls) == 3
     assert {piece.layer for piece in nearest} == {"passages"}
     mended = ScriptedModel({"select_nodes": [BadReply("no"), {"keep": [1]}, {"keep": []}]})
     seed, *_ = await GlobalSchemata(make_nodes(store)).retrieve("the boat", 1)

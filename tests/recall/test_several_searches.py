@@ -7,8 +7,8 @@ from tests.recall.shelves import Shelves, join_nodes, make_pieces
 
 from tomewise.calls import NO_CALLS
 from tomewise.errors import BadReply, ModelUnavailable
-from tomewise.fallbacks import NOT_FOLLOWED_UP, count_fallbacks
 from tomewise.recall.several_searches import ComparedRecall, FollowedUp, LayeredRecall, split_comparison
+from tomewise.run import NOT_FOLLOWED_UP, meter
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Rewrite
 
@@ -98,9 +98,9 @@ async def test_a_second_question_gives_passages_in_turn_with_the_first(reply, no
     shelves.calls = NO_CALLS
     model = ScriptedModel({"follow_up": [reply]})
     followed = FollowedUp(shelves, model, shown=2)
-    with count_fallbacks() as counts:
+    with meter() as used:
         found = await followed.retrieve(QUESTION, 4)
-    assert (join_nodes(found), shelves.asked, dict(counts)) == (nodes, asked, skipped)
+    assert (join_nodes(found), shelves.asked, dict(used.fallbacks)) == (nodes, asked, skipped)
     rewrites = {piece.id: piece.rewrite for piece in found if piece.rewrite}
     assert rewrites == ({"d": Rewrite(text=SECOND, name="Denmark")} if len(asked) > 1 else {})
     assert [shown.text for shown in model.calls[0].given.evidence] == ["a", "b"]

@@ -51,7 +51,7 @@ def serve_filled(folder: Path) -> Iterator[Served]:
             tome.add(*(Document(id=id, text=text, metadata={"year": 1911}) for id, text in TEXTS.items()))
             tome.build("hipporag2")
             for sentence in SENTENCES:
-                tome.session("talk").ask(sentence)
+                tome.sessions["talk"].ask(sentence)
     with serve(folder, "--root", "lib") as served:
         yield served
 

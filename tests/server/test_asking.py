@@ -32,7 +32,6 @@ from tests.server.served import (
 
 from tomewise import plugins, register
 from tomewise.parts import System
-from tomewise.server import service
 from tomewise.server.serve_options import ServerOptions
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Event, Question
@@ -83,7 +82,7 @@ def test_what_is_refused_is_refused_before_the_stream(
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
 def test_the_time_limit_holds_for_admission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accept: str):
     make_tome(tmp_path / "novel.tome")
-    monkeypatch.setattr(service, "find_scope_of", lambda *_: time.sleep(2))
+    monkeypatch.setattr(Tome, "within", lambda *_, **__: time.sleep(2))
     with make_client(tmp_path, model="extractive", options=ServerOptions(seconds=0.5)) as client:
         reply = client.post(ASK, json={"question": QUESTION}, headers={"accept": accept})
     assert read_code(reply) == (504, "timeout")
@@ -201,7 +200,7 @@ def test_a_session_answers_one_question_at_a_time(tmp_path: Path):
 def test_a_server_that_only_reads_and_bounds_of_a_session(tmp_path: Path):
     make_tome(tmp_path / "novel.tome")
     with Tome.open(tmp_path / "novel.tome", embedder="hash") as tome:
-        tome.session("s").ask(QUESTION, system="naive limit=5000", documents=["light"])
+        tome.within("light").sessions["s"].ask(QUESTION, system="naive limit=5000")
     with make_client(tmp_path) as client:
         refused = client.post(ASK, json={"question": QUESTION, "session": "s"})
         assert (refused.status_code, "settings.limit" in refused.text) == (400, True)
@@ -239,6 +238,6 @@ def test_each_kind_of_reply_says_what_the_memory_lacks(lagging: Path):
         assert "hipporag2" in shown["ready"]
         assert shown["lagging"] == ["hipporag2", "associative"], "the systems over this graph"
         for path, body in ((ASK, asked), (f"{NOVEL}/search", search)):
-            assert read_code(client.post(path, json={**body, "strict": True})) == (409, "not_built")
+            assert read_code(client.post(path, json={**body, "current": True})) == (409, "not_built")
         report = finish_job(client, UPLOAD, {"id": "more", "text": "A gull sat on the mast."})["report"]
         assert (report["lagging"]["documents"], report["lagging"]["cost"]["calls"]) == (["late", "more"], 2)

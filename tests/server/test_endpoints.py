@@ -327,8 +327,8 @@ def test_pictures_of_layers_and_of_an_answer(tmp_path: Path):
         number = tome.ask(QUESTION, system="hipporag2").trace
         probed = tome.ask(QUESTION, system="hybrid+probe").trace
         built = sorted(tome.store.notes(BUILDS))
-        chosen = {"around": tome.draw_layer(GRAPH).nodes[0].label, "hops": 1, "limit": 3}
-        drawn = [tome.draw_layer(GRAPH, **chosen), tome.draw_layer(GRAPH, trace=number), tome.draw_trace(probed)]
+        chosen = {"around": tome.memory.draw(GRAPH).nodes[0].label, "hops": 1, "limit": 3}
+        drawn = [tome.memory.draw(GRAPH, **chosen), tome.memory.draw(GRAPH, trace=number), tome.traces.draw(probed)]
     with make_client(tmp_path) as own:
         assert get(own, "pictures") == {"layers": built}
         layer = f"pictures/{GRAPH}"

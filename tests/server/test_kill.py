@@ -114,7 +114,7 @@ def read_finished(path: Path) -> set[str]:
 
 def read_memory(folder: Path) -> list[str]:
     with Tome.open(folder / "novel.tome") as tome:
-        return list(tome.export())
+        return list(tome.memory.export())
 
 
 @pytest.fixture(scope="module")

@@ -41,9 +41,9 @@ def test_every_system_of_ours_has_a_group_and_what_it_costs(command):
 
 
 def test_a_tome_is_recommended_a_system(tome: Tome, command):
-    assert tome.recommend() is None
+    assert tome.memory.recommend() is None
     tome.add(Document(id="a", text="Ada Marsh put out the light."))
-    found = tome.recommend()
+    found = tome.memory.recommend()
     assert found is not None
     path = tome.store.address
     assert json.loads(command("show", "-m", path, "--json").out)["recommended"]["system"] == found.system == "hybrid"

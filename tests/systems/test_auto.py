@@ -59,7 +59,7 @@ async def test_it_goes_on_with_what_is_built_also_where_it_lags_but_not_for_a_st
     chosen, answer, _ = await choose(store)
     assert (chosen[-1]["chosen"], answer.lagging.documents) == ("hipporag2+probe", ("late",))
     assert answer.lagging.system == "hipporag2+probe"
-    chosen, answer, _ = await choose(store, replace(QUESTION, strict=True))
+    chosen, answer, _ = await choose(store, replace(QUESTION, current=True))
     assert (chosen[-1]["chosen"], answer.lagging) == ("hybrid+probe", None)
 
 

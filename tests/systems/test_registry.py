@@ -10,7 +10,7 @@ from tomewise.errors import UnknownName, UsageError
 from tomewise.systems import registry
 from tomewise.systems.declaration import read_declaration
 from tomewise.systems.recipe_settings import read_declared, validate_settings
-from tomewise.systems.registry import name_variant, parse_variant, parse_variants
+from tomewise.systems.registry import Declared, Variant, parse_variant, parse_variants
 
 if TYPE_CHECKING:
     from tomewise.systems.kit import Kit, System
@@ -79,7 +79,7 @@ def test_what_does_not_exist_is_refused(text, error, says):
 )
 def test_a_name_says_the_settings_and_is_read_as_them(text, name):
     variant = parse_variant(text)
-    assert name_variant(variant.system, variant.settings) == name
+    assert variant.label == name
     assert parse_variant(name).settings == variant.settings
 
 
@@ -103,13 +103,13 @@ def test_what_a_signature_does_not_take(part, settings, message):
 
 
 def test_settings_of_any_name_and_type_in_a_text(monkeypatch):
-    monkeypatch.setattr(registry, "SYSTEMS", {**registry.SYSTEMS, "own": read_declaration(recipe)})
+    monkeypatch.setattr(Declared, "find", lambda *_: read_declaration(recipe))
     variant = parse_variant("""own name=2026-01 deep=true 'json={"a": [1]}' most=null""")
     settings = {"name": "2026-01", "deep": True, "json": {"a": [1]}, "most": None}
     assert variant.settings == settings
-    assert registry.assemble("own", "the kit", **settings)[1] == "2026-01"
+    assert variant.declaration.recipe("the kit", **settings)[1] == "2026-01"
     settings["name"] = "3"  # written as it is, this text would be read as a number
-    text = name_variant("own", settings)
+    text = Variant("own", "own", settings).label
     assert parse_variant(text).settings == settings
     with pytest.raises(UnknownName):
         parse_variant("own kit=1")

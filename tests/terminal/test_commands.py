@@ -107,7 +107,7 @@ def test_memory_that_lags_is_told_with_the_build_that_helps(command, log_in_tome
     assert "does not know 1 document yet: late.txt. One of the passages nearest to the question is there." in ran.out
     assert "tome build --system hipporag2: about 1 call" in ran.err
     assert "late.txt" in command("search", "Who dredged the harbour?", *system).err
-    refused = command("ask", "Who?", *system, "--strict")
+    refused = command("ask", "Who?", *system, "--current")
     assert (refused.code, "not up to date" in refused.err) == (4, True)
 
 

@@ -73,7 +73,7 @@ def test_an_answer_grows_and_its_quotations_follow(novel: Path) -> None:
 
 def test_a_chat_streams_too_edits_lines_and_goes_back_to_earlier_questions(novel: Path) -> None:
     with Tome.open(novel / "memory.tome") as tome:
-        tome.session("talk").ask("Who put out the light?")
+        tome.sessions["talk"].ask("Who put out the light?")
     rewritten = reply_with('{"question": "Who put out the light?"}')
     with on_screen((rewritten, stream(pause=0.03)), "chat", "--session", "talk") as run:
         run.wait_for("\n?")
@@ -85,7 +85,7 @@ def test_a_chat_streams_too_edits_lines_and_goes_back_to_earlier_questions(novel
     assert run.has_cursor
     assert not any("^[[A" in line for line in run.lines)
     with Tome.open(novel / "memory.tome") as tome:
-        (record,) = tome.sessions()
+        (record,) = tome.sessions
     assert [turn.asked for turn in record.turns] == ["Who put out the light?"] * 2
 
 

@@ -51,7 +51,7 @@ def test_who_looks_at_a_tome_imports_nothing_that_asks_or_builds(tmp_path: Path)
     (tmp_path / "tide.md").write_text("The tide turned at noon.\n\nThe keeper saw it.", encoding="utf-8")
     with Tome.open(tmp_path / "a.tome", embedder="hash") as tome:
         tome.add(tmp_path / "tide.md")
-        tome.session("first").ask("When did the tide turn?")
+        tome.sessions["first"].ask("When did the tide turn?")
     looks = (f"-m {tmp_path}/a.tome {words}" for words in ("show", "log 1", "log 1 --json", "sessions"))
     modules = list_modules(tmp_path / "modules", *looks)
     assert find_in(modules, WORK) == set()

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sqlite3
 from contextlib import closing
+from functools import partial
 
 import pytest
 from tests.language.openai_server import OpenAIServer, reply_with
@@ -15,10 +16,10 @@ from tests.texts import prose
 from tomewise import Answer, Document, Tome
 from tomewise.errors import ModelError, NotBuilt, UnknownName, UsageError
 from tomewise.language.chat import ChatModel
-from tomewise.settings import load
-from tomewise.systems.registry import choose_variant
+from tomewise.settings import Settings, load
+from tomewise.systems.from_passages import hybrid
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.tome.questions import ReadySystems, answer_many
+from tomewise.tome.questions import Questions, answer_many
 from tomewise.types import Event, Question
 
 LOG = Document(id="log", text="The keeper, Ada Marsh, put out the light at nine. Nobody asked her why.")
@@ -58,9 +59,9 @@ def test_what_cannot_be_asked_is_refused(here):
             ("x", {"options": ["a", ""]}, UsageError),
             (Question(text="x"), {"options": ["a", "b"]}, UsageError),
             ("x", {"system": "naif"}, UnknownName),
-            ("x", {"settings": {"limt": 3}}, UnknownName),
-            ("x", {"settings": {"limit": "2"}}, UsageError),
-            ("x", {"system": "comorag", "settings": {"veridical": 0, "semantic": 0, "episodic": 0}}, UsageError),
+            ("x", {"system": "hybrid limt=3"}, UnknownName),
+            ("x", {"system": "hybrid limit=two"}, UsageError),
+            ("x", {"system": "comorag veridical=0 semantic=0 episodic=0"}, UsageError),
         ):
             with pytest.raises(kind):
                 tome.ask(question, **more)
@@ -76,8 +77,8 @@ def test_settings_reach_the_recipe(here):
     model = make_model()
     with open_tome(here, model) as tome:
         tome.add(*OTHERS)
-        tome.ask("Who?", settings={"limit": 2})
-        answer = tome.ask("Who?", system="hybrid limit=3 context=900", settings={"limit": 1})
+        tome.ask("Who?", system=partial(hybrid, limit=2))
+        answer = tome.ask("Who?", system="hybrid limit=1 context=900")
     assert [len(call.given.evidence) for call in model.calls] == [2, 1]
     assert answer.system == "hybrid limit=1 context=900"
 
@@ -110,9 +111,9 @@ def test_asking_writes_nothing_but_its_trace_and_replies(here, system):
 def test_every_method_uses_the_default_system_unless_one_is_named(here, monkeypatch):
     with Tome.open(here / "a.tome", embedder="hash", settings={"system": "associative limit=1"}) as tome:
         tome.add(LOG)
-        assert [estimate.layer for estimate in tome.estimate()] == ["graph:passages-triples"]
+        assert [estimate.layer for estimate in tome.memory.estimate()] == ["graph:passages-triples"]
         assert [report.layer for report in tome.build().layers] == ["graph:passages-triples"]
-        answers = [tome.ask(QUESTION), *tome.ask_many([QUESTION]), tome.session("s").ask(QUESTION)]
+        answers = [tome.ask(QUESTION), *tome.ask_many([QUESTION]), tome.sessions["s"].ask(QUESTION)]
         assert {answer.system for answer in answers} == {"associative limit=1"}
         assert len(tome.search(QUESTION)) == 1
         assert tome.ask(QUESTION, system="naive").system == "naive"
@@ -124,10 +125,10 @@ def test_every_method_uses_the_default_system_unless_one_is_named(here, monkeypa
 
 
 def test_the_latest_sixteen_systems_are_kept_ready(tome):
-    systems = ReadySystems(tome.kit)
+    questions = Questions(tome.kit, tome.traces, Settings())
 
     def wire(limit):
-        return systems.wire(choose_variant("naive", {"limit": limit}))
+        return questions.wire(f"naive limit={limit}")
 
     made = [wire(limit) for limit in range(1, 17)]
     assert wire(1) is made[0], "it is used again, so it stays"
@@ -197,7 +198,8 @@ async def test_events_come_before_the_answer_and_the_trace_is_kept(here):
         assert items[-1].events == tuple(items[:-1])
         assert (items[-1].text, items[-1].system) == ("Ada", "naive limit=2")
         assert items[-1].quotes[0].text == "put out the light"
-        assert tome.trace(1).answer.events == items[-1].events
+        assert tome.traces[1].answer.events == items[-1].events
+        assert [type(item) for item in tome.stream(QUESTION, system="naive limit=2")] == [Event, Answer]
 
 
 async def test_errors_are_raised_by_the_stream(here):
@@ -261,4 +263,4 @@ def test_a_search_gives_the_evidence_of_a_question_and_asks_no_model_to_answer(h
             assert all(piece.sources for piece in found)
         assert tome.search(QUESTION)[0].text == LOG.text
         assert asyncio.run(tome.asearch(QUESTION)) == tome.search(QUESTION)
-        assert tome.traces() == []
+        assert tome.traces.latest() == []

@@ -61,12 +61,12 @@ def test_every_system_answers_from_what_is_built_and_says_what_is_missing(copy):
         assert (lagging.nearer, lagging.removed, lagging.system) == (True, False, name)
         assert lagging.layers
         assert lagging.cost.calls or lagging.unpriced
-        assert copy.find_lag(LATE_QUESTION, system=name) == lagging
+        assert copy.memory.lag(LATE_QUESTION, system=name) == lagging
         assert not copy.ask(f"What of {OLD[0].text[:60]}?", system=name).lagging.nearer, name
         with pytest.raises(NotBuilt, match="not up to date"):
-            copy.ask(LATE_QUESTION, system=name, strict=True)
+            copy.ask(Question(text=LATE_QUESTION, current=True), system=name)
         with pytest.raises(NotBuilt, match="not up to date"):
-            copy.check(Question(text=LATE_QUESTION, current=True), system=name)
+            asyncio.run(copy.memory.acheck(Question(text=LATE_QUESTION, current=True), system=name))
 
 
 def test_what_a_removed_document_made_is_in_no_prompt_and_no_evidence_before_the_next_build(copy, model):
@@ -85,10 +85,10 @@ def test_what_a_removed_document_made_is_in_no_prompt_and_no_evidence_before_the
         assert "Zebulon" not in read_prompts(), name
         assert answer.lagging is None or answer.lagging.removed
     assert model.calls
-    assert copy.find_lag(QUESTION, system="raptor").removed
-    assert copy.find_lag(QUESTION, system="hipporag2") is None, "a graph lost what was made from it, and nothing else"
+    assert copy.memory.lag(QUESTION, system="raptor").removed
+    assert copy.memory.lag(QUESTION, system="hipporag2") is None, "a graph lost what was made from it, and nothing else"
     copy.build("raptor")
-    assert copy.find_lag(QUESTION, system="raptor") is None
+    assert copy.memory.lag(QUESTION, system="raptor") is None
 
 
 def test_a_document_that_changed_counts_as_new_and_its_old_text_is_gone(copy):
@@ -101,14 +101,14 @@ def test_a_document_that_changed_counts_as_new_and_its_old_text_is_gone(copy):
 
 def test_only_what_is_within_the_scope_of_a_question_is_missing_and_its_trace_keeps_it(copy):
     copy.add(LATE)
-    assert copy.ask(QUESTION, system="hipporag2", documents=[NEW.id]).lagging is None
-    assert copy.find_lag(QUESTION, system="hipporag2", within=Scope(documents=frozenset({LATE.id}))).nearer
-    assert copy.find_lag(QUESTION, system="naive") is None, "passages never lag"
-    answer = copy.session("s").ask(LATE_QUESTION, system="comorag")
+    assert copy.within(NEW.id).ask(QUESTION, system="hipporag2").lagging is None
+    assert copy.within(Scope(documents=frozenset({LATE.id}))).memory.lag(QUESTION, system="hipporag2").nearer
+    assert copy.memory.lag(QUESTION, system="naive") is None, "passages never lag"
+    answer = copy.sessions["s"].ask(LATE_QUESTION, system="comorag")
     assert answer.lagging.documents == (LATE.id,)
-    assert copy.trace(answer.trace).answer.lagging == answer.lagging
+    assert copy.traces[answer.trace].answer.lagging == answer.lagging
     with pytest.raises(NotBuilt):
-        copy.session("s").ask("And when?", strict=True)
+        copy.sessions["s"].ask(Question(text="And when?", current=True))
 
 
 def test_memory_that_was_never_built_or_holds_nothing_any_more_is_refused(tome):
@@ -119,7 +119,7 @@ def test_memory_that_was_never_built_or_holds_nothing_any_more_is_refused(tome):
     tome.remove(OLD[0].id)
     remedy = r"tree \(something was removed\); run `tome build --tome .*a.tome --system raptor`"
     with pytest.raises(NotBuilt, match=remedy):
-        tome.ask(QUESTION, system="raptor", strict=True)
+        tome.ask(Question(text=QUESTION, current=True), system="raptor")
     assert tome.ask(QUESTION, system="raptor").lagging.removed
     tome.remove(OLD[1].id)
     tome.add(OLD[2])
@@ -155,7 +155,7 @@ def test_an_addition_says_what_a_build_of_the_layers_that_are_there_takes(tome):
     assert tome.add(OLD[0]).lagging is None
     lagging = tome.add(OLD[1]).lagging
     assert (lagging.layers, lagging.documents) == (("graph:passages-triples",), ("old1",))
-    assert lagging.cost.calls == sum(each.cost.calls for each in tome.estimate("hipporag2")) > 0
+    assert lagging.cost.calls == sum(each.cost.calls for each in tome.memory.estimate("hipporag2")) > 0
     assert tome.add(OLD[1]).lagging == lagging, "until it is built"
     tome.build(layers=lagging.layers)
     assert tome.add(OLD[1]).lagging is None

@@ -70,15 +70,15 @@ def test_a_change_of_metadata_keeps_what_was_made_of_the_text(here, tome):
         assert (len(report.replaced), report.passages) == (2, 0)
         assert sorted(opened.store.nodes("gists")) == before
         assert opened.build(layers="gists").layers[0].added == 0
-        assert len(opened.search("light", limit=9, where=["project=harbour"])) == 2
+        assert len(opened.within(where=["project=harbour"]).search("light", limit=9)) == 2
         assert opened.add("wiki").unchanged == report.replaced
 
 
 def test_removed_documents_take_their_stated_fields_along(tome):
-    before = list(tome.export())
+    before = list(tome.memory.export())
     tome.add("wiki", metadata={"project": "harbour"})
     tome.remove("wiki")
-    assert [line for line in tome.export() if '"fields"' not in line] == before
+    assert [line for line in tome.memory.export() if '"fields"' not in line] == before
     assert read_setting(tome.store, "fields") == "{}"
     tome.add("wiki")
     assert "project" not in read_metadata(tome)["log.md"]
@@ -128,7 +128,7 @@ def test_folders_and_patterns_narrow_as_they_remove(tome):
     tome.add("wiki")
 
     def find(*names):
-        return sorted(piece.text for piece in tome.search("keeper letter", documents=names, limit=9))
+        return sorted(piece.text for piece in tome.within(*names).search("keeper letter", limit=9))
 
     assert find("wiki") == sorted([LOG, LETTER])
     assert find("wiki/old") == find("*.txt") == find("wiki/*.txt") == [LETTER]

@@ -14,7 +14,6 @@ from tests.tome.paid_tome import pretend_paid
 from tomewise import Document, Tome
 from tomewise.errors import UnknownName, UsageError
 from tomewise.tome.document_names import DocumentNames, find_exactly
-from tomewise.tome.reports import foresee_removal
 
 # ---------------------------------------------------------------- relative to the folder that was given, and unique
 
@@ -88,15 +87,15 @@ def test_a_tome_keeps_the_folder_that_was_given(tmp_path):
     with Tome.open(tmp_path / "m.tome", embedder="hash") as tome:
 
         def list_names():
-            names = tome.document_names.read()
+            names = tome.documents.names.read()
             return {names.name(record.id) for record in tome.documents()}
 
         tome.add(notes / "sub" / "a.txt", notes / "rows.jsonl", Document(id="mine", text="A text."))
         assert list_names() == {"a.txt", *others}
-        before = list(tome.export())
+        before = list(tome.memory.export())
         assert not tome.add(notes).added
         assert list_names() == {"sub/a.txt", *others}, "the last addition counts"
-        assert list(tome.export()) == before, "names are no part of the memory"
+        assert list(tome.memory.export()) == before, "names are no part of the memory"
         (notes / "sub").rename(notes / "new")
         assert len(tome.add(notes, sync=True).moved) == 1
         assert list_names() == {"new/a.txt", *others}
@@ -205,7 +204,7 @@ def build_tome(here):
 
 def test_what_will_go_is_what_then_went_and_the_extractive_model_is_free(built):
     with Tome.open(built) as tome:
-        foresight = foresee_removal(["light", "boat"], tome.store)
+        foresight = tome.documents.foresee_removal("light", "boat")
         assert foresight.paid == {}
         report = tome.remove("*")
         assert (foresight.passages, foresight.derived) == (report.passages, report.derived)
@@ -214,9 +213,9 @@ def test_what_will_go_is_what_then_went_and_the_extractive_model_is_free(built):
 def test_what_another_model_made_was_paid_for_in_all_layers_that_it_wrote_and_no_free_build_hides_it(built):
     pretend_paid(built, "openai:test, extractive")
     with Tome.open(built) as tome:
-        foresight = foresee_removal(["light"], tome.store)
+        foresight = tome.documents.foresee_removal("light")
         assert foresight.paid == {"openai:test": foresight.derived}
         assert {"facts:passages-triples", "entities:passages-triples"} <= foresight.layers.keys()
         tome.add(Document(id="more", text="Mary Lane sold the boat to Tom Reed in June."))
         tome.build("comorag")
-        assert list(foresee_removal(["light"], tome.store).paid) == ["openai:test"]
+        assert list(tome.documents.foresee_removal("light").paid) == ["openai:test"]

@@ -30,12 +30,12 @@ def tome(tmp_path: Path) -> Iterator[Tome]:
 def test_passages_and_citations_have_the_place_of_their_chapter(tome: Tome) -> None:
     places = [Place(chapter=("The Coast", "1. Lighthouses")), SECOND]
     assert [passage.place for passage in tome.store.passages().values()] == places
-    assert sum('"place"' in line for line in tome.export()) == 2
+    assert sum('"place"' in line for line in tome.memory.export()) == 2
     answer = tome.ask("Who sold the boat to Ida Poe?", system="hybrid")
     assert answer.quotes[0].place == SECOND
     assert answer.to_dict()["statements"][0]["quotes"][0]["place"] == {"chapter": ["The Coast", "2. Harbours"]}
     assert {piece.place for piece in answer.evidence} == set(places)
-    assert tome.traces(1)[0].answer.quotes == answer.quotes
+    assert tome.traces.latest(1)[0].answer.quotes == answer.quotes
 
 
 def test_words_of_headings_find_the_passages_below_them_until_they_are_removed(tome: Tome, tmp_path: Path) -> None:
@@ -55,11 +55,11 @@ def test_a_citation_says_where_the_quotation_stands_and_not_where_its_passage_be
         "2\n00:12:04,000 --> 00:12:08,000\nBEN: Mira Holt bought the red schooner.\n"
     )
     tome.add(captions)
-    answer = tome.ask("Who bought the red schooner?", documents=["talk.srt"])
+    answer = tome.within("talk.srt").ask("Who bought the red schooner?")
     (passage,) = tome.store.passages(documents=[captions.as_posix()]).values()
     assert passage.place == Place(time="00:01", speaker="ANNA")
     assert answer.quotes[0].place == Place(time="12:04", speaker="BEN")
-    assert any('"marks"' in line and '"12:04"' in line for line in tome.export())
+    assert any('"marks"' in line and '"12:04"' in line for line in tome.memory.export())
 
 
 def test_a_quotation_on_the_second_page_of_a_passage_has_that_page(tmp_path: Path) -> None:

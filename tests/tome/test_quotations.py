@@ -35,14 +35,14 @@ def test_every_system_quotes_whole_sentences_and_none_is_sure(tome, system, ques
 
 def test_traces_and_sessions_keep_the_quotations(tome):
     answer = tome.ask(QUESTION)
-    assert tome.trace(answer.trace).answer.statements == answer.statements
+    assert tome.traces[answer.trace].answer.statements == answer.statements
     assert answer.to_dict()["statements"][0]["quotes"][0]["before"] == "Eleven keepers served here."
-    session = tome.session("keepers")
+    session = tome.sessions["keepers"]
     session.ask(QUESTION)
     assert session.read().turns[0].answer.startswith("The last keeper")
     for current in (True, False):
         asked = Question(text=QUESTION, current=current)
-        assert tome.trace(tome.ask(asked).trace).question.current is current
+        assert tome.traces[tome.ask(asked).trace].question.current is current
 
 
 def test_an_option_is_shown_only_beside_its_sentence(tome):

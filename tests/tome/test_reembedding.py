@@ -34,7 +34,7 @@ def make(path, embedder, *systems):
         tome.build(layers=LAYERS)
         for system in systems:
             tome.build(system)
-        return list(tome.export())
+        return list(tome.memory.export())
 
 
 def change(path, embedder, report=lambda _: None):
@@ -59,7 +59,7 @@ def test_the_memory_is_as_if_it_had_been_built_with_the_new_embedder(here):
     with Tome.open(here / "a.tome", model=MODEL) as tome, Tome.open(here / "b.tome", model=MODEL) as second:
         assert tome.kit.embedder.name == "hash:32"
         assert tome.store.find_damage() == ""
-        assert list(tome.export()) == expected
+        assert list(tome.memory.export()) == expected
         for space in ("passages", "entities:passages-triples", "facts:passages-triples"):
             rows = []
             for store in (tome.store, second.store):
@@ -138,7 +138,7 @@ def test_stopped_on_the_way_it_leaves_all_as_it_was(here):
     with pytest.raises(KeyboardInterrupt):
         change(here / "a.tome", HashEmbedder(32), stop)
     with Tome.open(here / "a.tome", model=MODEL) as tome:
-        assert list(tome.export()) == before
+        assert list(tome.memory.export()) == before
         with work_alone(tome.store, "add"), pytest.raises(Locked):
             change(here / "a.tome", HashEmbedder(32))
 

@@ -56,42 +56,43 @@ def test_a_condition_that_cannot_be_read_says_how(text):
 
 
 def test_a_question_sees_only_what_lies_within(tome):
-    for narrowing in (
-        {"documents": ["Log"]},
-        {"documents": "log.txt"},
-        {"where": ["year>=1900"]},
-        {"where": Condition("year", "=", 1911)},
-        {"within": WITHIN},
-    ):
-        answer = tome.ask("Who lit the light?", **narrowing)
-        assert [piece.text for piece in answer.evidence] == [DOCUMENTS[0].text]
-        assert [piece.text for piece in tome.search("light", **narrowing)] == [DOCUMENTS[0].text]
-    assert len(tome.search("light")) == 2
-    assert len(tome.search("light", within=None, documents=(), where=())) == 2
+    named, year = (tome.within("Log"), tome.within("log.txt")), Condition("year", "=", 1911)
+    for part in (*named, tome.within(where=["year>=1900"]), tome.within(where=year), tome.within(WITHIN)):
+        assert [piece.text for piece in part.ask("Who lit the light?").evidence] == [DOCUMENTS[0].text]
+        assert [piece.text for piece in part.search("light")] == [DOCUMENTS[0].text]
+        assert [record.id for record in part.documents] == ["shelf/log.txt"]
+        assert part.ask_many(["Who?"])[0].evidence == list(part.stream("Who?"))[-1].evidence
+    for whole in (tome, tome.within(), tome.within(Scope())):
+        assert len(whole.search("light")) == 2
 
 
 def test_the_trace_keeps_the_scope(tome):
-    tome.ask("Who lit the light?", documents=["Log"], where=["year>=1900"])
-    trace = tome.traces()[0]
+    tome.within("Log", where=["year>=1900"]).ask("Who lit the light?")
+    trace = tome.traces.latest()[0]
     assert trace.question.within == replace(WITHIN, where=(Condition("year", ">=", 1900),))
     assert trace.to_dict()["question"]["within"]["documents"] == ["shelf/log.txt"]
     assert describe_scope(trace.question.within) == "log.txt, year>=1900"
 
 
 @pytest.mark.parametrize(
-    ("question", "narrowing", "kind", "message"),
+    ("named", "where", "kind", "message"),
     [
-        ("Who?", {"documents": ["diery.text"]}, UnknownName, "did you mean 'diary.txt'"),
-        ("Who?", {"within": Scope(documents=frozenset({"shelf/log"}))}, UnknownName, "did you mean 'shelf/log.txt'"),
-        ("Who?", {"where": ["year>1950"]}, UsageError, r"no passage is within the scope \(year>1950\)"),
-        ("Who?", {"where": ["yeer=1911"]}, UsageError, "no document has the field 'yeer'; did you mean 'year'"),
-        ("Who?", {"within": Scope(), "documents": ["Log"]}, UsageError, "either a Scope or documents"),
-        (Question(text="Who?", within=WITHIN), {"documents": ["Log"]}, UsageError, "has its own scope"),
-        ("Who?", {"where": ["kind=\ud800"]}, UsageError, "not UTF-8"),
+        (["diery.text"], (), UnknownName, "did you mean 'diary.txt'"),
+        ([Scope(documents=frozenset({"shelf/log"}))], (), UnknownName, "did you mean 'shelf/log.txt'"),
+        ([], ["year>1950"], UsageError, r"no passage is within the scope \(year>1950\)"),
+        ([], ["yeer=1911"], UsageError, "no document has the field 'yeer'; did you mean 'year'"),
+        ([Scope(), "Log"], (), UsageError, "either a Scope or documents"),
+        ([], ["kind=\ud800"], UsageError, "not UTF-8"),
+        ([3], (), UsageError, "a document must be a name, or a Scope alone, not 3"),
+        ([], [3], UsageError, "where must be a condition such as"),
     ],
 )
-def test_what_does_not_exist_is_refused_before_any_call(tome, model, question, narrowing, kind, message):
+def test_what_does_not_exist_is_refused_before_any_call(tome, model, named, where, kind, message):
     with pytest.raises(kind, match=message):
-        tome.ask(question, **narrowing)
-    assert tome.traces() == []
+        tome.within(*named, where=where)
+    with pytest.raises(UsageError, match="has its own scope"):
+        tome.within("diary.txt").ask(Question(text="Who?", within=WITHIN))
+    with pytest.raises(UnknownName, match="did you mean"):
+        tome.ask(Question(text="Who?", within=Scope(documents=frozenset({"shelf/log"}))))
+    assert tome.traces.latest() == []
     assert model.calls == []

@@ -77,11 +77,11 @@ def find_detail(answer: Answer, name: str) -> dict[str, Any]:
 def test_the_first_question_is_not_rephrased_and_later_ones_stand_alone(here):
     model = make_model()
     with open_tome(here, model) as tome:
-        session = tome.session("s")
+        session = tome.sessions["s"]
         first = session.ask("Who is he?", system="naive")
         second = session.ask("Why?")
         third = session.ask("And who?")
-        trace = tome.traces()[0]
+        trace = tome.traces.latest()[0]
     assert [event.name for event in first.events] == ["resumed", "retrieved", "session"]
     assert find_detail(second, "rephrased") == {"asked": "Why?", "question": "full: Why?"}
     assert [given.question for given in list_inputs(model, "answer")] == ["Who is he?", "full: Why?", "full: And who?"]
@@ -96,7 +96,7 @@ def test_the_first_question_is_not_rephrased_and_later_ones_stand_alone(here):
 def test_a_question_that_cannot_be_rephrased_stays_as_it_is(here, reply):
     model = make_model(rephrase=lambda _: reply)
     with open_tome(here, model) as tome:
-        session = tome.session("s")
+        session = tome.sessions["s"]
         session.ask("Who is he?", system="naive")
         answer = session.ask("Why?")
     assert answer.session.question == "Why?"
@@ -106,22 +106,22 @@ def test_a_question_that_cannot_be_rephrased_stays_as_it_is(here, reply):
 @pytest.mark.parametrize("role", ["rephrase", "plan", "evolve", "answer"])
 def test_a_model_that_is_gone_is_an_error_and_leaves_the_session_as_it_was(here, role):
     with open_tome(here, make_model(plan=search_on)) as tome:
-        tome.session("s").ask("Who?", system=EVOLVE)
-        before = tome.session("s").read()
+        tome.sessions["s"].ask("Who?", system=EVOLVE)
+        before = tome.sessions["s"].read()
     with open_tome(here, make_model(**{"plan": search_on, role: lambda _: ModelUnavailable("quota")})) as tome:
         with pytest.raises(ModelUnavailable):
-            tome.session("s").ask("Why?")
-        assert tome.session("s").read() == before
+            tome.sessions["s"].ask("Why?")
+        assert tome.sessions["s"].read() == before
 
 
 def test_a_hypergraph_goes_on_and_the_answer_says_what_it_took(here):
     model = make_model()
     with open_tome(here, model) as tome:
-        session = tome.session("s")
+        session = tome.sessions["s"]
         session.ask("Who degraded Xodar?", system=EVOLVE)
     with Tome.open(here / "a.tome", model=model) as tome:
-        answer = tome.session("s").ask("Why?")
-        record = tome.session("s").read()
+        answer = tome.sessions["s"].ask("Why?")
+        record = tome.sessions["s"].read()
     (note,) = answer.session.notes
     assert note == NOTE.format("Who degraded Xodar?")
     assert list_inputs(model, "plan")[0].points[0].description == note, "it is planned with what is known"
@@ -137,7 +137,7 @@ async def test_two_sessions_at_once_do_not_see_each_others_memory(here):
         await tome.aadd(*DOCUMENTS)
         for number in range(3):
             names = ("one", "two")
-            await asyncio.gather(*(tome.session(name).aask(f"{name} {number}?", system=EVOLVE) for name in names))
+            await asyncio.gather(*(tome.sessions[name].aask(f"{name} {number}?", system=EVOLVE) for name in names))
         for name, stranger in (("one", "two"), ("two", "one")):
             assert f"{name} 1?" in dump(tome, name)
             assert f"{stranger} " not in dump(tome, name)
@@ -149,9 +149,9 @@ async def test_two_sessions_at_once_do_not_see_each_others_memory(here):
 def test_equal_questions_in_two_sessions_share_no_notes_through_kept_replies(here):
     model = make_model(rephrase=lambda given: {"question": given.question})
     with open_tome(here, model) as tome:
-        tome.session("one").ask("First?", system=EVOLVE)
-        first = tome.session("one").ask("Who?", system=EVOLVE)
-        second = tome.session("two").ask("Who?", system=EVOLVE)
+        tome.sessions["one"].ask("First?", system=EVOLVE)
+        first = tome.sessions["one"].ask("Who?", system=EVOLVE)
+        second = tome.sessions["two"].ask("Who?", system=EVOLVE)
         alone = tome.ask("Who?", system=EVOLVE)
     assert first.session.notes == (NOTE.format("First?"),)
     assert second.session.notes == ()
@@ -161,28 +161,28 @@ def test_equal_questions_in_two_sessions_share_no_notes_through_kept_replies(her
 
 def test_one_question_at_a_time(here):
     with open_tome(here, make_model()) as tome:
-        session = tome.session("s")
+        session = tome.sessions["s"]
         with hold_session(tome.store, "s"):
             with pytest.raises(Locked, match="'s' is answering another question"):
                 session.ask("Who?")
-            assert tome.session("other").ask("Who?").text == "of Who?"
+            assert tome.sessions["other"].ask("Who?").text == "of Who?"
             with pytest.raises(Locked):
-                tome.delete_session("s")
+                del tome.sessions["s"]
         assert session.ask("Who?").text == "of Who?"
 
 
 def test_the_long_term_memory_is_not_changed_and_the_session_is_exported(here):
     with open_tome(here, make_model()) as tome:
         tome.build("hgmem")
-        before = list(tome.export())
+        before = list(tome.memory.export())
         for question in ("Who degraded Xodar?", "Why?"):
-            tome.session("s").ask(question, system="hgmem")
-        after = list(tome.export())
+            tome.sessions["s"].ask(question, system="hgmem")
+        after = list(tome.memory.export())
         added = [json.loads(line) for line in after if line not in before]
         assert [line for line in after if '"kind": "session"' not in line] == before
         assert [(line["name"], line["count"], line["system"]) for line in added] == [("s", 2, "hgmem")]
-        tome.delete_session("s")
-        assert list(tome.export()) == before
+        del tome.sessions["s"]
+        assert list(tome.memory.export()) == before
 
 
 def test_what_rests_on_a_removed_document_goes_with_it(here):
@@ -197,10 +197,10 @@ def test_what_rests_on_a_removed_document_goes_with_it(here):
         return {"answer": "Issus", "quotes": [{"label": piece.label, "quote": "degraded Xodar"}]}
 
     with open_tome(here, make_model(evolve=insert, answer=cite)) as tome:
-        session = tome.session("s")
+        session = tome.sessions["s"]
         session.ask("Who degraded Xodar?", system=EVOLVE)
         tome.remove("b")
-        for text in (dump(tome, "s"), "".join(tome.export())):
+        for text in (dump(tome, "s"), "".join(tome.memory.export())):
             assert "degraded Xodar to" not in text
             assert "defeated" in text
         (turn,) = session.read().turns
@@ -212,7 +212,7 @@ def test_what_rests_on_a_removed_document_goes_with_it(here):
 def test_what_was_removed_while_nobody_could_tell_the_session_is_forgotten_at_the_next_question(here):
     model = make_model()
     with open_tome(here, model) as tome:
-        session = tome.session("s")
+        session = tome.sessions["s"]
         session.ask("Who degraded Xodar?", system=EVOLVE)
         with hold_session(tome.store, "s"):
             for document in ("a", "b"):
@@ -225,7 +225,7 @@ def test_what_was_removed_while_nobody_could_tell_the_session_is_forgotten_at_th
 
 def test_the_limit_drops_the_oldest_and_says_so(here):
     with open_tome(here, make_model(plan=search_on), session_limit=2) as tome:
-        session = tome.session("s")
+        session = tome.sessions["s"]
         answers = [session.ask(f"Question {number}?", system=EVOLVE) for number in range(5)]
         record = session.read()
     assert answers[1].session.dropped == ()
@@ -237,26 +237,26 @@ def test_the_limit_drops_the_oldest_and_says_so(here):
 
 def test_the_first_question_fixes_system_settings_and_scope(here):
     with open_tome(here, make_model()) as tome:
-        session = tome.session("s")
-        session.ask("Who?", system=EVOLVE, where=["year>=2"])
+        session, same = tome.sessions["s"], tome.within(where=["year>=2"]).sessions["s"]
+        same.ask("Who?", system=EVOLVE)
         assert session.ask("Why?").evidence
-        settings = {"rounds": 1, "selection": "as found"}
-        assert session.ask("Why?", system="hybrid+evolve", settings=settings, where=["year>=2"]).system == EVOLVE
+        assert same.ask("Why?", system="hybrid+evolve 'selection=as found' rounds=1").system == EVOLVE
         assert "Carter" not in "".join(piece.text for piece in session.ask("Where?").evidence)
-        for stated in ({"system": "naive"}, {"settings": {"rounds": 2}}, {"where": ["year>=1"]}):
+        elsewhere, changed = tome.within(where=["year>=1"]).sessions["s"], EVOLVE.replace("rounds=1", "rounds=2")
+        for chosen, system in ((session, "naive"), (session, changed), (elsewhere, None)):
             with pytest.raises(UsageError, match="or begin another session"):
-                session.ask("When?", **stated)
+                chosen.ask("When?", system=system)
         with pytest.raises(UsageError, match="needs a system with a name"):
-            tome.session("t").ask("Who?", system=lambda kit: answer_once(kit, None, 1, 1))
+            tome.sessions["t"].ask("Who?", system=lambda kit: answer_once(kit, None, 1, 1))
 
 
 def test_names_that_cannot_be_typed_and_sessions_that_do_not_exist(here):
     with open_tome(here, make_model()) as tome:
         for name in ("", " a", "a\n", "x" * 201):
             with pytest.raises(UsageError, match="cannot be named"):
-                tome.session(name)
+                tome.sessions[name]
         with pytest.raises(UnknownName, match="no session 'letter'"):
-            tome.delete_session("letter")
+            del tome.sessions["letter"]
 
 
 def test_a_session_that_is_killed_is_as_it_was_before(here):
@@ -265,8 +265,8 @@ def test_a_session_that_is_killed_is_as_it_was_before(here):
         settings = ("--model", "openai:test", "--base-url", server.url)
         with Tome.open(here / "a.tome", embedder="hash", model="openai:test", base_url=server.url) as tome:
             tome.add(*DOCUMENTS)
-            tome.session("s").ask("Who degraded Xodar?", system="naive")
-            before = list(tome.export())
+            tome.sessions["s"].ask("Who degraded Xodar?", system="naive")
+            before = list(tome.memory.export())
         made = len(server.requests)
         server.handler = lambda request: reply_with("{}", delay=NEVER)
         process = start_command("ask", "--tome", here / "a.tome", "--session", "s", "Why?", *settings)
@@ -275,8 +275,8 @@ def test_a_session_that_is_killed_is_as_it_was_before(here):
         process.communicate()
         assert len(server.requests) > made
     with Tome.open(here / "a.tome", model=make_model()) as tome:
-        assert list(tome.export()) == before
-        assert tome.session("s").ask("Why?").session.number == 2, "the lock does not outlive its process"
+        assert list(tome.memory.export()) == before
+        assert tome.sessions["s"].ask("Why?").session.number == 2, "the lock does not outlive its process"
 
 
 # ---------------------------------------------------------------- a ledger, whose facts and inferences go on
@@ -318,7 +318,7 @@ def open_story(folder: Path, model: ScriptedModel) -> Tome:
 
 def ask_first(folder: Path) -> None:
     with open_story(folder, make_reader()) as tome:
-        tome.session("s").ask("Who fought?", system="cosmir recovery=0 memory=0 chunk=20 context=0")
+        tome.sessions["s"].ask("Who fought?", system="cosmir recovery=0 memory=0 chunk=20 context=0")
 
 
 def test_what_rests_on_a_removed_document_goes_from_the_ledger(here):
@@ -328,7 +328,7 @@ def test_what_rests_on_a_removed_document_goes_from_the_ledger(here):
         tome.remove("a")
         assert "garden" not in dump(tome, "s")
         assert STORY[1].text in dump(tome, "s")
-        assert tome.session("s").ask("Had they met?").session.notes == ()
+        assert tome.sessions["s"].ask("Had they met?").session.notes == ()
 
 
 def test_a_memory_that_no_system_here_can_read_goes_with_what_it_may_rest_on(here):
@@ -339,4 +339,4 @@ def test_a_memory_that_no_system_here_can_read_goes_with_what_it_may_rest_on(her
         assert MET in dump(tome, "s")
         tome.remove("a")
         assert MET not in dump(tome, "s")
-        assert len(tome.session("s").read().turns) == 1
+        assert len(tome.sessions["s"].read().turns) == 1

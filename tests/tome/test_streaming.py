@@ -66,7 +66,7 @@ def test_on_event_gets_the_parts_and_the_answer_holds_none(tome: Tome, server: O
     assert ([citation.text for citation in answer.quotes], answer.dropped_quotes) == ([QUOTES[0]["quote"]], 1)
     assert [event.name for event in answer.events] == others == ["retrieved"]
     assert (answer.cost.calls, answer.cost.input_tokens) == (1, 100)
-    assert [event.name for event in tome.trace(answer.trace).answer.events] == ["retrieved"]
+    assert [event.name for event in tome.traces[answer.trace].answer.events] == ["retrieved"]
     events.clear()
     again = tome.ask(QUESTION, system="naive", on_event=events.append)
     assert (again.text, again.cost.calls, split(events)[0]) == (answer.text, 0, []), "it comes from the cache"
@@ -83,7 +83,7 @@ def test_without_on_event_nothing_streams(tome: Tome, server: OpenAIServer) -> N
 
 async def test_streams_and_sessions_send_the_parts(tome: Tome) -> None:
     events: list[Event] = []
-    answer = await tome.session("s").aask(QUESTION, system="naive", on_event=events.append)
+    answer = await tome.sessions["s"].aask(QUESTION, system="naive", on_event=events.append)
     items = [item async for item in tome.astream(QUESTION, system="naive", fresh=True)]
     assert isinstance(items[-1], Answer)
     for parts in (events, items[:-1]):
@@ -114,7 +114,7 @@ async def test_leaving_hangs_up_and_keeps_no_trace(tome: Tome, server: OpenAISer
             if isinstance(item, Event) and item.name == "answer_part":
                 break
     assert await asyncio.to_thread(server.left.wait, SOON)
-    assert tome.traces() == []
+    assert tome.traces.latest() == []
 
 
 def test_the_loops_stream_their_last_answer_alone(tome: Tome, server: OpenAIServer) -> None:

@@ -11,9 +11,9 @@ from tomewise.types import Document
 def test_names_headings_and_titles_take_turns_and_no_model_is_asked(tmp_path):
     model = ScriptedModel({})
     with Tome.open(tmp_path / "a.tome", embedder="hash", model=model) as tome:
-        assert tome.suggest_questions() == []
+        assert tome.memory.suggest_questions() == []
         tome.add(STORY, Document(id="tides", title="A Table of Tides", text="High water at nine."))
-        found = tome.suggest_questions(9)
+        found = tome.memory.suggest_questions(9)
     assert model.calls == []
     assert len({each.question for each in found}) == 9
     assert [each.source for each in found[:3]] == ["names", "heading", "title"]

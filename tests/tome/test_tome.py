@@ -32,7 +32,7 @@ def documents(count: int, sentences: int = 12) -> list[Document]:
 
 
 def list_export(tome: Tome) -> list[str]:
-    return list(tome.export())
+    return list(tome.memory.export())
 
 
 # ---------------------------------------------------------------- add and remove
@@ -46,7 +46,7 @@ def test_adding_and_removing_leaves_what_was_there(tmp_path_factory, text, title
         before, found = list_export(tome), [piece.id for piece in tome.ask("Who hid the map?").evidence]
         tome.add(Document(id="guest", text=text, title=title.replace("\0", "")))
         assert list_export(tome) != before
-        assert tome.document("guest").text == text
+        assert tome.documents["guest"].text == text
         tome.remove("guest")
         assert list_export(tome) == before
         assert [piece.id for piece in tome.ask("Who hid the map?").evidence] == found
@@ -55,7 +55,7 @@ def test_adding_and_removing_leaves_what_was_there(tmp_path_factory, text, title
 def test_of_two_versions_in_one_call_the_later_counts(tome):
     report = tome.add(LOG, Document(id="log", text="Ida Poe put out the light."))
     assert (report.added, report.replaced) == (("log",), ("log",))
-    assert tome.document("log").text.startswith("Ida Poe")
+    assert tome.documents["log"].text.startswith("Ida Poe")
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_every_citation_on_a_novel_and_on_meetings_stands_where_it_says(here):
     )
     with Tome.open(here / "a.tome", embedder="hash") as tome:
         assert len(tome.add(NOVEL, MEETINGS).added) > 30
-        texts = {record.id: tome.document(record.id).text for record in tome.documents()}
+        texts = {record.id: tome.documents[record.id].text for record in tome.documents()}
         for passage in tome.store.passages().values():
             assert texts[passage.document][passage.start : passage.end] == passage.text
         systems = ("naive", "hybrid", "full_context")

@@ -104,14 +104,14 @@ def test_an_answer_comes_back_as_it_was(here):
         tome.add(Document(id="log", text="The keeper, Ada Marsh, put out the light at nine. Nobody asked her why."))
         question = Question(text="Who put out the light?", options=("the doctor", "Ada Marsh"), instructions="Brief.")
         answer = tome.ask(question)
-        (trace,) = tome.traces()
-        assert trace == tome.trace(1)
+        (trace,) = tome.traces.latest()
+        assert trace == tome.traces[1]
         assert (trace.number, trace.question, trace.cut) == (1, question, ())
         for name in ("text", "choice", "statements", "resolved", "claimed", "system", "model", "events"):
             assert getattr(trace.answer, name) == getattr(answer, name)
         assert trace.answer.cost.roles == answer.cost.roles
-        tome.delete_trace(1)
-        assert tome.traces() == []
-        for call in (tome.trace, tome.delete_trace):
+        del tome.traces[1]
+        assert tome.traces.latest() == []
+        for call in (tome.traces.__getitem__, tome.traces.__delitem__):
             with pytest.raises(UnknownName, match="holds no trace 1"):
                 call(1)

@@ -12,7 +12,7 @@ from typing import Any
 
 from tools.docs.markdown import escape_html, write_table
 
-from tomewise import events, fallbacks
+from tomewise import events, run
 from tomewise.events import EVENTS, PIECE
 from tomewise.systems.registry import LOOPS, SYSTEMS
 
@@ -129,4 +129,4 @@ def _write_fields(heading: str, fields: Mapping[str, str]) -> list[str]:
 
 
 def _list_kinds() -> Iterator[str]:
-    return (value for name, value in vars(fallbacks).items() if name.isupper() and isinstance(value, str))
+    return (value for name, value in vars(run).items() if name.isupper() and isinstance(value, str))

@@ -38,7 +38,7 @@ def write_export_difference() -> str:
 def _build(tome: Tome, *documents: Document) -> list[str]:
     tome.add(*documents)
     tome.build("associative")
-    return list(tome.export())
+    return list(tome.memory.export())
 
 
 def _read_kind(line: str) -> str:

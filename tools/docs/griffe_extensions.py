@@ -7,7 +7,7 @@ from typing import Any
 
 import griffe
 
-_TWIN = re.compile(r"plain\((\w+)\)")
+_TWIN = re.compile(r"plain(?:_stream)?\((\w+)\)")
 
 
 class PlainTwins(griffe.Extension):

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from tomewise.adapters.searching import Piece, afind_pieces, find_pieces
 from tomewise.errors import MissingDependency, UsageError, suggest
-from tomewise.tome.tome import Tome
+from tomewise.tome.view import TomeView
 
 try:
     from langchain_core.documents import Document
@@ -25,17 +25,15 @@ if TYPE_CHECKING:
 class TomeRetriever(BaseRetriever):
     """Finds evidence in an open tome: `TomeRetriever(tome=tome, limit=5).invoke("Who forged the letter?")`.
 
-    `system` names the system that searches; without it, the default of the tome does. `limit` bounds the documents;
-    `documents` and `where` narrow the search, all as in `Tome.search`. Each document has the text of a piece of
-    evidence, its node as `id`, and the metadata that `adapters.searching.find_pieces` describes. Raises UsageError for
-    an unknown argument or one of another type, and what `Tome.search` raises.
+    `system` names the system that searches; without it, the default of the tome does. `limit` bounds the documents,
+    as in `Tome.search`; `tome.within(...)` in place of the tome narrows the search. Each document has the text of a
+    piece of evidence, its node as `id`, and the metadata that `adapters.searching.find_pieces` describes. Raises
+    UsageError for an unknown argument or one of another type, and what `Tome.search` raises.
     """
 
-    tome: Tome
+    tome: TomeView
     system: str | None = None
     limit: int = 10
-    documents: tuple[str, ...] = ()
-    where: tuple[str, ...] = ()
 
     def __init__(self, **given: Any) -> None:
         for name in given:
@@ -50,16 +48,12 @@ class TomeRetriever(BaseRetriever):
             raise UsageError(f"{name}: {first['msg']}, not {first['input']!r:.200}") from None
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        return [_make_document(piece) for piece in find_pieces(self.tome, query, **self._narrowing)]
+        return [_make_document(piece) for piece in find_pieces(self.tome, query, self.system, self.limit)]
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
     ) -> list[Document]:
-        return [_make_document(piece) for piece in await afind_pieces(self.tome, query, **self._narrowing)]
-
-    @property
-    def _narrowing(self) -> dict[str, Any]:
-        return {"system": self.system, "limit": self.limit, "documents": self.documents, "where": self.where}
+        return [_make_document(piece) for piece in await afind_pieces(self.tome, query, self.system, self.limit)]
 
 
 def _make_document(piece: Piece) -> Document:

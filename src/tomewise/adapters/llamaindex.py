@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tomewise.adapters.searching import Piece, afind_pieces, find_pieces
@@ -19,7 +18,7 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:
     from llama_index.core.callbacks import CallbackManager
 
-    from tomewise.tome.tome import Tome
+    from tomewise.tome.view import TomeView
 
 _SHOWN = ("source",)  # metadata that a model reads beside the text
 
@@ -27,33 +26,32 @@ _SHOWN = ("source",)  # metadata that a model reads beside the text
 class TomeRetriever(BaseRetriever):
     """Finds evidence in an open tome: `TomeRetriever(tome, limit=5).retrieve("Who forged the letter?")`.
 
-    `system` names the system that searches; without it, the default of the tome does. `limit` bounds the nodes;
-    `documents` and `where` narrow the search, all as in `Tome.search`. Each node has the text of a piece of evidence,
-    its own id, and the metadata that `adapters.searching.find_pieces` describes, of which models are shown `source`
-    alone. Raises what `Tome.search` raises.
+    `system` names the system that searches; without it, the default of the tome does. `limit` bounds the nodes, as in
+    `Tome.search`; `tome.within(...)` in place of the tome narrows the search. Each node has the text of a piece
+    of evidence, its own id, and the metadata that `adapters.searching.find_pieces` describes, of which models are shown
+    `source` alone. Raises what `Tome.search` raises.
     """
 
     def __init__(
         self,
-        tome: Tome,
+        tome: TomeView,
         *,
         system: str | None = None,
         limit: int = 10,
-        documents: Sequence[str] = (),
-        where: Sequence[str] = (),
         callback_manager: CallbackManager | None = None,
     ) -> None:
         super().__init__(callback_manager=callback_manager)
         self._tome = tome
-        self._narrowing = {"system": system, "limit": limit, "documents": documents, "where": where}
+        self._system = system
+        self._limit = limit
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [_make_node(piece) for piece in find_pieces(self._tome, query_bundle.query_str, **self._narrowing)]
+        found = find_pieces(self._tome, query_bundle.query_str, self._system, self._limit)
+        return [_make_node(piece) for piece in found]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [
-            _make_node(piece) for piece in await afind_pieces(self._tome, query_bundle.query_str, **self._narrowing)
-        ]
+        found = await afind_pieces(self._tome, query_bundle.query_str, self._system, self._limit)
+        return [_make_node(piece) for piece in found]
 
 
 def _make_node(piece: Piece) -> NodeWithScore:

@@ -8,25 +8,25 @@ from tomewise.place import describe_place
 from tomewise.types import Evidence
 
 if TYPE_CHECKING:
-    from tomewise.tome.tome import Tome
+    from tomewise.tome.view import TomeView
 
 Piece: TypeAlias = dict[str, Any]
 
 
-def find_pieces(tome: Tome, query: str, **narrowing: Any) -> list[Piece]:
-    """The pieces of evidence of `Tome.search`, which takes these arguments, best first. Raises what it raises.
+def find_pieces(tome: TomeView, query: str, system: str | None, limit: int) -> list[Piece]:
+    """The pieces of evidence of `Tome.search`, best first. Raises what it raises.
 
     A piece of evidence has an `id`, a `text`, a `score` and `metadata`: `source` (its name and its place, for
     people), `title`, `place` (headings, pages, times), `layer`, `score`, and `document`, `passage` (the id) and
     `position` of the first passage that supports it. `sources` has these three for all of its passages. Beside these
     stand the fields of its document, such as `author`, but for those that have one of these names.
     """
-    return list(map(_describe, tome.search(query, **narrowing)))
+    return list(map(_describe, tome.search(query, system=system, limit=limit)))
 
 
-async def afind_pieces(tome: Tome, query: str, **narrowing: Any) -> list[Piece]:
+async def afind_pieces(tome: TomeView, query: str, system: str | None, limit: int) -> list[Piece]:
     """See `find_pieces`."""
-    return list(map(_describe, await tome.asearch(query, **narrowing)))
+    return list(map(_describe, await tome.asearch(query, system=system, limit=limit)))
 
 
 def _describe(piece: Evidence) -> Piece:

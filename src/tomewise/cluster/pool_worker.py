@@ -21,12 +21,10 @@ from pydantic import ValidationError
 from tomewise.cluster.worker_parts import ModelParts, WorkerFacts, WorkerParts, describe_here, embed_rows
 from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.errors import BadReply, BudgetExceeded, PartError, TomewiseError, UsageError
-from tomewise.fallbacks import count_fallbacks
 from tomewise.language.reply import describe_problems
 from tomewise.language.together import make_batch_role
-from tomewise.meter import ModelCall
 from tomewise.plugins import find_fault
-from tomewise.run import Request, change_run, meter
+from tomewise.run import ModelCall, Request, change_run, meter
 from tomewise.types import Cost, Embedder, LanguageModel, Preparable, Role
 
 if TYPE_CHECKING:
@@ -162,7 +160,7 @@ class Worker:
         role = make_batch_role(ask.role, ask.size) if ask.size else ask.role
         begun = perf_counter()
         permits = (_Bound(ask.most),) if ask.most else ()
-        with meter() as seen, count_fallbacks() as fallbacks, change_run(permits=permits):
+        with meter() as seen, change_run(permits=permits):
             asking = self._asks[ask.number] = asyncio.create_task(attempt(self._ask, role, ask.given))
             if ask.number in self._given_up:  # long input waits longer on its way, so the word of the end was sooner
                 asking.cancel()
@@ -177,7 +175,7 @@ class Worker:
             calls=seen.calls,
             repaired=seen.repaired,
             refused=seen.refused,
-            fallbacks=dict(fallbacks),
+            fallbacks=dict(seen.fallbacks),
             begun=begun,
             ended=perf_counter(),
         )

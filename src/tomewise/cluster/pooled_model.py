@@ -17,7 +17,6 @@ from tomewise.cluster.worker_parts import ModelParts
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.concurrency import wait_through
 from tomewise.errors import UsageError
-from tomewise.fallbacks import record_fallback
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.choose_model import EXTRACTIVE, ModelOrName, find_provider
 from tomewise.language.forwarding import Forwarding
@@ -26,7 +25,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.spec import PROVIDERS, ModelSpec
 from tomewise.language.together import split_batch_role
 from tomewise.language.usage import Bill, announce_request, count_replies, report_call
-from tomewise.run import Request
+from tomewise.run import Request, record_fallback
 from tomewise.types import Cost
 
 if TYPE_CHECKING:

@@ -24,15 +24,13 @@ from tomewise.evaluate.digests import digest_documents, digest_prompts
 from tomewise.evaluate.items import Item, Prediction, RankedPassage
 from tomewise.evaluate.replay import ReplayedModel, remember_question, replay
 from tomewise.evaluate.rows import Row, make_cost_record, read_answer_fields, sum_costs
-from tomewise.fallbacks import count_fallbacks
 from tomewise.loops.ledger_notes import BETWEEN_QUOTES, NOTED
 from tomewise.loops.origins import EXTRACTS
 from tomewise.memory.building import Provide, build, find_changes
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.imports.extraction_file import read_extractions
 from tomewise.memory.neighbours import describe_sizes
-from tomewise.meter import Meter
-from tomewise.run import open_run
+from tomewise.run import Meter, open_run
 from tomewise.store.lookups import find_keys, read_setting
 from tomewise.store.records import BUILDS, PASSAGES, SETTINGS
 from tomewise.store.rights import work_alone
@@ -339,15 +337,13 @@ class GroupsHere:
         if self._experiment.retrieval_only:
             if system.retriever is None:
                 raise RuntimeError("a system without a retriever is refused before its first question")
-            with count_fallbacks() as fallbacks:
-                evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
-            fields: dict[str, Any] = {"resolved": True, "cost": make_cost_record(used), "fallbacks": dict(fallbacks)}
+            evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
+            fields: dict[str, Any] = {"resolved": True}
             prediction = Prediction()
         else:
             # Every question gets an answer, also a guess: the row says how sure it is, and the table shows the risk.
-            with count_fallbacks() as fallbacks:
-                answer = await answer_question(system, replace(item.question, force=True, current=True))
-            fields = {**read_answer_fields(answer), "cost": make_cost_record(used), "fallbacks": dict(fallbacks)}
+            answer = await answer_question(system, replace(item.question, force=True, current=True))
+            fields = read_answer_fields(answer)
             if not (item.supporting or item.spans):
                 return fields
             prediction = replace(fields["prediction"], shown=memory.find_shown(answer.evidence))

@@ -24,8 +24,7 @@ from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import count_replies, report_call
-from tomewise.meter import ModelCall
-from tomewise.run import meter
+from tomewise.run import ModelCall, meter
 from tomewise.types import CallCache, LanguageModel
 
 if TYPE_CHECKING:

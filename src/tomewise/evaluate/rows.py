@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from tomewise.evaluate.items import Item, Judgement, Outcome, Prediction, RankedPassage
-from tomewise.meter import Meter
+from tomewise.run import Meter
 from tomewise.types import Answer, Claim, Cost, Event, Evidence, Support, write_plain
 
 JsonObject = Mapping[str, Any]
@@ -28,7 +28,7 @@ class Row:
     for a system without one retriever of its own, what the answering call was shown. `characters` is the length of the
     documents the question is asked over. `cost` is as `tome ask --json` prints it: its seconds are wall time of
     questions asked side by side, and stored replies answered `reused` of its calls. `fallbacks` counts by kind the
-    steps that failed and fell back on something else (see `tomewise.fallbacks`). `judgements` are by the name of the
+    steps that failed and fell back on something else (see `tomewise.run`). `judgements` are by the name of the
     judge.
     """
 

@@ -33,8 +33,7 @@ from tomewise.language.retry import Backoff, Failure, retry
 from tomewise.language.server_errors import classify_error, shorten
 from tomewise.language.spec import ModelSpec
 from tomewise.language.usage import announce_request, estimate_tokens, report_call
-from tomewise.meter import ModelCall
-from tomewise.run import Listener, Request
+from tomewise.run import Listener, ModelCall, Request
 from tomewise.types import Cost
 
 

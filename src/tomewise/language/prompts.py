@@ -66,12 +66,6 @@ class Prompts:
         last, made_of = _rendered.get(), (self, role, given)
         if last and len(last.made_of) == len(made_of) and all(map(is_, last.made_of, made_of)):
             return last.text
-        text = self._render(role, given)
-        if last:
-            last.made_of, last.text = made_of, text
-        return text
-
-    def _render(self, role: Role[In, Out], given: In) -> str:
         from jinja2 import TemplateError
 
         from tomewise.language.fences import use_tags  # late: it makes large tables of letters
@@ -83,9 +77,12 @@ class Prompts:
         try:
             # Plain data only: through the methods of an object, a template could reach anything.
             with use_tags(role.tags):
-                return template.render(given.model_dump(mode="json")).strip()
+                text = template.render(given.model_dump(mode="json")).strip()
         except (UsageError, TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise UsageError(f"the prompt {source} cannot be rendered: {error}; fix it") from error
+        if last:
+            last.made_of, last.text = made_of, text
+        return text
 
     def read_own(self) -> dict[str, str]:
         """The prompts of the user's folder as text, by the name of their file. Raises `UsageError`."""

@@ -14,11 +14,11 @@ from pydantic import BaseModel, Field, ValidationError, WithJsonSchema, create_m
 
 from tomewise.concurrency import gather_calls
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, ModelUnavailable
-from tomewise.fallbacks import ASKED_ALONE, record_fallback
 from tomewise.language.cached import Cached
 from tomewise.language.labels import find_number, read_label
 from tomewise.language.reply import make_lean_schema
 from tomewise.language.roles import Batch, BatchOut, PassageIn
+from tomewise.run import ASKED_ALONE, record_fallback
 from tomewise.types import In, LanguageModel, Out, Role
 
 MOST_TOGETHER = 16  # passages in one call: the reply to more may not fit the bound of a model

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from tomewise.meter import ModelCall
-from tomewise.run import Permit, Request, current_run
+from tomewise.run import ModelCall, Permit, Request, current_run
 from tomewise.types import Cost
 
 

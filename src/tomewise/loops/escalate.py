@@ -8,7 +8,7 @@ Ours. No call decides which loop is run: what decides is the question (`whole_fo
 - Any other is asked once, and may be declined. A full answer is the answer, and so are quotations without a model,
   since what goes on would only quote as well. Otherwise the first way of `deeper` that is
   ready goes on; if that one declines, a first answer that was supported only partly is the answer.
-- A way is ready if it is known, its memory layers are built (for a strict question: up to date), and it states that
+- A way is ready if it is known, its memory layers are built (up to date, if the question says so), and it states that
   its calls fit into the budget.
 
 Each choice is an event `chosen`: what, why, what was passed over and why, and which systems a build would make ready.
@@ -40,7 +40,7 @@ class Estimates(Protocol):
 class Lag(Protocol):
     """Knows how far the memory layers of a way lag behind the documents."""
 
-    def find_lag(self, *, strict: bool) -> Mapping[str, int]:
+    def find_lag(self, *, current: bool) -> Mapping[str, int]:
         """The layers without which it cannot answer, with how much each has yet to take in."""
 
     async def describe(self, question: Question) -> Lagging | None:
@@ -165,7 +165,7 @@ class Escalate:
         """The first way that is ready after so many calls."""
         choice = _Choice()
         for way in ways:
-            lag = await asyncio.to_thread(way.lag.find_lag, strict=question.current) if way.lag else {}
+            lag = await asyncio.to_thread(way.lag.find_lag, current=question.current) if way.lag else {}
             reason = self._find_obstacle(way, spent)
             if reason:
                 choice.passed_over[way.name] = reason

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
 from tomewise.events import make_event
-from tomewise.fallbacks import PART_SKIPPED, REPLY_SKIPPED, record_fallback
 from tomewise.loops.desk import Desk
 from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
 from tomewise.recall.ranking import take_turns
+from tomewise.run import PART_SKIPPED, REPLY_SKIPPED, record_fallback
 from tomewise.types import Event, Evidence, NodeId, Question, Retriever
 
 T = TypeVar("T")

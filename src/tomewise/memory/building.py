@@ -13,7 +13,7 @@ from tomewise.extras import require_extra
 from tomewise.language.cached import prove_room
 from tomewise.memory.build_records import change_record, count_replies, read_build
 from tomewise.memory.step_reports import watch_steps
-from tomewise.run import change_run, continue_run, meter
+from tomewise.run import change_run, meter
 from tomewise.store.contract import Store
 from tomewise.store.records import BUILDS, PASSAGES
 from tomewise.types import Change, Estimate, Event, Layer, LayerReport, Progress, Report
@@ -66,7 +66,7 @@ async def build(
     def report_wait(wait: Event) -> None:
         report(Progress(label="waiting", done=0, total=0, note=wait.summary))
 
-    with continue_run(), watch_steps(report), change_run(on_wait=report_wait, must_keep=True):
+    with watch_steps(report), change_run(on_wait=report_wait, must_keep=True):
         async with run_side_by_side() as group:
             for layer in order.values():
                 tasks[layer.name] = group.create_task(build_one(layer))

@@ -9,7 +9,6 @@ from typing import Any
 from tomewise.calls import CallCount
 from tomewise.concurrency import gather_calls, run_in_thread
 from tomewise.errors import ModelError
-from tomewise.fallbacks import GIST_REPEATED, GIST_REPLACED
 from tomewise.language.roles import GIST, GistIn, GistOut
 from tomewise.language.together import ask_together, catch_failure
 from tomewise.memory.build_records import read_build
@@ -17,6 +16,7 @@ from tomewise.memory.inventions import find_unsupported
 from tomewise.memory.leading import find_leads
 from tomewise.memory.mapped import MappedLayer, PlanResult
 from tomewise.memory.reply_lengths import Typical
+from tomewise.run import GIST_REPEATED, GIST_REPLACED
 from tomewise.types import Node, Passage
 
 NAME = "gists"

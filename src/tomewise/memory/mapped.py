@@ -14,7 +14,6 @@ from typing import Any, Generic, TypeVar
 from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import ModelError, UsageError
-from tomewise.fallbacks import count_fallbacks, write_notes
 from tomewise.language.per_role import join_names
 from tomewise.language.roles import PassageIn
 from tomewise.language.together import MOST_TOGETHER, ask_together, catch_failure, count_tokens_together
@@ -24,6 +23,7 @@ from tomewise.memory.grounds import find_grounds
 from tomewise.memory.neighbours import Groups, Position, add_size, group_neighbours
 from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
 from tomewise.memory.step_reports import sum_tokens
+from tomewise.run import meter, write_notes
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_derived
 from tomewise.store.records import PASSAGES
@@ -237,9 +237,9 @@ class MappedLayer(Generic[S, In, R]):
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Ask about what is new. What failed is recorded, and the next build asks again."""
         plan = await run_in_thread(self.plan, change)
-        with count_fallbacks() as counts:
+        with meter() as used:
             replies = await self.ask(plan, report)
-        fallbacks = {**self.count_replaced(replies.values()), **counts}
+        fallbacks = {**self.count_replaced(replies.values()), **used.fallbacks}
         built = await self.commit(PlanResult(plan, replies, fallbacks), report)
         return replace(built, notes=(*built.notes, *write_notes(fallbacks)))
 

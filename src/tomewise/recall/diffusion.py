@@ -15,7 +15,6 @@ import numpy as np
 
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import BadReply, Refused
-from tomewise.fallbacks import NO_WALK, NOT_DECOMPOSED, record_fallback
 from tomewise.language.roles import DECOMPOSE, DecomposeIn
 from tomewise.recall.array_types import Flags, Floats, Keys, Ranking, Vectors
 from tomewise.recall.cognirank import merge_rankings, score_passages
@@ -24,6 +23,7 @@ from tomewise.recall.ranking import rank_evidence, rank_passages
 from tomewise.recall.rewriting import FindLeads, Rewriter, list_content_words, put_first, sort_ranking
 from tomewise.recall.seeding import GraphQuestion, Linking, Seeding
 from tomewise.recall.walk import CsrGraph, VisitedNodes, Walk
+from tomewise.run import NO_WALK, NOT_DECOMPOSED, record_fallback
 from tomewise.store.contract import Readable
 from tomewise.store.lookups import read_vectors
 from tomewise.store.nearest import find_top

@@ -11,7 +11,6 @@ import numpy as np
 
 from tomewise.calls import NO_CALLS, CallCount
 from tomewise.errors import BadReply, Refused
-from tomewise.fallbacks import NO_KEYWORDS, record_fallback
 from tomewise.language.roles import KEYWORDS, KeywordsIn
 from tomewise.memory.graph.fact_ends import read_fact_ends
 from tomewise.memory.graph.graph_names import GraphNames
@@ -26,6 +25,7 @@ from tomewise.recall.ranking import (
     score_by_place,
     take_turns,
 )
+from tomewise.run import NO_KEYWORDS, record_fallback
 from tomewise.store.contract import Readable
 from tomewise.store.lookups import find_keys, name_sources, read_pairs
 from tomewise.store.nearest import DECIMALS, find_known_indices, find_top

@@ -14,7 +14,6 @@ import numpy as np
 
 from tomewise.calls import CallCount
 from tomewise.errors import BadReply, Refused
-from tomewise.fallbacks import NOT_SELECTED, record_fallback
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SELECT_NODES, Candidate, SelectIn, Shown
@@ -24,6 +23,7 @@ from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.recall.array_types import Keys, Vectors, sort_keys
 from tomewise.recall.derived import Grounds
 from tomewise.recall.ranking import PlainSearch, drop_repeats, pair_scores, rank_evidence, score_by_place, take_turns
+from tomewise.run import NOT_SELECTED, record_fallback
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_pairs, read_sources
 from tomewise.store.nearest import find_top

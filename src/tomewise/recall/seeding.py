@@ -11,7 +11,6 @@ import numpy as np
 
 from tomewise.calls import NO_CALLS, CallCount, read_calls, sum_calls
 from tomewise.errors import BadReply, Refused
-from tomewise.fallbacks import NOT_RECOGNISED, record_fallback
 from tomewise.language.roles import FILTER_FACTS, FilterIn
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.array_types import Flags, Floats, Keys, Vectors, sort_keys
@@ -19,6 +18,7 @@ from tomewise.recall.cognirank import Seeds, weigh_cogito_seeds, weigh_hippo_see
 from tomewise.recall.graph_index import GraphIndex
 from tomewise.recall.mentions import find_named_entities
 from tomewise.recall.ranking import pair_scores, rank_keys
+from tomewise.run import NOT_RECOGNISED, record_fallback
 from tomewise.store.contract import Readable, Texts
 from tomewise.store.nearest import find_known_indices
 from tomewise.store.records import PASSAGES

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import BadReply, Refused
-from tomewise.fallbacks import NOT_FOLLOWED_UP, record_fallback
 from tomewise.language.roles import FOLLOW_UP, FollowUpIn, Shown
 from tomewise.recall.ranking import drop_repeats, mark_brought, score_by_place, take_turns
+from tomewise.run import NOT_FOLLOWED_UP, record_fallback
 from tomewise.text.names import find_mentions
 from tomewise.types import Evidence, LanguageModel, Retriever, Rewrite, Scope
 

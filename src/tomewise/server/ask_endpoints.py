@@ -19,8 +19,7 @@ from tomewise.server.replies import SearchReply
 from tomewise.server.service import Service, Wanted, find_variant
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event
 from tomewise.tome.reports import BuildCosts
-from tomewise.tome.scopes import find_scope_of
-from tomewise.types import Answer, Cost, Event
+from tomewise.types import Answer, Cost, Event, Question
 
 _MOST_ESTIMATED = 5000  # passages
 family = Family("/api/tomes/{tome}", "asking")
@@ -71,7 +70,7 @@ async def _stream(service: Service, name: str, body: Ask) -> AsyncIterator[Produ
                 if is_event(event, "answer_part"):
                     emit(write_event(event.name, event.detail))
                     return
-                record = admitted.tome.document_names.hide(event)
+                record = admitted.tome.documents.names.hide(event)
                 emit(write_event(record.pop("name"), record))
                 emit(write_event("cost", spent.to_dict()))
 
@@ -110,14 +109,13 @@ async def _search(service: Service, name: str, body: Search) -> dict[str, Any]:
         with service.library.hold(name), service.library.budget():
             tome = await service.library.open(name)
             variant = choose_bounded(body.system, body.settings, tome.default_system)
-            find = tome.document_names.find_all
-            scope = await asyncio.to_thread(find_scope_of, find, body.documents, body.where, tome.store)
+            find = tome.documents.names.find_all
+            part = await asyncio.to_thread(lambda: tome.within(*find(body.documents), where=body.where))
             with service.library.use_model(body.model, tome.kit.embedder):
-                found = await tome.asearch(
-                    body.query, system=variant, limit=body.limit, strict=body.strict, within=scope
-                )
-                lagging = await tome.afind_lag(body.query, system=variant, within=scope)
+                query = Question(text=body.query, current=body.current)
+                found = await part.asearch(query, system=variant, limit=body.limit)
+                lagging = await part.memory.alag(query, system=variant)
         reply: dict[str, Any] = await asyncio.to_thread(
-            tome.document_names.hide, {"evidence": found, "lagging": lagging}
+            tome.documents.names.hide, {"evidence": found, "lagging": lagging}
         )
         return reply

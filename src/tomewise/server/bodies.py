@@ -26,7 +26,7 @@ Limit = Annotated[int, Query(ge=1, le=1000)]
 MOST_START = 10**12  # a larger number does not fit into a store
 Start = Annotated[int, Query(ge=0, le=MOST_START)]
 
-Strict = Annotated[bool, Field(description="Refuse memory that lags behind the documents.")]
+Current = Annotated[bool, Field(description="Refuse memory that lags behind the documents.")]
 
 FieldName = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^=!<>\x00-\x1f\x7f]+$")]
 Scalar: TypeAlias = (
@@ -142,7 +142,7 @@ class Search(ChosenSystem, Narrowed):
 
     query: Text
     limit: Annotated[int, Field(ge=1, le=1000)] = 10
-    strict: Strict = False
+    current: Current = False
 
 
 class Ask(ChosenSystem, Narrowed):
@@ -156,7 +156,7 @@ class Ask(ChosenSystem, Narrowed):
     instructions: Text = ""
     session: Name | None = None
     force: bool = False
-    strict: Strict = False
+    current: Current = False
     max_calls: Count | None = None
     max_tokens: Count | None = None
     max_cost: Dollars | None = None

@@ -341,7 +341,7 @@ async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress
 
 
 def _hide(tome: Tome, report: AddReport | BuildReport) -> dict[str, Any]:
-    hidden: dict[str, Any] = tome.document_names.hide(report)
+    hidden: dict[str, Any] = tome.documents.names.hide(report)
     return hidden
 
 

@@ -31,7 +31,7 @@ from tomewise.settings import LIMITS, Settings
 from tomewise.store.address import DatabaseAddress, Place
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS
-from tomewise.systems.registry import list_systems, parse_variant
+from tomewise.systems.registry import SYSTEMS, parse_variant
 from tomewise.tome.arguments import check_settings
 from tomewise.tome.document_names import hide_paths
 from tomewise.tome.fixed_settings import is_local, refuse_foreign_embedder
@@ -67,7 +67,7 @@ class OpenTome:
         with self._lock:
             state = (store.versions(["vectors/passages"]), store.notes(BUILDS))
             if state != self._state:
-                found = {name: self._find(name) for name in list_systems()}
+                found = {name: self._find(name) for name in SYSTEMS.list_names()}
                 self._backlogs = {name: backlog for name, backlog in found.items() if backlog is not None}
                 self._state = state
             return self._backlogs
@@ -403,7 +403,7 @@ class Library:
         places = {str(path): name for name, path in self.paths().items()}
         if isinstance(self._root, Path):
             places[f"{self._root}/"] = ""
-        return hide_paths(text, places, (known.tome.document_names for known in self._open.values()))
+        return hide_paths(text, places, (known.tome.documents.names for known in self._open.values()))
 
     def _open_tome(
         self, path: Place, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False

@@ -96,13 +96,13 @@ class TomeServer(MCPServer[Any]):
         """The text of a document between tags, from its beginning; the tool `read` returns the rest."""
         book = self._find(tome)[1]
         try:
-            record = book.document_names.match(id)
+            record = book.documents.names.match(id)
             text = book.store.text_between(record.id, 0, _MOST_TEXT)
         except UsageError as error:
             raise ResourceNotFoundError(hide_addresses(str(error), self._library)) from error
         except TomewiseError as error:
             raise ResourceError(hide_addresses(str(error), self._library)) from error
-        own_name = book.document_names.read().name(record.id)
+        own_name = book.documents.names.read().name(record.id)
         names = {"document": show_name(own_name), "title": show_name(record.title)}
         fenced = fence(cut_text(text, _MOST_TEXT), "text", **names)
         if len(text) == record.characters and len(neutralise(text).encode()) <= _MOST_TEXT:
@@ -122,7 +122,7 @@ class TomeServer(MCPServer[Any]):
         if argument.name != "id" or not isinstance(reference, ResourceTemplateReference):
             return None
         book = self._find(chosen)[1]
-        return _complete(argument.value, map(show_name, await asyncio.to_thread(book.document_names.list_all)))
+        return _complete(argument.value, map(show_name, await asyncio.to_thread(book.documents.names.list_all)))
 
     def _find(self, name: str) -> tuple[str, Tome]:
         try:

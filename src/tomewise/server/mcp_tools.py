@@ -51,8 +51,7 @@ from tomewise.store.records import DocumentRecord
 from tomewise.systems.registry import DEFAULT
 from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity, find_entity
-from tomewise.tome.reports import BuildReport, Slice, foresee_removal, read_slice, sum_estimates
-from tomewise.tome.scopes import find_scope_of
+from tomewise.tome.reports import BuildReport, Slice, read_slice, sum_estimates
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Event, Evidence, Progress, Question, read_plain
 
@@ -120,15 +119,13 @@ class Tools:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
         _, book = find_tome(tome, self.library)
         async with send_progress(context) as notify, self._admit():
-            scope = await asyncio.to_thread(find_scope_of, book.document_names.match_all, documents, where, book.store)
-            asked = Question(
-                text=question, options=tuple(options), instructions=instructions, force=force, within=scope
-            )
+            part = await asyncio.to_thread(lambda: book.within(*book.documents.names.match_all(documents), where=where))
+            asked = Question(text=question, options=tuple(options), instructions=instructions, force=force)
             on_event = partial(_notify_event, notify, book)
             variant = choose_bounded(system, {}) if system else None
             with answer_whole():
-                answer = await book.aask(asked, system=variant, on_event=on_event)
-        whole = neutralise(Answer, await asyncio.to_thread(book.document_names.hide, answer))
+                answer = await part.aask(asked, system=variant, on_event=on_event)
+        whole = neutralise(Answer, await asyncio.to_thread(book.documents.names.hide, answer))
         return fit_reply(partial(_cut_answer, whole), sum(map(len, _list_sources(whole))))
 
     @report_errors
@@ -144,13 +141,13 @@ class Tools:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
         _, book = find_tome(tome, self.library)
         async with self._admit():
-            scope = await asyncio.to_thread(find_scope_of, book.document_names.match_all, documents, where, book.store)
-            found = await book.asearch(query, system=DEFAULT, limit=skip + limit, within=scope)
+            part = await asyncio.to_thread(lambda: book.within(*book.documents.names.match_all(documents), where=where))
+            found = await part.asearch(query, system=DEFAULT, limit=skip + limit)
         kept = [
             replace(piece, origins=piece.origins[:_MOST_SOURCES], metadata=keep_small(piece.metadata))
             for piece in found[skip:]
         ]
-        pieces = neutralise(list[Evidence], await asyncio.to_thread(book.document_names.hide, kept))
+        pieces = neutralise(list[Evidence], await asyncio.to_thread(book.documents.names.hide, kept))
 
         def make(count: int) -> CallToolResult:
             left = len(pieces) - count
@@ -180,7 +177,7 @@ class Tools:
     ) -> Annotated[CallToolResult, DocumentsResult]:
         """List the documents of a tome by id, with titles, sizes and metadata. Calls no model."""
         _, book = find_tome(tome, self.library)
-        records = await asyncio.to_thread(lambda: book.document_names.hide(book.store.documents()))
+        records = await asyncio.to_thread(lambda: book.documents.names.hide(book.store.documents()))
         records.sort(key=lambda record: record["id"])
         return fit_reply(partial(_list_records, records, skip), len(records[skip : skip + limit]))
 
@@ -200,7 +197,7 @@ class Tools:
         _, book = find_tome(tome, self.library)
         entity = await asyncio.to_thread(find_entity, name, book.store)
         entity = replace(entity, neighbours=entity.neighbours[:_MOST_NEIGHBOURS])
-        found = neutralise(Entity, await asyncio.to_thread(book.document_names.hide, entity))
+        found = neutralise(Entity, await asyncio.to_thread(book.documents.names.hide, entity))
         return fit_reply(partial(_list_entity, found, skip), max(0, len(found.facts) + len(found.passages) - skip))
 
     @report_errors
@@ -219,7 +216,7 @@ class Tools:
             report = await book.aadd(added, on_progress=partial(_notify_progress, notify))
         outcome = "added" if report.added else "replaced" if report.replaced else "unchanged"
         values = {"document": document, "outcome": outcome, "passages": report.passages}
-        result = neutralise(AddResult, book.document_names.hide(values))
+        result = neutralise(AddResult, book.documents.names.hide(values))
         return make_reply(result, f"{outcome}: {result.document}, {report.passages} new passages")
 
     @report_errors
@@ -237,15 +234,15 @@ class Tools:
         what.
         """
         _, book = find_tome(tome, self.library)
-        found = await asyncio.to_thread(book.document_names.match, document)
-        own_name = (await asyncio.to_thread(book.document_names.read)).name(found.id)
+        found = await asyncio.to_thread(book.documents.names.match, document)
+        own_name = (await asyncio.to_thread(book.documents.names.read)).name(found.id)
         names = (own_name, found.id, found.title)
         if document not in (*names, *map(show_name, names)):
             raise UsageError(f"{show_name(document)!r} is not a whole id: did you mean {show_name(own_name)!r}?")
-        foresight = await asyncio.to_thread(foresee_removal, [found.id], book.store)
+        foresight = await asyncio.to_thread(book.documents.foresee_removal, found)
         paid = sum(foresight.paid.values())
         values = {"document": found.id, "removed": paid <= accept_paid, "foresight": foresight}
-        result = neutralise(RemoveResult, book.document_names.hide(values))
+        result = neutralise(RemoveResult, book.documents.names.hide(values))
         what = f"{result.document}, {foresight.passages} passages, {foresight.derived} derived"
         if not result.removed:
             result.rest = f"Nothing was removed. To remove, call remove_document again with accept_paid={paid}."
@@ -265,7 +262,7 @@ class Tools:
         """Build the memory layers that a system needs; without accepted calls return what that would cost."""
         _, book = find_tome(tome, self.library)
         variant = choose_bounded(system, {})
-        estimates = await book.aestimate(variant)
+        estimates = await book.memory.aestimate(variant)
         estimate = sum_estimates(estimates, variant, book.kit.model.name)
         calls = estimate.total.calls
         if calls > accept_calls:
@@ -276,7 +273,7 @@ class Tools:
             report = await book.abuild(variant, on_progress=partial(_notify_progress, notify))
         counts = [(layer.layer, layer.added, len(layer.failures)) for layer in report.layers]
         layers = tuple(replace(layer, failures=layer.failures[:_MOST_FAILURES]) for layer in report.layers)
-        hidden = await asyncio.to_thread(book.document_names.hide, replace(report, layers=layers))
+        hidden = await asyncio.to_thread(book.documents.names.hide, replace(report, layers=layers))
         text = "\n".join(f"{show_name(layer)}: {added} added, {failed} failed" for layer, added, failed in counts)
         shown = neutralise(BuildReport, hidden)
         return make_reply(
@@ -285,7 +282,7 @@ class Tools:
 
 
 def _notify_event(notify: Callable[[str], None], book: Tome, event: Event) -> None:
-    summary = book.document_names.read().clean(event.summary)
+    summary = book.documents.names.read().clean(event.summary)
     notify(f"{event.name}: {summary}" if summary else event.name)
 
 
@@ -305,13 +302,13 @@ def _cut_answer(whole: Answer, count: int) -> CallToolResult:
 
 
 def _read(book: Tome, document: str, span: Span, passage: str, neighbours: int) -> CallToolResult:
-    record, (start, last) = find_part(document, span, passage, neighbours, book.store, book.document_names.match)
+    record, (start, last) = find_part(document, span, passage, neighbours, book.store, book.documents.names.match)
     end = record.characters if last is None else min(last, record.characters)
     if not 0 <= start < end:
         raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")
     # A longer part cannot fit.
     part = read_slice(record, start, min(end, start + MOST_BYTES), book.store)
-    whole = read_plain(Slice, book.document_names.hide(part))
+    whole = read_plain(Slice, book.documents.names.hide(part))
 
     def make(length: int) -> CallToolResult:
         last, shown = start + length, show_name(whole.document)

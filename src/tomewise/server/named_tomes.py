@@ -1,4 +1,4 @@
-"""Tomes, passages and events as clients name and see them; for documents see `tome.document_names`."""
+"""Tomes, passages and events as clients name and see them; for documents see `tome.documents.names`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def hide_addresses(message: str, library: Library) -> str:
     """The message with the names of tomes and of documents instead of the places where they are kept."""
     tomes = library.tomes
     addresses = {book.store.address: name for name, book in tomes.items()}
-    return hide_paths(message, addresses, (book.document_names for book in tomes.values()))
+    return hide_paths(message, addresses, (book.documents.names for book in tomes.values()))
 
 
 Span: TypeAlias = tuple[int, int | None]  # characters of a document; without an end, up to that of the document

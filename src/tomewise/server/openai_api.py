@@ -234,7 +234,7 @@ async def _stream(service: Service, body: Chat, completion: Completion, address:
 
         async def produce(emit: Emit) -> None:
             def report(event: Event, _: Cost) -> None:
-                summary = admitted.tome.document_names.read().clean(event.summary)
+                summary = admitted.tome.documents.names.read().clean(event.summary)
                 emit(completion.chunk({"reasoning_content": f"{event.name}: {summary}\n"}))
 
             emit(completion.chunk({"role": "assistant", "content": ""}))

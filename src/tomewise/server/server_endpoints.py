@@ -53,11 +53,11 @@ async def show_info(request: Request, service: Wanted, systems: bool = True) -> 
 
 @cache
 def _summarise_systems() -> list[dict[str, Any]]:
-    from tomewise.systems.registry import list_systems, parse_variant
+    from tomewise.systems.registry import SYSTEMS, parse_variant
     from tomewise.tome.system_summary import summarise_system
 
     summaries = []
-    for name in list_systems():
+    for name in SYSTEMS.list_names():
         try:
             summaries.append(asdict(summarise_system(parse_variant(name))))
         except TomewiseError as error:  # a broken plugin does not hide the other systems

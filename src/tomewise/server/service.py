@@ -21,7 +21,6 @@ from tomewise.server.limits import QuestionQueue
 from tomewise.server.serve_options import ServerOptions
 from tomewise.systems.registry import Variant
 from tomewise.tome.reports import BuildCosts, sum_estimates
-from tomewise.tome.scopes import find_scope_of
 from tomewise.tome.session_record import Turn
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Cost, Event, Question
@@ -49,12 +48,13 @@ class AdmittedQuestion:
                 # Without a listener no provider is asked to stream.
                 listener = (lambda event: on_event(event, budget.spent)) if on_event else None
                 if body.session:
-                    return await tome.session(body.session).aask(self.question, system=self.variant, on_event=listener)
+                    session = tome.sessions[body.session]
+                    return await session.aask(self.question, system=self.variant, on_event=listener)
                 return await tome.aask(self.question, system=self.variant, on_event=listener, turns=self.turns)
 
     async def describe(self, answer: Answer) -> dict[str, Any]:
         """The answer as it goes out."""
-        hidden: dict[str, Any] = await asyncio.to_thread(self.tome.document_names.hide, answer)
+        hidden: dict[str, Any] = await asyncio.to_thread(self.tome.documents.names.hide, answer)
         return hidden
 
 
@@ -80,18 +80,18 @@ class Service:
                 tome = await self.library.open(name)
                 self.library.name_model(body.model)
                 variant = await find_variant(tome, body)
-                find = tome.document_names.find_all
+                find = tome.documents.names.find_all
+                part = await asyncio.to_thread(lambda: tome.within(*find(body.documents), where=body.where))
                 question = Question(
                     text=body.question,
                     options=tuple(body.options),
                     instructions=body.instructions,
                     force=body.force,
-                    current=body.strict,
-                    within=await asyncio.to_thread(find_scope_of, find, body.documents, body.where, tome.store),
+                    current=body.current,
+                    within=part.scope,
                 )
-                if body.session:
-                    await tome.session(body.session).acheck(question, system=variant)
-                await tome.acheck(question, system=variant)
+                check = tome.sessions[body.session].acheck if body.session else tome.memory.acheck
+                await check(question, system=variant)
             yield AdmittedQuestion(
                 tome=tome,
                 variant=variant,
@@ -150,8 +150,8 @@ class Service:
 
 async def _describe_estimate(tome: Tome, variant: Variant) -> BuildCosts:
     variant = replace(variant, name=variant.label)
-    estimates = await tome.aestimate(variant)
-    return await asyncio.to_thread(sum_estimates, estimates, variant, tome.kit.model.name)
+    estimates = await tome.memory.aestimate(variant)
+    return sum_estimates(estimates, variant, tome.kit.model.name)
 
 
 async def find_variant(tome: Tome, body: Ask) -> Variant:
@@ -160,7 +160,7 @@ async def find_variant(tome: Tome, body: Ask) -> Variant:
     The session may have been begun elsewhere, so the bounds hold for its own settings too; the operator's default has
     none.
     """
-    record = await asyncio.to_thread(tome.session(body.session).read) if body.session else None
+    record = await asyncio.to_thread(tome.sessions[body.session].read) if body.session else None
     stated = body.system or (record.system if record else None)
     return choose_bounded(stated, body.settings, tome.default_system)
 

@@ -42,7 +42,7 @@ from tomewise.store.records import BUILDS
 from tomewise.tome.entities import Entity, find_entity
 from tomewise.tome.holdings import LayerCounts, read_contents
 from tomewise.tome.open_store import export_all
-from tomewise.tome.reports import RemoveReport, Slice, foresee_removal, read_slice
+from tomewise.tome.reports import RemoveReport, Slice, read_slice
 from tomewise.tome.scopes import parse_condition
 from tomewise.tome.tome import Tome
 from tomewise.types import Scope
@@ -95,7 +95,7 @@ def list_documents(
     """
     scope = Scope(where=tuple(map(parse_condition, where))) if where else None
     wanted = q.casefold()
-    found: list[dict[str, Any]] = opened.document_names.hide(opened.store.documents(scope))
+    found: list[dict[str, Any]] = opened.documents.names.hide(opened.store.documents(scope))
     entries = [entry for entry in found if wanted in f"{entry['title']}\n{entry['id']}".casefold()]
     folders = Counter(entry["id"].rpartition("/")[0] for entry in entries)
     fields = sorted({name for entry in entries for name in entry["metadata"]})[:_MOST_NAMES]
@@ -107,13 +107,13 @@ def list_documents(
 @family.get("/{tome}/document", reply=DocumentReply)
 def show_document(opened: Opened, document: DocumentName, start: Start = 0, limit: Limit = PAGE) -> Any:
     """The record of a document, by its exact id, with its passages from position `start` on."""
-    record = opened.document_names.find(document)
+    record = opened.documents.names.find(document)
     passages = [
         passage for passage in opened.store.passages(documents=[record.id]).values() if passage.position >= start
     ]
     following = passages[limit].position if len(passages) > limit else None
     more = {"passages": passages[:limit], "total": record.passages, "next": following}
-    return opened.document_names.hide({"document": record, **more})
+    return opened.documents.names.hide({"document": record, **more})
 
 
 @family.delete(
@@ -124,8 +124,8 @@ def show_document(opened: Opened, document: DocumentName, start: Start = 0, limi
 )
 async def remove_document(opened: Opened, document: DocumentName) -> Any:
     """Forget a document, by its exact id, and everything that rests on it alone."""
-    record = await asyncio.to_thread(opened.document_names.find, document)
-    names = await asyncio.to_thread(opened.document_names.read)  # as long as the document is there
+    record = await asyncio.to_thread(opened.documents.names.find, document)
+    names = await asyncio.to_thread(opened.documents.names.read)  # as long as the document is there
     return names.hide(await opened.aremove(record))
 
 
@@ -135,11 +135,11 @@ def show_removal(opened: Opened, document: DocumentName) -> Any:
 
     `paid` counts the nodes that rest on replies of a model, by the names of the models; the extractive one is free.
     """
-    store, id = opened.store, opened.document_names.find(document).id
-    gone = {passage.id for passage in store.passages(documents=[id]).values()}
-    answers = sum(not gone.isdisjoint(turn.passages) for record in opened.sessions() for turn in record.turns)
-    foresight = foresee_removal([id], store).to_dict()
-    return opened.document_names.hide({"document": id, **foresight, "session_answers": answers})
+    record = opened.documents.names.find(document)
+    gone = {passage.id for passage in opened.store.passages(documents=[record.id]).values()}
+    answers = sum(not gone.isdisjoint(turn.passages) for each in opened.sessions for turn in each.turns)
+    foresight = opened.documents.foresee_removal(record).to_dict()
+    return opened.documents.names.hide({"document": record.id, **foresight, "session_answers": answers})
 
 
 @family.get("/{tome}/text", reply=Slice, tool=Tool(name="read", title="Read a document"))
@@ -152,10 +152,10 @@ def read_text(
     end: Annotated[int | None, Query(ge=0, le=MOST_START)] = None,
 ) -> Any:
     """A part of a document, or a passage with its neighbours: at most 100,000 characters, and the passages in it."""
-    find = opened.document_names.find
+    find = opened.documents.names.find
     record, (start, end) = find_part(document, (start, end), passage, neighbours, opened.store, find)
     last = min(start + _MOST_CHARACTERS, record.characters if end is None else end)
-    return opened.document_names.hide(read_slice(record, start, last, opened.store))
+    return opened.documents.names.hide(read_slice(record, start, last, opened.store))
 
 
 @family.get("/{tome}/overview", tool=Tool(name="overview", title="What a tome holds"))
@@ -177,13 +177,13 @@ def show_entity(
 
     Where no entity has this name, `similar` are the names that contain its words.
     """
-    return opened.document_names.hide(find_entity(name, opened.store).page(start, limit))
+    return opened.documents.names.hide(find_entity(name, opened.store).page(start, limit))
 
 
 @family.get("/{tome}/suggestions")
 def suggest_questions(opened: Opened, limit: Annotated[int, Query(ge=1, le=20)] = 6) -> SuggestedQuestions:
     """Questions to begin with, from the names, headings and titles of a tome. No model is asked."""
-    return SuggestedQuestions(questions=opened.suggest_questions(limit))
+    return SuggestedQuestions(questions=opened.memory.suggest_questions(limit))
 
 
 @family.post(
@@ -260,7 +260,7 @@ async def import_tome(tome: str, request: Request, service: Wanted) -> dict[str,
 
 def _show(name: str, known: OpenTome, *, is_owned: bool) -> dict[str, Any]:
     tome = known.tome
-    contents = tome.document_names.hide(read_contents(tome.store, tome.model_name))
+    contents = tome.documents.names.hide(read_contents(tome.store, tome.model_name))
     page = make_page("documents", contents["documents"], "id", "", PAGE)
     lag: Counter[str] = Counter()
     built = set(tome.store.notes(BUILDS))

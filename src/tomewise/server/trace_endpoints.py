@@ -26,7 +26,7 @@ from tomewise.server.replies import (
 from tomewise.server.service import Opened
 from tomewise.store.records import BUILDS, SESSIONS
 from tomewise.tome.drawings import read_texts
-from tomewise.tome.session import list_notes
+from tomewise.tome.session_memory import list_notes
 from tomewise.tome.session_record import SessionRecord
 from tomewise.tome.tome import Tome
 from tomewise.tome.traces import Trace
@@ -58,11 +58,11 @@ def list_traces(
 
     `drawable` are the systems with a working memory, which `.../traces/N/picture` draws.
     """
-    traces = opened.traces(limit + 1, before=min(before, _MOST_NUMBER), matching=q)
+    traces = opened.traces.latest(limit + 1, before=min(before, _MOST_NUMBER), matching=q)
     shown = traces[:limit]
     systems = {trace.answer.system for trace in shown}
     rows = [{name: value for name, value in trace.to_dict().items() if name != "events"} for trace in shown]
-    reply: dict[str, Any] = opened.document_names.hide(
+    reply: dict[str, Any] = opened.documents.names.hide(
         {"traces": rows, "drawable": [system for system in systems if _is_drawable(system, opened)]}
     )
     return {**reply, "next": shown[-1].number if len(traces) > limit else None}
@@ -71,7 +71,7 @@ def list_traces(
 @family.get("/traces/{number}", reply=Trace)
 def show_trace(number: Number, opened: Opened) -> Any:
     """One trace, whole: what `tome log N --json` prints."""
-    return opened.document_names.hide(opened.trace(number))
+    return opened.documents.names.hide(opened.traces[number])
 
 
 @family.get("/traces/{number}/evidence", reply=EvidenceTexts)
@@ -81,20 +81,20 @@ def list_evidence(number: Number, opened: Opened) -> Any:
     What was removed is left out, and so is what is more than 2,000,000 characters in all.
     """
     found: dict[str, Any] = {}
-    events = opened.trace(number).answer.events
+    events = opened.traces[number].events
     room = _MOST_CHARACTERS
     for node, piece in read_texts(list_nodes(events), opened.store):
         room -= len(piece.text)
         if room < 0:
             break
         found[node] = piece
-    return opened.document_names.hide({"evidence": found})
+    return opened.documents.names.hide({"evidence": found})
 
 
 @family.delete("/traces/{number}", errors=("locked",))
 def delete_trace(number: Number, opened: Opened) -> Deleted:
     """Delete a trace. Its number is not used again."""
-    opened.delete_trace(number)
+    del opened.traces[number]
     return Deleted(deleted=number)
 
 
@@ -103,24 +103,24 @@ def list_sessions(
     opened: Opened, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
 ) -> dict[str, Any]:
     """The sessions, sorted by name."""
-    rows = [{"name": each.name, "system": each.system, "count": each.count} for each in opened.sessions()]
+    rows = [{"name": each.name, "system": each.system, "count": each.count} for each in opened.sessions]
     return make_page("sessions", rows, "name", after, limit)
 
 
 @family.get("/sessions/{name:path}", reply=SessionRecord)
 def show_session(name: str, opened: Opened) -> Any:
     """One session, whole: what `tome sessions NAME --json` prints."""
-    record = opened.session(name).read()
+    record = opened.sessions[name].read()
     if record is None:
         near = suggest(name, opened.store.note_names(SESSIONS))
         raise UnknownName(f"{opened.store.address} holds no session {name!a}: {near}GET .../sessions lists them")
-    return opened.document_names.hide(replace(record, notes=list_notes(record, opened.kit)))
+    return opened.documents.names.hide(replace(record, notes=list_notes(record, opened.kit)))
 
 
 @family.delete("/sessions/{name:path}", errors=("locked",))
 def delete_session(name: str, opened: Opened) -> Deleted:
     """Delete a session. One that is answering a question is locked."""
-    opened.delete_session(name)
+    del opened.sessions[name]
     return Deleted(deleted=name)
 
 
@@ -140,19 +140,19 @@ def draw_layer(
     trace: Number | None = None,
 ) -> Any:
     """A layer as a picture. `trace` highlights what an answer used; `around` and `hops` choose a part of a graph."""
-    picture = opened.draw_layer(layer, around=around, hops=hops, limit=limit, trace=trace)
-    return opened.document_names.hide(picture)
+    picture = opened.memory.draw(layer, around=around, hops=hops, limit=limit, trace=trace)
+    return opened.documents.names.hide(picture)
 
 
 @family.get("/traces/{number}/picture", reply=Picture)
 def draw_trace(number: Number, opened: Opened) -> Any:
     """The working memory behind a stored answer as a picture."""
-    return opened.document_names.hide(opened.draw_trace(number))
+    return opened.documents.names.hide(opened.traces.draw(number))
 
 
 def _is_drawable(system: str, tome: Tome) -> bool:
     try:
-        tome.check_drawing(system)
+        tome.memory.check_drawing(system)
     except TomewiseError:  # it has no working memory, or is not installed any more
         return False
     return True

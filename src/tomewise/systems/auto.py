@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
-
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import UsageError
 from tomewise.loops.escalate import Escalate, Way
@@ -43,19 +41,17 @@ def declare_auto(
     def auto(
         kit: Kit,
         *,
-        first: Annotated[str, Field(description="the system of the first answer; it needs no layer")] = "hybrid",
-        ladder: Annotated[
-            str, Field(description="the systems that go on, the most thorough first, separated by commas")
-        ] = _LADDER,
-        whole: Annotated[str, Field(description="the systems for questions that need the whole text")] = _WHOLE,
+        first: Annotated[str, "the system of the first answer; it needs no layer"] = "hybrid",
+        ladder: Annotated[str, "the systems that go on, the most thorough first, separated by commas"] = _LADDER,
+        whole: Annotated[str, "the systems for questions that need the whole text"] = _WHOLE,
         reading: Annotated[
             Count,
-            Field(description="calls that reading a whole text may take, by its estimate; 0: no limit"),
+            "calls that reading a whole text may take, by its estimate; 0: no limit",
             Multiplies("calls of a question", most=1_000_000),
         ] = _READING,
         budget: Annotated[
             Count,
-            Field(description="calls of a question at most, by what the systems state; 0: no limit"),
+            "calls of a question at most, by what the systems state; 0: no limit",
             Multiplies("calls of a question", most=1_000_000),
         ] = 0,
     ) -> System:
@@ -84,11 +80,11 @@ def declare_auto(
         paper=OURS,
         about=(
             "It needs no layer; what is built is used, and the trace says which build would help. The first system of "
-            "`ladder` whose layers are built is taken, also where they lag; for a strict question they must be up to "
-            "date. `whole` are those for questions that need the whole text, by their meaning and their form; one "
-            "whose estimate exceeds `reading` calls is passed over, as are names that are not systems here, and the "
-            "trace says so and what it would cost. With a `budget` a system of `ladder` that states no upper limit is "
-            "passed over."
+            "`ladder` whose layers are built is taken, also where they lag; for a question with `current` they must "
+            "be up to date. `whole` are those for questions that need the whole text, by their meaning and their "
+            "form; one whose estimate exceeds `reading` calls is passed over, as are names that are not systems here, "
+            "and the trace says so and what it would cost. With a `budget` a system of `ladder` that states no upper "
+            "limit is passed over."
         ),
     )
 

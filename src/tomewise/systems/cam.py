@@ -34,33 +34,33 @@ from tomewise.types import Layer, Retriever
 def cam(
     kit: Kit,
     *,
-    alpha: Annotated[Share, Field(description="share of the cosine in the score of two passages, equation 2")] = 0.7,
-    sigma: Annotated[Above0, Field(description="passages within which the distance counts, equation 2")] = 1.0,
-    k: Annotated[Positive, Field(description="other passages with which a passage is linked at most")] = 10,
+    alpha: Annotated[Share, "share of the cosine in the score of two passages, equation 2"] = 0.7,
+    sigma: Annotated[Above0, "passages within which the distance counts, equation 2"] = 1.0,
+    k: Annotated[Positive, "other passages with which a passage is linked at most"] = 10,
     theta: Annotated[
         float | None,
-        Field(description="least score of two linked passages, as in the paper; without it, both must list the other"),
+        "least score of two linked passages, as in the paper; without it, both must list the other",
     ] = None,
     levels: Annotated[
-        int, Field(ge=0, le=MOST_LEVELS, description="levels of clusters at most; 0: links alone, no summaries")
+        int, Field(ge=0, le=MOST_LEVELS), "levels of clusters at most; 0: links alone, no summaries"
     ] = MOST_LEVELS,
     clusters: Annotated[
         Clusters,
-        Field(description="whether a passage may be in several clusters; shuffled: in any, which is a control"),
+        "whether a passage may be in several clusters; shuffled: in any, which is a control",
     ] = "overlapping",
     renew: Annotated[
-        Share, Field(description="changed share of the passages below from which a summary of summaries is made again")
+        Share, "changed share of the passages below from which a summary of summaries is made again"
     ] = 0.1,
     foundations: Annotated[
         Literal["passages", "passages and entities"],
-        Field(description="with entities, passages that have the same rare entity are linked too"),
+        "with entities, passages that have the same rare entity are linked too",
     ] = "passages",
     retrieval: Annotated[
-        Literal["prune and grow", "hierarchical", "global"], Field(description="how nodes are searched")
+        Literal["prune and grow", "hierarchical", "global"], "how nodes are searched"
     ] = "prune and grow",
-    seeds: Annotated[Positive, Field(description="nearest nodes from which a search begins")] = 5,
+    seeds: Annotated[Positive, "nearest nodes from which a search begins"] = 5,
     selections: Annotated[
-        Count, Field(description="times that a model selects nodes at most"), Multiplies("calls of a question", most=50)
+        Count, "times that a model selects nodes at most", Multiplies("calls of a question", most=50)
     ] = 5,
     selection: Selection = "fused",
     limit: Limit = DEPTH,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field
-
 from tomewise.errors import UsageError
 from tomewise.loops.context import HISTORY
 from tomewise.loops.probe import Bounds, Probe
@@ -42,11 +40,9 @@ from tomewise.systems.kit import (
 )
 from tomewise.types import Layer, Retriever
 
-Probes: TypeAlias = Annotated[
-    Count, Field(description="probing questions of a cycle at most"), Multiplies("calls of a question", most=20)
-]
+Probes: TypeAlias = Annotated[Count, "probing questions of a cycle at most", Multiplies("calls of a question", most=20)]
 Cycles: TypeAlias = Annotated[
-    Count, Field(description="cycles after the first attempt at most"), Multiplies("calls of a question", most=20)
+    Count, "cycles after the first attempt at most", Multiplies("calls of a question", most=20)
 ]
 
 
@@ -54,37 +50,25 @@ def comorag(
     kit: Kit,
     *,
     together: Together = 1,
-    veridical: Annotated[Count, Field(description="share of the graph in the context; 0 leaves it out")] = 8,
-    semantic: Annotated[Count, Field(description="share of the summary tree in the context; 0 leaves it out")] = 2,
-    episodic: Annotated[Count, Field(description="share of the episodes in the context; 0 leaves them out")] = 2,
-    history: Annotated[Count, Field(description="share of earlier notes in the context")] = 1,
-    consolidation: Annotated[
-        Literal["cues", "none"], Field(description="whether notes are taken of what a cycle found")
-    ] = "cues",
+    veridical: Annotated[Count, "share of the graph in the context; 0 leaves it out"] = 8,
+    semantic: Annotated[Count, "share of the summary tree in the context; 0 leaves it out"] = 2,
+    episodic: Annotated[Count, "share of the episodes in the context; 0 leaves them out"] = 2,
+    history: Annotated[Count, "share of earlier notes in the context"] = 1,
+    consolidation: Annotated[Literal["cues", "none"], "whether notes are taken of what a cycle found"] = "cues",
     regulation: Annotated[
-        Literal["probes", "none"], Field(description="whether a cycle asks probing questions, or the same one again")
+        Literal["probes", "none"], "whether a cycle asks probing questions, or the same one again"
     ] = "probes",
     probes: Probes = 3,
     cycles: Cycles = 5,
-    fuse: Annotated[Weight, Field(description="share of the notes that is fused to one text, from 0 to 1")] = 0.5,
+    fuse: Annotated[Weight, "share of the notes that is fused to one text, from 0 to 1"] = 0.5,
     workspace: Annotated[
         Literal["best so far", "as published"],
-        Field(
-            description="what an attempt sees first: the best evidence of all cycles, or new evidence as in the paper"
-        ),
+        "what an attempt sees first: the best evidence of all cycles, or new evidence as in the paper",
     ] = "best so far",
-    recall: Annotated[
-        Literal["hipporag2", "associative"], Field(description="the system whose recall searches the graph")
-    ] = "hipporag2",
-    on_exhaustion: Annotated[
-        Literal["decline", "force"], Field(description="what follows the last cycle without an answer")
-    ] = "decline",
-    stride: Annotated[
-        Count, Field(description="passages from one window of the episodes to the next; 0: to the end of the window")
-    ] = 0,
-    levels: Annotated[
-        Count, Field(description="levels of the episodes: the windows, and summaries of the level below")
-    ] = 1,
+    recall: Annotated[Literal["hipporag2", "associative"], "the system whose recall searches the graph"] = "hipporag2",
+    on_exhaustion: Annotated[Literal["decline", "force"], "what follows the last cycle without an answer"] = "decline",
+    stride: Annotated[Count, "passages from one window of the episodes to the next; 0: to the end of the window"] = 0,
+    levels: Annotated[Count, "levels of the episodes: the windows, and summaries of the level below"] = 1,
     selection: Selection = "fused",
     limit: Limit = 20,
     context: Context = CONTEXT,

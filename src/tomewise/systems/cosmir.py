@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Annotated, Any, Literal, TypeAlias
-
-from pydantic import Field
 
 from tomewise.loops.chunking import Chunking, Order
 from tomewise.loops.ledger_notes import LedgerReading
@@ -14,12 +11,23 @@ from tomewise.loops.notes import NoteReading
 from tomewise.loops.relay import Filling, LedgerRelay, Relay
 from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.from_passages import hybrid
-from tomewise.systems.kit import CONTEXT, Count, Kit, Multiplies, Positive, Recall, Share, System, find_recall
+from tomewise.systems.kit import (
+    CONTEXT,
+    Count,
+    Kit,
+    Multiplies,
+    Positive,
+    Recall,
+    Share,
+    System,
+    find_recall,
+    with_settings_of,
+)
 
 CHUNK = 64_000  # tokens
 ChunkSize: TypeAlias = Annotated[
     Positive,
-    Field(description="tokens of a chunk, fewer where the model's window is smaller"),
+    "tokens of a chunk, fewer where the model's window is smaller",
     Multiplies("tokens of a call", most=1_000_000),
 ]
 
@@ -31,33 +39,27 @@ def relay(
     chunk: ChunkSize = CHUNK,
     memory: Annotated[
         Count,
-        Field(description="tokens of facts that the ledger holds, fewer where the window is smaller; 0: no limit"),
+        "tokens of facts that the ledger holds, fewer where the window is smaller; 0: no limit",
         Multiplies("tokens of a call", most=1_000_000),
     ] = 8_000,
-    wave: Annotated[
-        Positive, Field(description="chunks that are read side by side"), Multiplies("calls at once", most=64)
-    ] = 1,
+    wave: Annotated[Positive, "chunks that are read side by side", Multiplies("calls at once", most=64)] = 1,
     questions: Annotated[
         Count,
-        Field(description="questions that are open at a time at most, beside wide ones"),
+        "questions that are open at a time at most, beside wide ones",
         Multiplies("calls of a question", most=200),
     ] = 10,
-    order: Annotated[Order, Field(description="order in which chunks are read")] = "document",
-    inference: Annotated[Literal["facts", "none"], Field(description="whether facts are inferred")] = "facts",
-    refinement: Annotated[
-        Literal["questions", "none"], Field(description="whether open questions are refined")
-    ] = "questions",
-    recovery: Annotated[
-        Share, Field(description="share of the text that is read again at the end for open questions; 0: none")
-    ] = 0.2,
+    order: Annotated[Order, "order in which chunks are read"] = "document",
+    inference: Annotated[Literal["facts", "none"], "whether facts are inferred"] = "facts",
+    refinement: Annotated[Literal["questions", "none"], "whether open questions are refined"] = "questions",
+    recovery: Annotated[Share, "share of the text that is read again at the end for open questions; 0: none"] = 0.2,
     limit: Annotated[
         Count,
-        Field(description="passages that are read again for an open question at most"),
+        "passages that are read again for an open question at most",
         Multiplies("evidence", most=1000),
     ] = 40,
     context: Annotated[
         Count,
-        Field(description="tokens that the answering role sees; passages fill what the ledger leaves; 0: no passages"),
+        "tokens that the answering role sees; passages fill what the ledger leaves; 0: no passages",
         Multiplies("tokens of the answering call", most=1_000_000),
     ] = CONTEXT,
 ) -> System:
@@ -79,28 +81,23 @@ def relay(
     return System(loop=loop, layers=recall.layers)
 
 
+@with_settings_of(relay)
 def cosmir(kit: Kit, **settings: Any) -> System:
     """The recipe of `cosmir`, section 4.2: `relay` with `hybrid` recall for what is read again."""
     return relay(kit, hybrid(kit), **settings)
-
-
-_of_relay = inspect.signature(relay)
-cosmir.__signature__ = _of_relay.replace(  # type: ignore[attr-defined]
-    parameters=[parameter for name, parameter in _of_relay.parameters.items() if name != "recall"]
-)
 
 
 def chain_of_agents(
     kit: Kit,
     *,
     chunk: ChunkSize = CHUNK,
-    words: Annotated[Positive, Field(description="words of a note at most")] = 400,
+    words: Annotated[Positive, "words of a note at most"] = 400,
     direction: Annotated[
-        Literal["forwards", "both"], Field(description="both: the text is read backwards too, and both notes count")
+        Literal["forwards", "both"], "both: the text is read backwards too, and both notes count"
     ] = "forwards",
     runs: Annotated[
         Positive,
-        Field(description="runs, of which the most frequent answer counts; needs a model with a temperature above 0"),
+        "runs, of which the most frequent answer counts; needs a model with a temperature above 0",
         Multiplies("calls of a question", most=20),
     ] = 1,
 ) -> System:

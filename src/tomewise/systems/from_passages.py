@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field
-
 from tomewise.loops.fusing import DEPTH
 from tomewise.loops.once import Once
 from tomewise.recall.flat import REWRITING, WORDS, Dense, Everything, Summed
@@ -23,25 +21,21 @@ from tomewise.systems.kit import (
     System,
     Weight,
     answer_once,
+    once,
+    rewrite,
 )
 from tomewise.types import Retriever
 
 _UNLIMITED = 10**9  # passages
 Comparisons: TypeAlias = Literal["apart", "whole"]
 # Settings of the rewriting, which `associative` has as well.
-Rewritten: TypeAlias = Annotated[Count, Field(description="first passages whose names go into questions")]
-Names: TypeAlias = Annotated[Count, Field(description="names of one passage that go into questions")]
-RewritingWeight: TypeAlias = Annotated[
-    Weight, Field(description="weight of what the questions with these names find; 0: none is asked")
-]
-Temperature: TypeAlias = Annotated[
-    Above0, Field(description="difference of cosines at which a passage gets e times less of the weight")
-]
-Drop: TypeAlias = Annotated[
-    Weight, Field(description="taken off a cosine for each rank of the passage that gave the name")
-]
+Rewritten: TypeAlias = Annotated[Count, "first passages whose names go into questions"]
+Names: TypeAlias = Annotated[Count, "names of one passage that go into questions"]
+RewritingWeight: TypeAlias = Annotated[Weight, "weight of what the questions with these names find; 0: none is asked"]
+Temperature: TypeAlias = Annotated[Above0, "difference of cosines at which a passage gets e times less of the weight"]
+Drop: TypeAlias = Annotated[Weight, "taken off a cosine for each rank of the passage that gave the name"]
 Comparing: TypeAlias = Annotated[
-    Comparisons, Field(description="apart: each of the things that a question compares is searched by itself too")
+    Comparisons, "apart: each of the things that a question compares is searched by itself too"
 ]
 
 
@@ -53,7 +47,7 @@ def naive(kit: Kit, *, selection: Selection = "fused", limit: Limit = DEPTH, con
 def hybrid(
     kit: Kit,
     *,
-    words: Annotated[Weight, Field(description="weight of BM25 beside the cosine")] = WORDS,
+    words: Annotated[Weight, "weight of BM25 beside the cosine"] = WORDS,
     rewriting: RewritingWeight = REWRITING.weight,
     rewritten: Rewritten = REWRITING.passages,
     names: Names = REWRITING.names,
@@ -112,6 +106,24 @@ SYSTEMS = {
         recipe=full_context,
         kind="no search",
         summary="Show the documents from the beginning, as much as the model's window holds, then answer.",
+        paper=OURS,
+    ),
+}
+
+LOOPS = {
+    "once": SystemDeclaration(
+        recipe=once,
+        kind="one search",
+        summary="One answer from what was retrieved once.",
+        paper=OURS,
+    ),
+    "rewrite": SystemDeclaration(
+        recipe=rewrite,
+        kind="two searches",
+        summary=(
+            "A second search with a question that the model writes from the first `shown` pieces found; then the "
+            "answer."
+        ),
         paper=OURS,
     ),
 }

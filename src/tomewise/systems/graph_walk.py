@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field
-
 from tomewise.loops.fusing import DEPTH
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
@@ -74,17 +72,17 @@ Carrier: TypeAlias = Literal["passages and gists", "passages and what gists add"
 # Settings that several of these systems have.
 Extracting: TypeAlias = Annotated[
     Extraction,
-    Field(description="calls that read a passage: one for facts, two as in the paper, or one for the graph of HGMem"),
+    "calls that read a passage: one for facts, two as in the paper, or one for the graph of HGMem",
 ]
 Recognition: TypeAlias = Annotated[
-    Literal["none", "model"], Field(description="model: one call of each question picks the facts that help")
+    Literal["none", "model"], "model: one call of each question picks the facts that help"
 ]
 Facts: TypeAlias = Annotated[
-    Count, Field(description="facts nearest to the question from which the walk starts"), Multiplies("facts", most=1000)
+    Count, "facts nearest to the question from which the walk starts", Multiplies("facts", most=1000)
 ]
-PassageWeight: TypeAlias = Annotated[Weight, Field(description="weight of passages among the seeds of the walk")]
-Seeded: TypeAlias = Annotated[Count, Field(description="best passages that are seeds of the walk")]
-Restart: TypeAlias = Annotated[Weight, Field(description="probability that the walk starts again at a seed")]
+PassageWeight: TypeAlias = Annotated[Weight, "weight of passages among the seeds of the walk"]
+Seeded: TypeAlias = Annotated[Count, "best passages that are seeds of the walk"]
+Restart: TypeAlias = Annotated[Weight, "probability that the walk starts again at a seed"]
 
 
 def hipporag2(
@@ -109,26 +107,22 @@ def hipporag2(
 def cogitorag(
     kit: Kit,
     *,
-    source: Annotated[
-        Literal["gists", "passages", "summaries"], Field(description="texts from which the graph is extracted")
-    ] = "gists",
+    source: Annotated[Literal["gists", "passages", "summaries"], "texts from which the graph is extracted"] = "gists",
     extraction: Extracting = "facts",
     together: Together = 1,
     recognition: Recognition = "none",
     facts: Facts = 5,
-    alpha: Annotated[Weight, Field(description="reward for entities of several facts: how much of it")] = 2.0,
-    beta: Annotated[Weight, Field(description="reward for entities of several facts: how soon it is full")] = 1.0,
+    alpha: Annotated[Weight, "reward for entities of several facts: how much of it"] = 2.0,
+    beta: Annotated[Weight, "reward for entities of several facts: how soon it is full"] = 1.0,
     restart: Restart = 0.5,
-    blend: Annotated[Weight, Field(description="share of the diffusion in CogniRank; the rest is similarity")] = 0.95,
+    blend: Annotated[Weight, "share of the diffusion in CogniRank; the rest is similarity"] = 0.95,
     passage_weight: PassageWeight = 0.05,
-    spreading: Annotated[
-        Literal["walk", "one step"], Field(description="how far the seeds spread through the graph")
-    ] = "walk",
-    ranking: Annotated[Literal["cognirank", "diffusion"], Field(description="what ranks the passages")] = "cognirank",
+    spreading: Annotated[Literal["walk", "one step"], "how far the seeds spread through the graph"] = "walk",
+    ranking: Annotated[Literal["cognirank", "diffusion"], "what ranks the passages"] = "cognirank",
     asking: Annotated[
-        Literal["parts", "whole"], Field(description="parts: one call cuts the question in parts, each is searched")
+        Literal["parts", "whole"], "parts: one call cuts the question in parts, each is searched"
     ] = "parts",
-    carrier: Annotated[Carrier, Field(description="what the answering role sees")] = "passages and gists",
+    carrier: Annotated[Carrier, "what the answering role sees"] = "passages and gists",
     selection: Selection = "fused",
     limit: Limit = DEPTH,
     context: Context = CONTEXT,
@@ -176,7 +170,7 @@ def associative(
     extraction: Extracting = "facts",
     together: Together = 1,
     facts: Facts = 3,
-    mention_weight: Annotated[Weight, Field(description="weight of the entities that the question names")] = 8.0,
+    mention_weight: Annotated[Weight, "weight of the entities that the question names"] = 8.0,
     passage_weight: PassageWeight = 0.05,
     seeded: Seeded = 200,
     restart: Restart = 0.3,
@@ -185,10 +179,8 @@ def associative(
     names: Names = 8,
     temperature: Temperature = 0.05,
     drop: Drop = 0.02,
-    coverage: Annotated[
-        Weight, Field(description="weight of the question's words that passages together hold; 0: none")
-    ] = 1.0,
-    covering: Annotated[Positive, Field(description="first passages that are ranked again by these words")] = 30,
+    coverage: Annotated[Weight, "weight of the question's words that passages together hold; 0: none"] = 1.0,
+    covering: Annotated[Positive, "first passages that are ranked again by these words"] = 30,
     comparisons: Comparing = "apart",
     selection: Selection = "fused",
     limit: Limit = DEPTH,

@@ -28,34 +28,26 @@ def graphrag(
     *,
     mode: Annotated[
         Literal["local", "global", "dynamic", "drift"],
-        Field(description="from what is near in the graph, all reports, reports rated first, or follow-up questions"),
+        "from what is near in the graph, all reports, reports rated first, or follow-up questions",
     ] = "local",
-    level: Annotated[Count, Field(description="the deepest level of communities whose reports are used")] = 2,
-    entities: Annotated[
-        Positive, Field(description="entities that a local search finds"), Multiplies("evidence", most=1000)
-    ] = 20,
-    relations: Annotated[
-        Share, Field(description="share of the context for entities and relations in a local answer; 0 for none")
-    ] = 0.35,
+    level: Annotated[Count, "the deepest level of communities whose reports are used"] = 2,
+    entities: Annotated[Positive, "entities that a local search finds", Multiplies("evidence", most=1000)] = 20,
+    relations: Annotated[Share, "share of the context for entities and relations in a local answer; 0 for none"] = 0.35,
     reports: Annotated[
-        Share, Field(description="share of the context for reports in a local answer; 0 for none, which needs none")
+        Share, "share of the context for reports in a local answer; 0 for none, which needs none"
     ] = 0.15,
-    threshold: Annotated[
-        int, Field(ge=0, le=5, description="the rating from which on a report is read with mode=dynamic")
-    ] = 1,
+    threshold: Annotated[int, Field(ge=0, le=5), "the rating from which on a report is read with mode=dynamic"] = 1,
     follow_ups: Annotated[
         Count,
-        Field(description="follow-up questions of a round with mode=drift; 20 as published"),
+        "follow-up questions of a round with mode=drift; 20 as published",
         Multiplies("calls of a question", most=50),
     ] = 5,
     depth: Annotated[
         Count,
-        Field(description="rounds of follow-up questions with mode=drift; 3 as published"),
+        "rounds of follow-up questions with mode=drift; 3 as published",
         Multiplies("calls of a question", most=10),
     ] = 2,
-    report_words: Annotated[
-        int, Field(ge=50, le=4000, description="words of a report at most; 2000 as published")
-    ] = REPORT_WORDS,
+    report_words: Annotated[int, Field(ge=50, le=4000), "words of a report at most; 2000 as published"] = REPORT_WORDS,
     gleanings: Gleanings = 0,
     context: Context = CONTEXT,
 ) -> System:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
-
-from pydantic import Field
+from typing import Annotated, Any, TypeAlias
 
 from tomewise.loops.evolve import Evolve, Limits
 from tomewise.loops.exploring import Exploring
@@ -31,39 +29,35 @@ from tomewise.systems.kit import (
     Selection,
     System,
     find_recall,
+    with_settings_of,
 )
+from tomewise.types import Retriever
 
-Rounds: TypeAlias = Annotated[
-    Count, Field(description="rounds of searches at most"), Multiplies("calls of a question", most=20)
-]
-Subqueries: TypeAlias = Annotated[
-    Count, Field(description="subqueries of a round at most"), Multiplies("calls of a question", most=20)
-]
-SearchRegions: TypeAlias = Annotated[
-    Regions, Field(description="where searches go: near the points, anywhere, or as the plan says")
-]
-Updates: TypeAlias = Annotated[bool, Field(description="whether points are changed by new evidence")]
-Merges: TypeAlias = Annotated[bool, Field(description="whether points are merged")]
+Rounds: TypeAlias = Annotated[Count, "rounds of searches at most", Multiplies("calls of a question", most=20)]
+Subqueries: TypeAlias = Annotated[Count, "subqueries of a round at most", Multiplies("calls of a question", most=20)]
+SearchRegions: TypeAlias = Annotated[Regions, "where searches go: near the points, anywhere, or as the plan says"]
+Updates: TypeAlias = Annotated[bool, "whether points are changed by new evidence"]
+Merges: TypeAlias = Annotated[bool, "whether points are merged"]
 Hops: TypeAlias = Annotated[
     Count,
-    Field(description="steps in the graph that are near to a point; 2 is the neighbourhood of the released code"),
+    "steps in the graph that are near to a point; 2 is the neighbourhood of the released code",
     Multiplies("evidence", most=20),
 ]
-Replacing: TypeAlias = Annotated[bool, Field(description="whether an update changes the entities of a point")]
-Keeping: TypeAlias = Annotated[bool, Field(description="whether points that were merged stay")]
-Entities: TypeAlias = Annotated[
-    Count, Field(description="entities that a subquery finds (n_v)"), Multiplies("evidence", most=1000)
-]
+Replacing: TypeAlias = Annotated[bool, "whether an update changes the entities of a point"]
+Keeping: TypeAlias = Annotated[bool, "whether points that were merged stay"]
+Entities: TypeAlias = Annotated[Count, "entities that a subquery finds (n_v)", Multiplies("evidence", most=1000)]
 Relations: TypeAlias = Annotated[
     Count,
-    Field(description="relations of these entities that a subquery finds (n_e)"),
+    "relations of these entities that a subquery finds (n_e)",
     Multiplies("evidence", most=1000),
 ]
-GoingOn: TypeAlias = Annotated[bool, Field(description="whether rounds go on although the points suffice")]
+GoingOn: TypeAlias = Annotated[bool, "whether rounds go on although the points suffice"]
 
 
-def hgmem(
+def make_loop(
     kit: Kit,
+    retriever: Retriever,
+    investigation: Investigation,
     *,
     rounds: Rounds = 4,
     subqueries: Subqueries = 3,
@@ -74,64 +68,13 @@ def hgmem(
     replaces_vertices: Replacing = False,
     keeps_merged: Keeping = False,
     goes_on: GoingOn = False,
-    entities: Entities = 5,
-    relations: Relations = 5,
-    gleanings: Gleanings = 0,
     selection: Selection = "fused",
     limit: Limit = 5,
     context: Context = CONTEXT,
-) -> System:
-    """The recipe of `hgmem`, section 3: `loops.evolve` over a `memory.graph` of relations."""
+) -> Evolve:
+    """HGMem's loop, whose settings `hgmem` and `evolve` have."""
     desk = kit.make_desk(selection)
-    layer = GraphLayer(kit.store, kit.model, kit.embedder, style="relations", gleanings=gleanings)
-    dense = Dense(kit.store, kit.embedder)
-    graph = EntityGraph(kit.store, layer.names)
-    investigation = GraphInvestigation(graph, kit.embedder, dense, entities=entities, relations=relations)
-    loop = Evolve(
-        dense,
-        desk,
-        kit.embedder,
-        Planning(kit.model, limit=subqueries, places=places, may_stop=not goes_on),
-        Exploring(investigation, dense, limit=limit, hops=hops),
-        PointEditor(
-            investigation,
-            desk,
-            updates=updates,
-            merges=merges,
-            replaces_vertices=replaces_vertices,
-            keeps_merged=keeps_merged,
-        ),
-        Limits(rounds=rounds, goes_on=goes_on, context=context),
-    )
-    return System(loop=loop, retriever=investigation, layers=(layer,))
-
-
-def evolve(
-    kit: Kit,
-    recall: Recall | System,
-    *,
-    rounds: Rounds = 4,
-    subqueries: Subqueries = 3,
-    places: SearchRegions = "either",
-    updates: Updates = True,
-    merges: Merges = True,
-    hops: Hops = 1,
-    replaces_vertices: Replacing = False,
-    keeps_merged: Keeping = False,
-    goes_on: GoingOn = False,
-    entities: Entities = 5,
-    relations: Relations = 5,
-    selection: Selection = "fused",
-    limit: Limit = 5,
-    context: Context = CONTEXT,
-) -> System:
-    """HGMem's loop."""
-    found, desk = find_recall("this System", recall), kit.make_desk(selection)
-    retriever = found.retriever
-    names = find_graph(found.layers)
-    graph = EntityGraph(kit.store, names) if names else None
-    investigation = Investigation(graph, kit.embedder, retriever, entities=entities, relations=relations)
-    loop = Evolve(
+    return Evolve(
         retriever,
         desk,
         kit.embedder,
@@ -147,7 +90,32 @@ def evolve(
         ),
         Limits(rounds=rounds, goes_on=goes_on, context=context),
     )
-    return System(loop=loop, retriever=retriever, layers=found.layers)
+
+
+@with_settings_of(make_loop)
+def hgmem(
+    kit: Kit, *, entities: Entities = 5, relations: Relations = 5, gleanings: Gleanings = 0, **settings: Any
+) -> System:
+    """The recipe of `hgmem`, section 3: `loops.evolve` over a `memory.graph` of relations."""
+    layer = GraphLayer(kit.store, kit.model, kit.embedder, style="relations", gleanings=gleanings)
+    dense = Dense(kit.store, kit.embedder)
+    graph = EntityGraph(kit.store, layer.names)
+    investigation = GraphInvestigation(graph, kit.embedder, dense, entities=entities, relations=relations)
+    loop = make_loop(kit, dense, investigation, **settings)
+    return System(loop=loop, retriever=investigation, layers=(layer,))
+
+
+@with_settings_of(make_loop)
+def evolve(
+    kit: Kit, recall: Recall | System, *, entities: Entities = 5, relations: Relations = 5, **settings: Any
+) -> System:
+    """HGMem's loop."""
+    found = find_recall("this System", recall)
+    names = find_graph(found.layers)
+    graph = EntityGraph(kit.store, names) if names else None
+    investigation = Investigation(graph, kit.embedder, found.retriever, entities=entities, relations=relations)
+    loop = make_loop(kit, found.retriever, investigation, **settings)
+    return System(loop=loop, retriever=found.retriever, layers=found.layers)
 
 
 SYSTEMS = {

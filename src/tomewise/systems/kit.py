@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from inspect import Signature, signature
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field
@@ -49,32 +50,26 @@ class Multiplies:
     most: float
 
 
-# Settings that many systems have. `Field` gives bounds and the help that `tome systems NAME` shows.
-Limit: TypeAlias = Annotated[
-    Count, Field(description="pieces of evidence that a search finds at most"), Multiplies("evidence", most=1000)
-]
+# Settings that many systems have. `Field` gives bounds, a text is the help that `tome systems NAME` shows.
+Limit: TypeAlias = Annotated[Count, "pieces of evidence that a search finds at most", Multiplies("evidence", most=1000)]
 """A setting: the pieces of evidence that a search finds at most."""
 Context: TypeAlias = Annotated[
     Count,
-    Field(description="tokens of evidence that the answering role sees at most"),
+    "tokens of evidence that the answering role sees at most",
     Multiplies("tokens of the answering call", most=1_000_000),
 ]
 """A setting: the tokens of evidence that the answering role sees at most."""
 Selection: TypeAlias = Annotated[
     Literal["fused", "as found"],
-    Field(
-        description=(
-            "what fills the context: all that searches find, fused with what hybrid finds; or each search in turn"
-        )
-    ),
+    "what fills the context: all that searches find, fused with what hybrid finds; or each search in turn",
 ]
 """A setting: what fills the context."""
 Together: TypeAlias = Annotated[
-    int, Field(ge=1, le=MOST_TOGETHER, description="neighbouring passages that one call of a build reads")
+    int, Field(ge=1, le=MOST_TOGETHER), "neighbouring passages that one call of a build reads"
 ]
 """A setting: the neighbouring passages that one call of a build reads."""
 Gleanings: TypeAlias = Annotated[
-    int, Field(ge=0, le=5, description="further calls a passage of a build, which read relations that were missed")
+    int, Field(ge=0, le=5), "further calls a passage of a build, which read relations that were missed"
 ]
 """A setting: the calls that read again what a first call missed."""
 
@@ -137,6 +132,18 @@ Recipe = Callable[..., System]
 """A function of a `Kit` and of settings that returns a `System`."""
 
 
+def with_settings_of(source: Callable[..., object]) -> Callable[[Recipe], Recipe]:
+    """Decorates a recipe that takes `**settings`: it has those of `source`, which stands in the same module, too."""
+
+    def extend(recipe: Recipe) -> Recipe:
+        own = [each for each in signature(recipe).parameters.values() if each.kind != each.VAR_KEYWORD]
+        taken = [each for each in signature(source).parameters.values() if each.kind == each.KEYWORD_ONLY]
+        recipe.__signature__ = Signature([*own, *taken])  # type: ignore[attr-defined]
+        return recipe
+
+    return extend
+
+
 def find_recall(name: str, found: object) -> Recall:
     """The recall of what a recipe returned. Raises UsageError for a system without one retriever."""
     if isinstance(found, Recall):
@@ -165,7 +172,7 @@ def rewrite(
     kit: Kit,
     recall: Recall | System,
     *,
-    shown: Annotated[Positive, Field(description="pieces of evidence from which the model rewrites the question")] = 5,
+    shown: Annotated[Positive, "pieces of evidence from which the model rewrites the question"] = 5,
     selection: Selection = "fused",
     limit: Limit = DEPTH,
     context: Context = CONTEXT,

@@ -50,13 +50,13 @@ class LagFinder:
         self._layers = layers
         self._state: _State | None = None
 
-    def find_lag(self, *, strict: bool) -> Mapping[str, int]:
+    def find_lag(self, *, current: bool) -> Mapping[str, int]:
         """The layers without which nobody can answer, with how many nodes each has yet to take in.
 
-        These are the ones that were never built, and with `strict` all that are not up to date.
+        These are the ones that were never built, and with `current` all that are not up to date.
         """
         backlog = self._read().backlog
-        return {name: count for name, count in backlog.counts.items() if strict or name in backlog.unbuilt}
+        return {name: count for name, count in backlog.counts.items() if current or name in backlog.unbuilt}
 
     async def describe(self, question: Question | None = None) -> Lagging | None:
         """How far the memory lags in the scope of a question; None if it is up to date there. Calls no model."""

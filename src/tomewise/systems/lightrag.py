@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from pydantic import Field
-
 from tomewise.loops.evidence import measure_pieces
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.recall.flat import Dense
@@ -23,15 +21,13 @@ def lightrag(
     *,
     mode: Annotated[
         Mode,
-        Field(
-            description=(
-                "local: entities near what the question names; global: relations near its themes; hybrid: both; mix: "
-                "both, and passages near the question"
-            )
+        (
+            "local: entities near what the question names; global: relations near its themes; hybrid: both; mix: "
+            "both, and passages near the question"
         ),
     ] = "mix",
-    keywords: Annotated[bool, Field(description="whether a model names keywords; else the question searches")] = True,
-    graph: Annotated[bool, Field(description="whether the graph is searched; else passages near the question")] = True,
+    keywords: Annotated[bool, "whether a model names keywords; else the question searches"] = True,
+    graph: Annotated[bool, "whether the graph is searched; else passages near the question"] = True,
     gleanings: Gleanings = 0,
     limit: Limit = _LIMIT,
     context: Context = CONTEXT,

@@ -19,13 +19,14 @@ def memtree(
     *,
     batch: Annotated[
         int,
-        Field(ge=1, le=1000, description="passages that are placed together, so that nodes are written once for them"),
+        Field(ge=1, le=1000),
+        "passages that are placed together, so that nodes are written once for them",
     ] = 64,
     depth_scale: Annotated[
-        float, Field(ge=1, le=30, description="divides the depth in the threshold; 15 makes a tree of many levels")
+        float, Field(ge=1, le=30), "divides the depth in the threshold; 15 makes a tree of many levels"
     ] = 1.0,
     aggregation: Annotated[
-        bool, Field(description="whether a model writes the nodes; else they have the beginning of the texts below")
+        bool, "whether a model writes the nodes; else they have the beginning of the texts below"
     ] = True,
     selection: Selection = "fused",
     limit: Limit = DEPTH,

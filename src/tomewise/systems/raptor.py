@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from tomewise.loops.fusing import DEPTH
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import CollapsedTree, TreeTraversal
@@ -18,7 +16,7 @@ def raptor(
     *,
     search: Annotated[
         Literal["collapsed", "traversal"],
-        Field(description="over all nodes of the tree at once, or level by level from its top"),
+        "over all nodes of the tree at once, or level by level from its top",
     ] = "collapsed",
     selection: Selection = "fused",
     limit: Limit = DEPTH,

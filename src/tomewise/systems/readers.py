@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
 from tomewise.loops.interleave import COLLECTED, THOUGHTS, Interleave
 from tomewise.loops.look_up import PAGES, LookUp, LookUpOrder
 from tomewise.loops.stepwise import STEPS, Stepwise
@@ -33,11 +31,9 @@ def interleave(
     kit: Kit,
     recall: Recall | System,
     *,
-    thoughts: Annotated[
-        Count, Field(description="sentences of thought at most"), Multiplies("calls of a question", most=50)
-    ] = THOUGHTS,
+    thoughts: Annotated[Count, "sentences of thought at most", Multiplies("calls of a question", most=50)] = THOUGHTS,
     collected: Annotated[
-        Count, Field(description="pieces of evidence of all searches at most"), Multiplies("evidence", most=1000)
+        Count, "pieces of evidence of all searches at most", Multiplies("evidence", most=1000)
     ] = COLLECTED,
     selection: Selection = "fused",
     limit: Limit = _SEARCHED,
@@ -60,9 +56,7 @@ def stepwise(
     kit: Kit,
     recall: Recall | System,
     *,
-    steps: Annotated[
-        Count, Field(description="smaller questions at most"), Multiplies("calls of a question", most=50)
-    ] = STEPS,
+    steps: Annotated[Count, "smaller questions at most", Multiplies("calls of a question", most=50)] = STEPS,
     selection: Selection = "fused",
     limit: Limit = 20,
     context: Context = CONTEXT,
@@ -76,13 +70,9 @@ def stepwise(
 def read_agent(
     kit: Kit,
     *,
-    words: Annotated[Positive, Field(description="words of a page at most")] = WORDS,
-    pages: Annotated[
-        Count, Field(description="pages that are looked up at most"), Multiplies("evidence", most=200)
-    ] = PAGES,
-    order: Annotated[
-        LookUpOrder, Field(description="whether pages are looked up all at once, or one after another")
-    ] = "parallel",
+    words: Annotated[Positive, "words of a page at most"] = WORDS,
+    pages: Annotated[Count, "pages that are looked up at most", Multiplies("evidence", most=200)] = PAGES,
+    order: Annotated[LookUpOrder, "whether pages are looked up all at once, or one after another"] = "parallel",
     context: Context = CONTEXT,
 ) -> System:
     """The recipe of `read_agent`: `loops.look_up` over `memory.pages`."""

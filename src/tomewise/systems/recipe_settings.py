@@ -11,7 +11,6 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Annotated, Any, Literal, NotRequired, Required, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
 from typing_extensions import TypedDict
 
 from tomewise.errors import UnknownName, UsageError, suggest
@@ -119,7 +118,7 @@ def _read_setting(name: str, parameter: inspect.Parameter, type_: Any, own_value
     required = parameter.default is parameter.empty
     default = None if required else parameter.default
     marks = list(_list_marks(type_))
-    help = next((mark.description for mark in marks if isinstance(mark, FieldInfo) and mark.description), "")
+    help = next((mark for mark in marks if isinstance(mark, str)), "")
     multiplies = next((mark for mark in marks if isinstance(mark, Multiplies)), None)
     if multiplies:
         declared: float | None = multiplies.most

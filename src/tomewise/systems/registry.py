@@ -9,14 +9,15 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module
 from shlex import quote, split
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from tomewise.errors import MissingDependency, UnknownName, UsageError, suggest
+from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.plugins import KINDS, find_plugin, list_names, name_faults, refuse_hidden
 from tomewise.settings import Settings
 from tomewise.systems.compose import compose
-from tomewise.systems.declaration import OURS, SystemDeclaration, read_declaration
-from tomewise.systems.kit import Kit, Recipe, System, once, rewrite
+from tomewise.systems.declaration import SystemDeclaration, read_declaration
+from tomewise.systems.kit import Kit, Recipe, System
 from tomewise.systems.recipe_settings import name_recipe, validate_settings
 
 _SYSTEM_AND_ABLATION = re.compile(r"(?P<system>[^\s:=]+)(?::(?P<ablation>[^=]*))?")
@@ -26,88 +27,79 @@ DEFAULT = Settings.system
 
 
 class Declared(Mapping[str, SystemDeclaration]):
-    """Declarations by name. Each is read when it is first looked at: the file of a family imports all that it wires."""
+    """Our own declarations of a kind by name. The file of a family imports all that it wires, at its first use.
 
-    def __init__(self, readers: Mapping[str, Callable[[], SystemDeclaration]]) -> None:
-        self._readers = readers
-        self._declarations: dict[str, SystemDeclaration] = {}
+    `find` and `list_names` look at the parts of plugins too.
+    """
+
+    def __init__(self, kind: str, families: Mapping[str, Sequence[str]]) -> None:
+        self._kind = kind
+        self._files = {name: file for file, names in families.items() for name in names}
 
     def __getitem__(self, name: str) -> SystemDeclaration:
-        if name not in self._declarations:
-            self._declarations[name] = self._readers[name]()
-        return self._declarations[name]
+        if self._files[name] == "auto":
+            return _declare_auto()
+        declared: Any = getattr(import_module(f"tomewise.systems.{self._files[name]}"), self._kind.upper())
+        return declared[name]  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._readers)
+        return iter(self._files)
 
     def __len__(self) -> int:
-        return len(self._readers)
+        return len(self._files)
+
+    def find(self, name: str) -> SystemDeclaration | None:
+        """Ours, else what a plugin brings. Raises MissingDependency if it cannot be imported, and UsageError."""
+        if name in self._files:
+            refuse_hidden(self._kind, name)
+            return self[name]
+        part: Any = find_plugin(self._kind, name)
+        if part is None:
+            return None
+        if not isinstance(part, SystemDeclaration) and not callable(part):
+            raise UsageError(f"the plugin {name!r} is not {KINDS[self._kind]}: it is {part!r}")
+        return read_declaration(part)
+
+    def list_names(self) -> list[str]:
+        """All names: our own, then those of plugins."""
+        return list(dict.fromkeys([*self._files, *list_names(self._kind)]))
 
 
-def _list_readers(kind: str, families: Mapping[str, Sequence[str]]) -> dict[str, Callable[[], SystemDeclaration]]:
-    """A reader for each name that the files of families declare."""
-
-    def read(file: str, name: str) -> Any:
-        return getattr(import_module(f"tomewise.systems.{file}"), kind)[name]
-
-    return {name: partial(read, file, name) for file, names in families.items() for name in names}
-
-
-def _read_auto() -> SystemDeclaration:
+@cache
+def _declare_auto() -> SystemDeclaration:
     from tomewise.systems.auto import declare_auto
 
-    return declare_auto(_wire_way, list_systems)
+    return declare_auto(_wire_way, SYSTEMS.list_names)
 
 
+RECALLS = Declared("recalls", {})
 # Each goes around the recall of any system.
 LOOPS = Declared(
+    "loops",
     {
-        "once": lambda: SystemDeclaration(
-            recipe=once,
-            kind="one search",
-            summary="One answer from what was retrieved once.",
-            paper=OURS,
-        ),
-        "rewrite": lambda: SystemDeclaration(
-            recipe=rewrite,
-            kind="two searches",
-            summary=(
-                "A second search with a question that the model writes from the first `shown` pieces found; then the "
-                "answer."
-            ),
-            paper=OURS,
-        ),
-        **_list_readers(
-            "LOOPS",
-            {
-                "comorag": ("probe",),
-                "hgmem": ("evolve",),
-                "cosmir": ("relay",),
-                "readers": ("interleave", "stepwise"),
-            },
-        ),
-    }
+        "from_passages": ("once", "rewrite"),
+        "comorag": ("probe",),
+        "hgmem": ("evolve",),
+        "cosmir": ("relay",),
+        "readers": ("interleave", "stepwise"),
+    },
 )
 SYSTEMS = Declared(
+    "systems",
     {
-        **_list_readers(
-            "SYSTEMS",
-            {
-                "from_passages": ("naive", "hybrid", "full_context"),
-                "graph_walk": ("hipporag2", "cogitorag", "associative"),
-                "raptor": ("raptor",),
-                "cam": ("cam",),
-                "memtree": ("memtree",),
-                "lightrag": ("lightrag",),
-                "comorag": ("comorag",),
-                "hgmem": ("hgmem",),
-                "graphrag": ("graphrag",),
-                "readers": ("read_agent",),
-                "cosmir": ("cosmir", "chain_of_agents"),
-            },
-        ),
-        "auto": _read_auto,
-    }
+        "from_passages": ("naive", "hybrid", "full_context"),
+        "graph_walk": ("hipporag2", "cogitorag", "associative"),
+        "raptor": ("raptor",),
+        "cam": ("cam",),
+        "memtree": ("memtree",),
+        "lightrag": ("lightrag",),
+        "comorag": ("comorag",),
+        "hgmem": ("hgmem",),
+        "graphrag": ("graphrag",),
+        "readers": ("read_agent",),
+        "cosmir": ("cosmir", "chain_of_agents"),
+        "auto": ("auto",),
+    },
 )
 
 
@@ -130,10 +122,11 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """The one name of this system with these settings, however it was written."""
-        if self.recipe is not None:
-            return _join_settings(self.system, self.settings)
-        return name_variant(self.system, self.settings)
+        """The one name of this system with these settings, however it was written; of an ablation, its name."""
+        for ablation, changes in self.declaration.ablations.items():  # a recipe that was passed has none
+            if dict(changes) == dict(self.settings):
+                return f"{self.system}:{ablation}"
+        return _join_settings(self.system, self.settings)
 
     @property
     def declaration(self) -> SystemDeclaration:
@@ -165,7 +158,7 @@ def parse_variants(texts: Iterable[str]) -> tuple[Variant, ...]:
 
 def parse_variant(text: str) -> Variant:
     """The variant that a text names, see `parse_variants`. Raises UsageError if the text does not name exactly one."""
-    variants = parse_variants([text])
+    variants = _parse_text(text.strip())
     if len(variants) != 1:
         raise UsageError(f"{text!r} names {len(variants)} systems: name one")
     return variants[0]
@@ -182,47 +175,30 @@ def choose_variants(choices: Iterable[Choice]) -> tuple[Variant, ...]:
     return tuple(variants.values())
 
 
-def choose_variant(choice: Choice, settings: Mapping[str, Any] | None = None) -> Variant:
-    """The variant of a text, a recipe or a variant, with further settings; these replace equal ones in the text.
+def choose_variant(choice: Choice, settings: Mapping[str, Any] = MappingProxyType({})) -> Variant:
+    """The variant of a text, a recipe or a variant, with further settings; these replace equal ones.
 
-    A variant without further settings is returned as it is: its settings were checked. Raises UnknownName, UsageError.
+    A recipe may be a `functools.partial` with its settings. Raises UnknownName, UsageError.
     """
-    if settings is not None and not isinstance(settings, Mapping):
+    if not isinstance(settings, Mapping):
         raise UsageError(f"settings are a mapping such as {{'limit': 5}}, not {settings!r}")
     if isinstance(choice, System):
         raise UsageError("a System is wired already and cannot be chosen here: pass its name or its recipe")
     if isinstance(choice, str):
         choice = parse_variant(choice)
-    elif not isinstance(choice, Variant):
+    if isinstance(choice, Variant):
+        if not settings:
+            return choice  # its settings were checked
+        checked = validate_settings(choice.system, choice.declaration.recipe, settings)
+        changed = replace(choice, settings={**choice.settings, **checked})
+    else:
         if not callable(choice):
             raise UsageError(f"{choice!r} is not a system to choose: pass a name, or a function of a Kit")
+        while isinstance(choice, partial) and not choice.args:
+            settings, choice = {**choice.keywords, **settings}, choice.func
         name = name_recipe(choice)
-        choice = Variant(name, name, validate_settings(name, choice, {} if settings is None else settings), choice)
-        return replace(choice, name=choice.label)
-    if not settings:
-        return choice
-    recipe = choice.recipe or find_recipe(choice.system)
-    changed = replace(choice, settings={**choice.settings, **validate_settings(choice.system, recipe, settings)})
+        changed = Variant(name, name, validate_settings(name, choice, settings), choice)
     return replace(changed, name=changed.label)
-
-
-def name_variant(system: str, settings: Mapping[str, Any]) -> str:
-    """The text that names this system with these settings: the inverse of `parse_variant`.
-
-    If the settings are those of an ablation, the text is `SYSTEM:ABLATION`.
-    """
-    for ablation, changes in list_ablations(system).items():
-        if dict(changes) == dict(settings):
-            return f"{system}:{ablation}"
-    return _join_settings(system, settings)
-
-
-def list_ablations(system: str) -> Mapping[str, Mapping[str, Any]]:
-    """The name of each ablation of a system, and the settings that it changes."""
-    try:
-        return find_declaration(system).ablations
-    except (UsageError, MissingDependency):  # a name that is gone, as a trace may hold it, or a broken plugin
-        return {}
 
 
 def _parse_text(text: str) -> list[Variant]:
@@ -240,19 +216,19 @@ def _parse_text(text: str) -> list[Variant]:
     pairs = [(key, _read_value(value)) for key, _, value in (word.partition("=") for word in words[setting_start:])]
     if twice := [name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place])]:
         raise UsageError(f"{text!r} gives the setting {twice[0]!r} twice: leave one out")
-    settings = validate_settings(system, find_recipe(system), dict(pairs))
-    ablations = list_ablations(system)
-    if ablation == ALL:
-        return [_make_variant(system, name, ablations[name], settings) for name in ablations]
-    if ablation and ablation not in ablations:
+    declaration = find_declaration(system)
+    settings, ablations = validate_settings(system, declaration.recipe, dict(pairs)), declaration.ablations
+    if ablation and ablation not in (ALL, *ablations):
         names = ", ".join(ablations) or "none"
         raise UnknownName(f"{system} has no ablation {ablation!r}: {suggest(ablation, ablations)}it has {names}")
-    return [_make_variant(system, ablation, ablations.get(ablation, {}), settings)]
-
-
-def _make_variant(system: str, ablation: str, changes: Mapping[str, Any], settings: Mapping[str, Any]) -> Variant:
-    name = f"{system}:{ablation}" if ablation else system
-    return Variant(_join_settings(name, settings), system, {**changes, **settings})
+    return [
+        Variant(
+            _join_settings(f"{system}:{name}" if name else system, settings),
+            system,
+            {**(ablations[name] if name else {}), **settings},
+        )
+        for name in (ablations if ablation == ALL else [ablation])
+    ]
 
 
 def _join_settings(name: str, settings: Mapping[str, Any]) -> str:
@@ -273,82 +249,39 @@ def _write_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=repr)
 
 
-def find_recipe(name: str) -> Recipe:
-    """The recipe of a system, see `find_declaration`."""
-    return find_declaration(name).recipe
-
-
 def find_declaration(name: str) -> SystemDeclaration:
     """What a system declares. Raises UnknownName, which suggests the nearest name."""
-    if name in SYSTEMS:
-        refuse_hidden("systems", name)
-        return SYSTEMS[name]
-    if declaration := _find_outside("systems", name):
+    if declaration := SYSTEMS.find(name):
         return declaration
     recall, plus, loop = name.partition("+")
     if plus:
-        around = _find_loop(loop)
-        inner = _find_recall(recall)
+        around = LOOPS.find(loop)
+        if around is None:
+            names = LOOPS.list_names()
+            raise UnknownName(f"{loop!r} is not a loop: {suggest(loop, names)}known are {', '.join(names)}")
+        inner = SYSTEMS.find(recall) or RECALLS.find(recall) or find_declaration(recall)
         if inner.no_recall:
             raise UsageError(f"{name!r}: {recall} {inner.no_recall}, so no other loop can use its recall")
         return _compose(name, inner, around)
-    names = list_systems()
-    if name in list_names("recalls"):
+    if name in RECALLS.list_names():
         raise UsageError(f"{name!r} is a recall and needs a loop: write '{name}+once', or another loop")
-    if name in list_loops():
+    if name in LOOPS.list_names():
         raise UsageError(f"{name!r} is a loop and needs a recall: write '{DEFAULT}+{name}', or another recall")
+    names = SYSTEMS.list_names()
     raise UnknownName(f"{name!r} is not a system: {suggest(name, names)}known are {', '.join(names)}")
-
-
-def list_loops() -> list[str]:
-    """The names of all loops: Tomewise's own, then those of plugins."""
-    return list(dict.fromkeys([*LOOPS, *list_names("loops")]))
 
 
 def find_outside_parts(name: str) -> list[Callable[..., object]]:
     """The functions of plugins that make the system of that name: its recipe, or its recall and its loop."""
     recall, _, loop = name.partition("+")
-    parts = [] if recall in SYSTEMS else [_find_outside("systems", recall) or _find_outside("recalls", recall)]
-    parts += [] if loop in LOOPS or not loop else [_find_outside("loops", loop)]
+    parts = [] if recall in SYSTEMS else [SYSTEMS.find(recall) or RECALLS.find(recall)]
+    parts += [] if loop in LOOPS else [LOOPS.find(loop)]
     return [part.recipe for part in parts if part]
-
-
-def _find_outside(kind: str, name: str) -> SystemDeclaration | None:
-    """What a plugin brings under this name. Raises MissingDependency if it cannot be imported, and UsageError."""
-    part: Any = find_plugin(kind, name)
-    if part is None:
-        return None
-    if not isinstance(part, SystemDeclaration) and not callable(part):
-        raise UsageError(f"the plugin {name!r} is not {KINDS[kind]}: it is {part!r}")
-    return read_declaration(part)
-
-
-def _find_recall(name: str) -> SystemDeclaration:
-    """What stands before `+`: a system, or a recall that a plugin brings."""
-    recall = None if name in list_systems() else _find_outside("recalls", name)
-    return recall or find_declaration(name)
-
-
-def list_systems() -> list[str]:
-    """The names of all systems: Tomewise's own, then those of plugins."""
-    return list(dict.fromkeys([*SYSTEMS, *list_names("systems")]))
 
 
 def assemble(system: str | Recipe, kit: Kit, /, **settings: Any) -> System:
     """The system of a name or a recipe, with these settings. Raises UnknownName and UsageError."""
-    name, recipe = (system, find_recipe(system)) if isinstance(system, str) else (name_recipe(system), system)
-    return recipe(kit, **validate_settings(name, recipe, settings))
-
-
-def _find_loop(name: str) -> SystemDeclaration:
-    """The loop of that name, ours or a plugin's. Raises UnknownName."""
-    if name in LOOPS:
-        refuse_hidden("loops", name)
-        return LOOPS[name]
-    if loop := _find_outside("loops", name):
-        return loop
-    names = list_loops()
-    raise UnknownName(f"{name!r} is not a loop: {suggest(name, names)}known are {', '.join(names)}")
+    return choose_variant(system, settings).wire(kit)
 
 
 _compose = cache(compose)  # the types of a recipe's settings are read once

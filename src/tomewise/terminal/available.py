@@ -78,10 +78,10 @@ def plugins(as_json: Json = False) -> None:
 
 def _list_systems(as_json: bool) -> None:
     from tomewise.systems.advice import GROUPS
-    from tomewise.systems.registry import list_systems, parse_variant
+    from tomewise.systems.registry import SYSTEMS, parse_variant
 
     default = parse_variant(find_system()).system
-    rows = [_describe_row(name, default) for name in list_systems()]
+    rows = [_describe_row(name, default) for name in SYSTEMS.list_names()]
     if as_json:
         print_json(rows)
         return
@@ -104,11 +104,12 @@ def _list_systems(as_json: bool) -> None:
 
 def _describe_pairs() -> str:
     from tomewise.plugins import list_names
-    from tomewise.systems.registry import list_loops
+    from tomewise.systems.registry import LOOPS
 
     recalls = f" Recalls of packages: {', '.join(names)}." if (names := list_names("recalls")) else ""
+    loops = ", ".join(LOOPS.list_names())
     return (
-        f"RECALL+LOOP, as in associative+probe, puts the recall of a system inside a loop: {', '.join(list_loops())}."
+        f"RECALL+LOOP, as in associative+probe, puts the recall of a system inside a loop: {loops}."
         f"{recalls} `tome systems NAME` shows settings and the calls of the model."
     )
 

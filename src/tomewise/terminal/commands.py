@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,13 +21,13 @@ from tomewise.terminal.garbage import collect_as_usual
 from tomewise.terminal.options import (
     MODEL,
     NOTHING,
+    Current,
     Documents,
     Json,
     PictureFile,
     SessionName,
     SessionSystem,
     Stated,
-    Strict,
     System,
     TomeFile,
     Where,
@@ -142,16 +142,16 @@ def _estimate_costs(book: Tome, variant: Variant, report: OnProgress, layers: Se
     if the system has the setting `together` and the calls are not free.
     """
     from tomewise.systems.recipe_settings import list_settings
-    from tomewise.systems.registry import choose_variant, find_recipe
+    from tomewise.systems.registry import choose_variant
     from tomewise.tome.reports import sum_estimates
 
     model = book.kit.model.name
-    costs = sum_estimates(book.estimate(variant, layers=layers, on_progress=report), variant, model)
-    if "together" in list_settings(find_recipe(variant.system)) and costs.total.calls and costs.total.dollars != 0:
+    costs = sum_estimates(book.memory.estimate(variant, layers=layers, on_progress=report), variant, model)
+    if "together" in list_settings(variant.declaration.recipe) and costs.total.calls and costs.total.dollars != 0:
         size = _TOGETHER if variant.settings.get("together", 1) == 1 else 1
         resized = choose_variant(variant, {"together": size})
         with suppress(UsageError):  # with other settings it may read one text at a time only, as relations are
-            compared = sum_estimates(book.estimate(resized, layers=layers, on_progress=report), resized, model)
+            compared = sum_estimates(book.memory.estimate(resized, layers=layers, on_progress=report), resized, model)
             return replace(costs, instead=compared)
     return costs
 
@@ -173,7 +173,7 @@ def ask(
     force: Annotated[
         bool, typer.Option("--force", help="Guess instead of declining where the memory lacks the answer.")
     ] = False,
-    strict: Strict = False,
+    current: Current = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Ask the model again instead of using its earlier replies.")
     ] = False,
@@ -190,30 +190,28 @@ def ask(
         from tomewise.loops.answer_parts import answer_whole
         from tomewise.systems.registry import parse_variant
         from tomewise.terminal import render
-        from tomewise.tome import scopes
+        from tomewise.types import Question
 
         variant = parse_variant(system or find_system())
         with open_tome(tome, stated) as book:
-            scope = scopes.find_scope(book.store, documents=document or (), where=where or ())
+            part = book.within(*document or (), where=where or ())
             session = find_last_session(book) if go_on else session
             if picture:
                 check_picture_file(picture)
-                begun = book.session(session).read() if session and not system else None
-                book.check_drawing(begun.system if begun else variant)
-            more: dict[str, Any] = {"options": option or (), "instructions": instructions, "force": force}
-            more |= {
-                "strict": strict,
-                "fresh": fresh,
-                "on_event": choose_listener(work, book.store if trace and not as_json else None),
-            }
+                begun = book.sessions[session].read() if session and not system else None
+                book.memory.check_drawing(begun.system if begun else variant)
+            listener = choose_listener(work, book.store if trace and not as_json else None)
+            asked = Question(
+                text=text, options=tuple(option or ()), instructions=instructions, force=force, current=current
+            )
             with nullcontext() if work.is_shown else answer_whole():
                 if session is None:
-                    answer = book.ask(text, system=variant, within=scope, **more)
+                    answer = part.ask(asked, system=variant, fresh=fresh, on_event=listener)
                 else:
-                    named, talk = variant if system else None, book.session(session)
-                    answer = talk.ask(text, system=named, within=scope, **more)
+                    named, talk = variant if system else None, part.sessions[session]
+                    answer = talk.ask(asked, system=named, fresh=fresh, on_event=listener)
             if picture:
-                save_picture(book.draw_answer(text, answer), picture)
+                save_picture(book.memory.draw_answer(text, answer), picture)
     print_answer(answer, as_json, with_trace=trace)
     if as_json:
         return
@@ -231,7 +229,7 @@ def search(
     limit: Annotated[int, typer.Option(min=1, help="At most this many pieces of evidence.")] = 10,
     document: Documents = None,
     where: Where = None,
-    strict: Strict = False,
+    current: Current = False,
     stated: Stated = NOTHING,
     as_json: Json = False,
 ) -> None:
@@ -240,14 +238,14 @@ def search(
     with show_work(f"searching with {system}"):
         from tomewise.systems.registry import parse_variant
         from tomewise.terminal import render
-        from tomewise.tome.scopes import find_scope
+        from tomewise.types import Question
 
         variant = parse_variant(system)
         with open_tome(tome, stated) as book:
-            scope = find_scope(book.store, documents=document or (), where=where or ())
-            found = book.search(query, system=variant, limit=limit, strict=strict, within=scope)
-            lagging = book.find_lag(query, system=variant, within=scope)
-    print_json(found) if as_json else render.print_evidence(found, console(), scope)
+            part = book.within(*document or (), where=where or ())
+            found = part.search(Question(text=query, current=current), system=variant, limit=limit)
+            lagging = part.memory.lag(query, system=variant)
+    print_json(found) if as_json else render.print_evidence(found, console(), part.scope)
     render.print_lag(lagging, console(stderr=True))
     render.offer_build(lagging, repeat_options(tome, stated), console(stderr=True))
 
@@ -282,7 +280,7 @@ def show(
         return
     with open_tome(tome) as book:
         if document is not None:
-            whole = book.document(document)
+            whole = book.documents[document]
             # Not through typer, which leaves out of a pipe what looks like a colour.
             print_json(whole) if as_json else print(whole.text)
             return
@@ -348,7 +346,7 @@ def show_entity(name: str, tome: str | None, as_json: bool) -> None:
     from tomewise.terminal.render import print_entity
 
     with open_tome(tome) as book:
-        found = book.entity(name)
+        found = book.memory.entity(name)
     print_json(found) if as_json else print_entity(found, console())
 
 
@@ -368,7 +366,7 @@ def find_last_session(book: Tome) -> str:
 
     kept = set(book.store.note_names(SESSIONS))
     before: int | None = None
-    while kept and (page := book.traces(before=before)):
+    while kept and (page := book.traces.latest(before=before)):
         for trace in page:
             if trace.answer.session and trace.answer.session.name in kept:
                 return trace.answer.session.name

@@ -25,9 +25,9 @@ _OBEYED = re.compile(r"""[$`;&|<>!()'"\\*?\[\]{}]""")  # by a shell, which puts 
 
 def complete_systems(incomplete: str) -> list[str]:
     """Names of systems."""
-    from tomewise.systems.registry import list_systems
+    from tomewise.systems.registry import SYSTEMS
 
-    return _keep_fitting(incomplete, list_systems())
+    return _keep_fitting(incomplete, SYSTEMS.list_names())
 
 
 def complete_documents(context: typer.Context, incomplete: str) -> list[str]:

@@ -93,7 +93,7 @@ def _build(book: Tome, system: str) -> Cost:
 
     variant = parse_variant(system)
     _print_command("build", "--system", system, "--estimate")
-    render.print_costs(sum_estimates(book.estimate(variant), variant, book.kit.model.name), console())
+    render.print_costs(sum_estimates(book.memory.estimate(variant), variant, book.kit.model.name), console())
     _print_command("build", "--system", system)
     with show_work(f"building {system}") as work:
         report = book.build(variant, on_progress=work.report)

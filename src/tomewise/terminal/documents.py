@@ -212,13 +212,12 @@ def remove(
     Elsewhere --yes is needed for a folder, a pattern, and where memory goes that a model was paid for.
     """
     from tomewise.tome.document_names import find_exactly
-    from tomewise.tome.reports import foresee_removal
 
     with open_tome(tome) as book:
         named = [find_exactly(name, book.store) for name in documents]
         records = list({record.id: record for each in named for record in each.records}.values())
         if not yes:
-            foresight = foresee_removal([record.id for record in records], book.store)
+            foresight = book.documents.foresee_removal(*records)
             if sys.stdin.isatty():
                 _confirm(records, foresight)
             elif foresight.paid or not all(each.single for each in named):
@@ -263,7 +262,7 @@ def _count_derived(number: int) -> str:
 def clean(tome: TomeFile = None, as_json: Json = False) -> None:
     """Delete the cached arrays beside a tome. The next question makes those that it needs again; nothing is lost."""
     with open_tome(tome) as book:
-        size = book.clean()
+        size = book.memory.clean()
     if as_json:
         print_json({"freed": size})
     else:

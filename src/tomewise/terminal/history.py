@@ -24,12 +24,12 @@ from tomewise.terminal.completion import complete_sessions
 from tomewise.terminal.options import (
     MODEL,
     NOTHING,
+    Current,
     Documents,
     Json,
     PictureFile,
     SessionSystem,
     Stated,
-    Strict,
     TomeFile,
     Where,
     take_settings,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.tome import Tome
     from tomewise.tome.traces import Trace
-    from tomewise.types import Scope
 
 
 @app.command(epilog="Example: tome chat --session letters --system hgmem")
@@ -61,22 +60,21 @@ def chat(
     system: SessionSystem = None,
     document: Documents = None,
     where: Where = None,
-    strict: Strict = False,
+    current: Current = False,
     stated: Stated = NOTHING,
     as_json: Json = False,
 ) -> None:
     """Ask one question after another: a line each, until the end of the input (Ctrl-D)."""
     from tomewise.systems.registry import parse_variant
-    from tomewise.tome.scopes import find_scope
 
     variant = parse_variant(system) if system else None
     with open_tome(tome, stated) as book:
-        scope = find_scope(book.store, documents=document or (), where=where or ())
-        chosen = book.session(session or find_free_name(book))
+        part = book.within(*document or (), where=where or ())
+        chosen = part.sessions[session or find_free_name(book)]
         _greet(chosen, book)
         is_answered = True
         for question in _read_lines(chosen):
-            is_answered = _ask_line(question, chosen, variant, scope, strict, book, as_json)
+            is_answered = _ask_line(question, chosen, variant, current, book, as_json)
     if not is_answered:
         raise typer.Exit(ModelError.exit_code)
 
@@ -111,17 +109,17 @@ def sessions(
         raise UsageError("--delete needs the name of a session: `tome sessions` lists them")
     with open_tome(tome) as book:
         if name is None:
-            found = book.sessions()
+            found = list(book.sessions)
             if as_json:
                 print_json([{"name": record.name, "system": record.system, "count": record.count} for record in found])
             else:
                 console().print(render.list_sessions(found))
         elif delete:
-            book.delete_session(name)
+            del book.sessions[name]
             line = f"[bold]deleted[/bold] session {escape(name)}"
             print_json({"deleted": name}) if as_json else console().print(line)
         else:
-            from tomewise.tome.session import list_notes
+            from tomewise.tome.session_memory import list_notes
 
             record = _find_session(name, book)
             notes = list_notes(record, book.kit)
@@ -158,18 +156,19 @@ def _ask_line(
     question: str,
     chosen: Session,
     variant: Variant | None,
-    scope: Scope | None,
-    strict: bool,
+    current: bool,
     book: Tome,
     as_json: bool,
 ) -> bool:
     """Ask and print. Returns False if the model failed at this question; then the session is as it was before."""
     from tomewise.terminal import render
+    from tomewise.types import Question
 
     try:
         with show_work(f"asking {chosen.name}") as work:
             listener = choose_listener(work)
-            answer = chosen.ask(question, system=variant, within=scope, strict=strict, on_event=listener)
+            asked = Question(text=question, current=current)
+            answer = chosen.ask(asked, system=variant, on_event=listener)
     except (ModelUnavailable, BudgetExceeded):
         raise
     except ModelError as error:
@@ -182,7 +181,7 @@ def _ask_line(
 
 
 def _find_session(name: str, book: Tome) -> SessionRecord:
-    record = book.session(name).read()
+    record = book.sessions[name].read()
     if record is None:
         from tomewise.store.records import SESSIONS
 
@@ -219,7 +218,7 @@ def log(
         raise UsageError(f"--{'delete' if delete else 'again'} needs the number of a question: `tome log` lists them")
     with open_tome(tome, stated) as book:
         if number is None:
-            traces = book.traces(limit, matching=word)
+            traces = book.traces.latest(limit, matching=word)
             if as_json:
                 print_json(traces)
             elif not traces:
@@ -228,15 +227,15 @@ def log(
             else:
                 console().print(render.list_traces(traces))
         elif delete:
-            book.delete_trace(number)
+            del book.traces[number]
             print_json({"deleted": number}) if as_json else console().print(f"[bold]deleted[/bold] trace {number}")
         elif picture:
             check_picture_file(picture)
-            save_picture(book.draw_trace(number), picture)
+            save_picture(book.traces.draw(number), picture)
         elif again:
-            _ask_again(book, book.trace(number), as_json)
+            _ask_again(book, book.traces[number], as_json)
         else:
-            trace = book.trace(number)
+            trace = book.traces[number]
             print_json(trace) if as_json else render.print_trace(trace, console(), book.store)
 
 

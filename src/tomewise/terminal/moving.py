@@ -35,7 +35,7 @@ def export(
             typer.echo(clean_json(line))
         return
     with open_tome(tome) as book:
-        for line in book.export():
+        for line in book.memory.export():
             typer.echo(clean_json(line))
 
 

@@ -115,8 +115,8 @@ SessionName = Annotated[
         autocompletion=complete_sessions,
     ),
 ]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Refuse memory that lags behind the documents, instead of saying so.")
+Current = Annotated[
+    bool, typer.Option("--current", help="Refuse memory that lags behind the documents, instead of saying so.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

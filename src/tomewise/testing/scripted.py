@@ -18,8 +18,7 @@ from tomewise.embedding.hash import DEFAULT_DIMENSIONS, HashEmbedder
 from tomewise.errors import BadReply, ModelError
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.usage import Bill, announce_request, estimate_tokens, report_call
-from tomewise.meter import ModelCall
-from tomewise.run import Request
+from tomewise.run import ModelCall, Request
 from tomewise.types import Cost
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import UsageError
 from tomewise.settings import Settings, check_values
-from tomewise.types import Question
+from tomewise.types import Question, Scope
 
 if TYPE_CHECKING:
     from types import UnionType
@@ -104,22 +104,31 @@ def read_integer(name: str, value: object, wanted: str) -> int:
 
 def make_question(
     question: str | Question,
+    within: Scope | None = None,
     *,
+    current: bool = False,
     options: Sequence[str] = (),
     instructions: str = "",
     force: bool = False,
-    strict: bool = False,
 ) -> Question:
-    """The question that a caller states. Raises UsageError, see `check_question`."""
+    """The question that a caller states, in its own scope or `within` this one. Raises UsageError."""
     check_type("question", question, str | Question, "a text or a Question")
     check_type("force", force, bool, "True or False")
-    check_type("strict", strict, bool, "True or False")
     if isinstance(question, str):
         question = Question(text=question, options=read_texts("options", options), instructions=instructions)
     elif options or instructions:
         raise UsageError("a Question has its own options and instructions: put them there")
     check_question(question)
-    return replace(question, force=force or question.force, current=strict or question.current)
+    if question.within == Scope():
+        question = replace(question, within=None)
+    if within and question.within not in (None, within):
+        raise UsageError("a Question has its own scope: put documents and conditions there")
+    return replace(
+        question,
+        within=within or question.within,
+        force=force or question.force,
+        current=current or question.current,
+    )
 
 
 def check_question(question: Question) -> None:

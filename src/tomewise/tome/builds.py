@@ -30,11 +30,10 @@ from tomewise.types import Layer, LayerReport, Report
 _Records: TypeAlias = Mapping[str, Mapping[str, Any]]  # the build records by layer
 
 
-def wire_layers(
-    kit: Kit, system: Choice, settings: Mapping[str, Any] | None, names: str | Sequence[str]
-) -> list[Layer]:
+def wire_layers(kit: Kit, system: Choice, names: str | Sequence[str]) -> list[Layer]:
     """The layers of a system and those of these names; of two with one name, the system's. Raises UnknownName."""
-    variant = choose_variant(system, settings)
+    kit.store.check()
+    variant = choose_variant(system)
     further = make_layers(kit, *read_names("layers", names))
     return list({layer.name: layer for layer in (*further, *variant.wire(kit).layers)}.values())
 

@@ -37,7 +37,7 @@ from tomewise.tome.document_names import find_exactly
 from tomewise.tome.fixed_settings import find_address, fix_settings, make_splitter, remember_address
 from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.reports import AddReport, RemoveReport
-from tomewise.tome.session import forget_in_all
+from tomewise.tome.session_memory import forget_in_all
 from tomewise.tome.stated_fields import StatedFields, check_fields, forget_unused
 from tomewise.types import Change, Document, DocumentId, Lagging, Layer, Metadata, Report
 

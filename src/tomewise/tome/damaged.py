@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import warnings
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import wraps
-from typing import Any, Concatenate, TypeVar
+from typing import TypeVar
 
 from tomewise.errors import StoreError, TomewiseError
 from tomewise.plugins import find_fault
 from tomewise.store.contract import Store
-from tomewise.tome.sync import Owner, P, T
 
 Item = TypeVar("Item")
+T = TypeVar("T")
 
 
 @contextmanager
@@ -30,29 +28,11 @@ def explain_damage(store: Store) -> Iterator[None]:
     except TomewiseError:
         raise
     except Exception as error:
-        _raise_cause(error, store)
+        raise_cause(error, store)
         raise
 
 
-def names_damage(
-    work: Callable[Concatenate[Owner, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[Owner, P], Coroutine[Any, Any, T]]:
-    """The method, with the same around it as `explain_damage`; the search runs in a thread, since it may take long."""
-
-    @wraps(work)
-    async def work_and_explain(self: Owner, /, *given: P.args, **named: P.kwargs) -> T:
-        try:
-            return await work(self, *given, **named)
-        except TomewiseError:
-            raise
-        except Exception as error:
-            await asyncio.to_thread(_raise_cause, error, self.store)
-            raise
-
-    return work_and_explain
-
-
-def _raise_cause(error: Exception, store: Store) -> None:
+def raise_cause(error: Exception, store: Store) -> None:
     """Raise what an error that nobody foresaw comes from, if that is known."""
     if not isinstance(error, OSError) and (damage := store.find_damage()):
         raise StoreError(damage) from error

@@ -21,16 +21,20 @@ from hashlib import sha256
 from itertools import takewhile
 from pathlib import PurePath
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tomewise.errors import TomewiseError, UnknownName, UsageError, suggest
 from tomewise.language.fences import oneline
 from tomewise.reading.folder import resolve_path
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_record
-from tomewise.store.records import DocumentRecord
+from tomewise.store.records import BUILDS, DocumentRecord
+from tomewise.tome.arguments import check_type
 from tomewise.tome.plain_texts import map_texts
-from tomewise.types import DocumentId, write_plain
+from tomewise.types import Document, DocumentId, Scope, write_plain
+
+if TYPE_CHECKING:
+    from tomewise.tome.reports import Foresight
 
 T = TypeVar("T")
 _LISTED = 10  # documents that an error names
@@ -279,6 +283,56 @@ class DocumentNames:
     @cached_property
     def _longest(self) -> int:
         return max(map(len, (*self._names, *self._outermost)), default=0)
+
+
+class Documents:
+    """The documents of a tome, or those `within` a scope: called or iterated, their records, sorted by id."""
+
+    def __init__(self, store: Store, within: Scope | None = None) -> None:
+        self._store = store
+        self._within = within
+        self.names = KeptNames(store)
+        """The names under which a server shows the documents, and finds them."""
+
+    def __call__(self) -> list[DocumentRecord]:
+        return self._store.documents(self._within)
+
+    def __iter__(self) -> Iterator[DocumentRecord]:
+        return iter(self())
+
+    def __len__(self) -> int:
+        return len(self())
+
+    def __getitem__(self, name: str) -> Document:
+        """One document with its text, by its id, title, path or a part of its id. Raises UnknownName."""
+        check_type("document", name, str, "an id, a title or a path")
+        return self._store.document(find_document(name, self._store).id)
+
+    def foresee_removal(self, *documents: str | DocumentRecord) -> Foresight:
+        """What `Tome.remove` would take with these documents. Raises UnknownName."""
+        from tomewise.tome.reports import Foresight
+
+        found = [find_exactly(each, self._store).records if isinstance(each, str) else (each,) for each in documents]
+        passages = list(self._store.passages(documents={record.id for records in found for record in records}))
+        layers = self._store.find_dependants(passages)
+        models = _find_models(self._store.notes(BUILDS))
+        paid: Counter[str] = Counter()
+        for layer, count in layers.items():
+            if names := models.get(layer):
+                paid[names] += count
+        return Foresight(len(passages), layers, dict(paid))
+
+
+def _find_models(builds: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """The models that made each node layer, but for the free one; those of earlier builds too."""
+    from tomewise.language.choose_model import EXTRACTIVE
+
+    models: dict[str, str] = {}
+    for layer, record in builds.items():
+        recorded = ", ".join((str(record.get("model", "")), *map(str, record.get("former_models", ()))))
+        names = ", ".join(sorted(set(recorded.split(", ")) - {"", EXTRACTIVE}))
+        models |= dict.fromkeys(record.get("writes", (layer,)), names)
+    return models
 
 
 class KeptNames:

@@ -15,14 +15,13 @@ from tomewise.memory.growing_tree.memtree_names import MEMTREE
 from tomewise.memory.schemata.schemata_names import SCHEMATA, SchemataNames
 from tomewise.memory.summary_picture import draw_line, draw_schemata, draw_tree
 from tomewise.memory.tree.tree_layer import NAME as TREE
-from tomewise.pictures import LIMIT, UNUSED, Picture, PicturePassage, list_missing, read_uses
+from tomewise.pictures import LIMIT, UNUSED, Picture, PicturePassage, read_uses
 from tomewise.place import describe_place
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys
 from tomewise.store.records import BUILDS
 from tomewise.systems.kit import Kit, System
 from tomewise.systems.registry import Choice, choose_variant
-from tomewise.tome.traces import Trace
 from tomewise.types import Answer, Node, NodeId, Question
 
 _TEXT = 4000  # characters of one text
@@ -46,27 +45,16 @@ def draw_answer(question: Question, answer: Answer, choice: Choice | System, kit
     return fill_texts(find_drawable(choice, kit).draw(question, answer), kit.store)
 
 
-def draw_trace(trace: Trace, kit: Kit) -> Picture:
-    """The working memory behind a stored answer; it says what the trace left out."""
-    try:
-        drawn = find_drawable(trace.answer.system, kit).draw(trace.question, trace.answer)
-    except UsageError as error:
-        if trace.cut:
-            raise UsageError(f"{error}; the trace was cut ({', '.join(trace.cut)})") from None
-        raise
-    return list_missing(fill_texts(drawn, kit.store), trace.cut)
-
-
 def draw_layer(
-    layer: str, store: Store, *, around: str = "", hops: int = 1, limit: int = LIMIT, trace: Trace | None = None
+    layer: str, store: Store, *, around: str = "", hops: int = 1, limit: int = LIMIT, answer: Answer | None = None
 ) -> Picture:
-    """A layer, by the name that `tome show` prints; `trace` highlights what its answer used. Raises UnknownName."""
+    """A layer, by the name that `tome show` prints; `answer` highlights what it used. Raises UnknownName."""
     if limit < 1 or limit > LIMIT:
         raise UsageError(f"{limit} nodes: a picture of a layer shows from 1 to {LIMIT}")
     built = store.notes(BUILDS)
     if layer not in built:
         raise UnknownName(f"{layer!r} is not built: this tome has {', '.join(built) or 'no layer yet'}")
-    uses = read_uses(trace.answer) if trace else UNUSED
+    uses = read_uses(answer) if answer else UNUSED
     kind = layer.partition(":")[0]
     if around and kind != "graph":
         raise UsageError(f"{layer} has no entities to look around: choose a graph")

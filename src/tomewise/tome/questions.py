@@ -1,4 +1,4 @@
-"""What a tome is asked: questions, alone or several at the same time, and searches."""
+"""What a tome is asked: questions and searches. `Questions.answer` is the way of a question, from end to end."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from tomewise.events import make_event, shorten
 from tomewise.language.roles import REPHRASE, RephraseIn, RephraseOut, TurnShown
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.loops.steps import Skipped
-from tomewise.meter import Meter
-from tomewise.run import continue_run, current_run, open_run
+from tomewise.run import open_run
+from tomewise.settings import Settings
 from tomewise.store.contract import Store
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.lag import LagFinder
 from tomewise.systems.registry import Choice, Variant, choose_variant
+from tomewise.tome.arguments import check_asking
 from tomewise.tome.fixed_settings import check_embedder
 from tomewise.tome.reports import complete_answer, complete_evidence
+from tomewise.tome.scopes import check_scope
+from tomewise.tome.session_memory import Continuation
 from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
 from tomewise.types import Answer, Event, Evidence, LanguageModel, Question
-from tomewise.working.lasting_memory import WorkingMemory
 
-Named: TypeAlias = "tuple[str, Variant | System]"  # a system with its name
 Ask: TypeAlias = Callable[[str | Question, OnEvent], Coroutine[Any, Any, Answer]]
 
 # How many questions may wait for their first event at once. So the first model calls begin early, and do not wait until
@@ -42,68 +43,113 @@ _LONGER = 1_000  # characters that a question may gain
 _MOST_KEPT = 16  # assembled systems; a server is asked for any settings
 
 
-class Questions:
-    """Answers questions and searches, with systems that it keeps ready. `default_system` is used where none is named.
+@dataclass(frozen=True, slots=True)
+class ReadySystem:
+    """An assembled system with its name. `variant` is what it was wired from, `lag` says how far its memory lags."""
 
-    `kit`, `systems` and `traces` are for sessions too.
+    name: str
+    system: System
+    variant: Variant | None
+    lag: LagFinder | None
+
+
+class Questions:
+    """Answers questions and searches. It keeps the latest assembled systems, with their warm indexes.
+
+    The settings name the system that is used where a question names none.
     """
 
-    def __init__(self, kit: Kit, traces: Traces, default_system: str) -> None:
-        self.kit = kit
-        self.traces = traces
-        self.default_system = default_system
-        self.systems = ReadySystems(kit)
-
-    def choose(self, system: Choice | System | None, settings: Mapping[str, Any] | None) -> Named:
-        """The name of the system, or of the default, and what to wire. Raises UnknownName, UsageError."""
-        choice = self.default_system if system is None else system
-        if not isinstance(choice, System):
-            variant = choose_variant(choice, settings)
-            return variant.label, variant
-        if settings:
-            names = ", ".join(settings)
-            raise UsageError(f"a System is wired already and takes no settings ({names}): pass its recipe")
-        return f"{type(choice.loop).__name__} (a System)", choice
+    def __init__(self, kit: Kit, traces: Traces, settings: Settings) -> None:
+        self._kit = kit
+        self._traces = traces
+        self._settings = settings
+        self._systems: OrderedDict[tuple[object, ...], ReadySystem] = OrderedDict()  # the latest used one last
 
     async def answer(
         self,
         question: Question,
-        system: Named,
+        system: Choice | System | None,
         on_event: OnEvent | None,
         *,
-        turns: Sequence[Turn],
-        fresh: bool,
+        fresh: bool = False,
+        turns: Sequence[Turn] = (),
+        session: Continuation | None = None,
     ) -> Answer:
-        """The answer; its trace is kept. Its events begin with those of the rephrasing after earlier `turns`."""
-        name, choice = system
+        """The way of a question, from `arguments.make_question` to its trace, which is kept. See `Tome.ask`.
+
+        With `session`, its working memory is used and changed, and its turns count.
+        """
+        check_asking(fresh, on_event)
+        model, store = self._kit.model, self._kit.store
         with open_run(queue=object(), fresh_mark=token_hex(8) if fresh else "") as used:
-            ready = await self.systems.prepare(choice, strict=question.current)
-            text, opening = await rephrase(self.kit.model, question.text, turns)
+            ready = await self.prepare(question, system)
+            memory = await asyncio.to_thread(session.open_memory, ready.system.loop) if session else None
+
+            # The question so that it stands alone. Its trace keeps it as it was asked.
+            text, opening = await rephrase(model, question.text, session.record.turns if session else turns)
+            opening = [session.resumed, *opening] if session else opening
             pass_on(opening, on_event)
-            answer = await answer_from_memory(ready, replace(question, text=text), on_event)
-            answer = replace(answer, events=(*opening, *answer.events))
-            return await self.trace(question, await self.complete(answer, question, name, used))
+            alone = replace(question, text=text)
 
-    async def complete(self, answer: Answer, question: Question, system: str, used: Meter) -> Answer:
-        """The answer with what made it, and with what the store knows of it (see `complete_answer`)."""
-        answer = await asyncio.to_thread(complete_answer, answer, question, self.kit.store)
-        return replace(answer, system=system, model=self.kit.model.name, cost=used.measure_cost())
+            lagging = await ready.lag.describe(alone) if ready.lag else None
+            answer = await answer_question(ready.system, alone, on_event, memory)
+            answer = replace(answer, events=(*opening, *answer.events), lagging=answer.lagging or lagging)
+            if session:
+                answer = await asyncio.to_thread(session.add_turn, question.text, text, answer)
+                pass_on(answer.events[-1:], on_event)
 
-    async def trace(self, question: Question, answer: Answer) -> Answer:
-        """The answer with the number of its trace, which is kept, and with whether all of it could be kept."""
-        number = await asyncio.to_thread(self.traces.save, question, answer)
-        outcomes = current_run().outcomes
-        return replace(answer, trace=number, kept=outcomes is None or not outcomes.is_unkept)
+            answer = await asyncio.to_thread(complete_answer, answer, question, store)
+            answer = replace(answer, system=ready.name, model=model.name, cost=used.measure_cost())
+            if session:
+                await asyncio.to_thread(session.save)
+            number = await asyncio.to_thread(self._traces.save, question, answer)
+            return replace(answer, trace=number, kept=not used.is_unkept)
 
-    async def search(self, question: Question, system: Named, limit: int) -> list[Evidence]:
+    async def search(self, question: Question, system: Choice | System | None, limit: int) -> list[Evidence]:
         """The evidence that the retriever of a system finds, best first. Raises NotBuilt, UsageError."""
-        name, choice = system
         # Before anybody builds layers for a system that cannot.
-        recall = find_recall(name, self.systems.wire(choice).system)
-        await self.systems.prepare(choice, strict=question.current)
-        with continue_run():
+        ready = self.wire(system)
+        recall = find_recall(ready.name, ready.system)
+        await self.prepare(question, system)
+        with open_run():
             found = await recall.retriever.retrieve(question.text, limit, within=question.within)
-        return list(await asyncio.to_thread(complete_evidence, found, self.kit.store))
+        return list(await asyncio.to_thread(complete_evidence, found, self._kit.store))
+
+    def wire(self, system: Choice | System | None) -> ReadySystem:
+        """The system, or the default one, whether or not its layers are built. Raises UnknownName, UsageError."""
+        if isinstance(system, System):
+            return self._make_ready(f"{type(system.loop).__name__} (a System)", system, None)
+        variant = choose_variant(self._settings.system if system is None else system)
+        key = (variant.system, variant.recipe, repr(sorted(variant.settings.items())))
+        if key not in self._systems:
+            self._systems[key] = self._make_ready(variant.label, variant.wire(self._kit), variant)
+        self._systems.move_to_end(key)
+        if len(self._systems) > _MOST_KEPT:
+            self._systems.popitem(last=False)
+        return self._systems[key]
+
+    def _make_ready(self, name: str, system: System, variant: Variant | None) -> ReadySystem:
+        built = name if variant else ""  # what a build names
+        return ReadySystem(name, system, variant, LagFinder(self._kit, built, system.layers) if system.layers else None)
+
+    async def prepare(self, question: Question, system: Choice | System | None) -> ReadySystem:
+        """The system, ready to answer the question. Raises what `ask` raises before any call.
+
+        That is UnknownName, UsageError for a scope without a passage and from a recipe, and NotBuilt: memory that lags
+        is refused for a question with `current` alone, memory that was never built always.
+        """
+        store = self._kit.store
+        if question.within:
+            await asyncio.to_thread(check_scope, question.within, store)
+        await asyncio.to_thread(check_embedder, store, self._kit.embedder)
+        ready = self.wire(system)
+        if not store.holds_documents():
+            where = quote(store.address)
+            raise NotBuilt(f"{store.address} holds no document yet: add one with `tome add --tome {where} PATH`")
+        current = question.current
+        if ready.lag and (lag := await asyncio.to_thread(ready.lag.find_lag, current=current)):
+            raise NotBuilt(_explain_lag(ready, lag, store, current=current))
+        return ready
 
 
 def pass_on(events: Iterable[Event], on_event: OnEvent | None) -> None:
@@ -111,15 +157,6 @@ def pass_on(events: Iterable[Event], on_event: OnEvent | None) -> None:
     if on_event:
         for event in events:
             on_event(event)
-
-
-async def answer_from_memory(
-    ready: ReadySystem, question: Question, on_event: OnEvent | None, memory: WorkingMemory | None = None
-) -> Answer:
-    """The answer of a system, which says how far its memory lagged when the question was asked."""
-    lagging = await ready.lag.describe(question)
-    answer = await answer_question(ready.system, question, on_event, memory)
-    return replace(answer, lagging=answer.lagging or lagging)
 
 
 async def rephrase(model: LanguageModel, question: str, turns: Sequence[Turn]) -> tuple[str, list[Event]]:
@@ -176,14 +213,14 @@ async def answer_many(
     return [task.result() for task in tasks]
 
 
-async def stream_answer(ask: Ask, question: str | Question) -> AsyncGenerator[Event | Answer, None]:
+async def stream_answer(ask: Callable[[OnEvent], Coroutine[Any, Any, Answer]]) -> AsyncGenerator[Event | Answer, None]:
     """The events of one question as they happen, then its answer. Closing the generator cancels the question.
 
     The question runs in its own task: meters and counters belong to the context of one task, and whoever reads a
     generator may go on in another one.
     """
     events: asyncio.Queue[Event | None] = asyncio.Queue()
-    asking = asyncio.create_task(ask(question, events.put_nowait))
+    asking = asyncio.create_task(ask(events.put_nowait))
     asking.add_done_callback(lambda _: events.put_nowait(None))
     try:
         while (event := await events.get()) is not None:
@@ -194,62 +231,13 @@ async def stream_answer(ask: Ask, question: str | Question) -> AsyncGenerator[Ev
         await asyncio.gather(asking, return_exceptions=True)
 
 
-# ---------------------------------------------------------------- systems that are ready
-
-
-@dataclass(frozen=True, slots=True)
-class ReadySystem:
-    """An assembled system, and what says how far its memory lags."""
-
-    system: System
-    lag: LagFinder
-
-
-class ReadySystems:
-    """Keeps the latest assembled systems with their warm indexes, and refuses those whose layers are not built."""
-
-    def __init__(self, kit: Kit) -> None:
-        self._kit = kit
-        self._systems: OrderedDict[tuple[object, ...], ReadySystem] = OrderedDict()  # the latest used one last
-
-    def wire(self, choice: Variant | System) -> ReadySystem:
-        """The system, whether or not its layers are built. Raises UsageError from the recipe."""
-        if isinstance(choice, System):
-            return ReadySystem(choice, LagFinder(self._kit, "", choice.layers))
-        key = (choice.system, choice.recipe, repr(sorted(choice.settings.items())))
-        if key not in self._systems:
-            system = choice.wire(self._kit)
-            self._systems[key] = ReadySystem(system, LagFinder(self._kit, choice.label, system.layers))
-        self._systems.move_to_end(key)
-        if len(self._systems) > _MOST_KEPT:
-            self._systems.popitem(last=False)
-        return self._systems[key]
-
-    async def prepare(self, choice: Variant | System, *, strict: bool) -> ReadySystem:
-        """The system, ready to answer. Raises NotBuilt, and UsageError from the recipe.
-
-        Memory that lags is refused with `strict` alone; memory that was never built always.
-        """
-        store = self._kit.store
-        await asyncio.to_thread(check_embedder, store, self._kit.embedder)
-        ready = self.wire(choice)
-        if not store.holds_documents():
-            where = quote(store.address)
-            raise NotBuilt(f"{store.address} holds no document yet: add one with `tome add --tome {where} PATH`")
-        if ready.system.layers and (lag := await asyncio.to_thread(ready.lag.find_lag, strict=strict)):
-            raise NotBuilt(_explain_lag(choice, lag, store, strict=strict))
-        return ready
-
-
-def _explain_lag(choice: Variant | System, lag: Mapping[str, int], store: Store, *, strict: bool) -> str:
+def _explain_lag(ready: ReadySystem, lag: Mapping[str, int], store: Store, *, current: bool) -> str:
     reasons = ", ".join(f"{layer} ({_describe_lag(count)})" for layer, count in lag.items())
-    if isinstance(choice, Variant) and choice.recipe is None:
-        name = choice.label
+    name = ready.name if ready.variant else "this System"
+    remedy = "call `Tome.build` with its recipe"
+    if ready.variant and ready.variant.recipe is None:
         remedy = f"run `tome build --tome {quote(store.address)} --system {quote(name)}`"
-    else:
-        name = choice.label if isinstance(choice, Variant) else "this System"
-        remedy = "call `Tome.build` with its recipe"
-    return f"{name} needs layers that are not {'up to date' if strict else 'built'}: {reasons}; {remedy}"
+    return f"{name} needs layers that are not {'up to date' if current else 'built'}: {reasons}; {remedy}"
 
 
 def _describe_lag(count: int) -> str:

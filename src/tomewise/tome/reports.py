@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from tomewise.brief import describe_object
-from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.loops.origins import EXTRACTS
 from tomewise.memory.grounds import find_grounds
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys, read_places
-from tomewise.store.records import BUILDS, PASSAGES, DocumentRecord
+from tomewise.store.records import PASSAGES, DocumentRecord
 from tomewise.systems.lag import price_estimate
 from tomewise.types import (
     Answer,
@@ -158,28 +156,6 @@ class Foresight(Noun):
     def derived(self) -> int:
         """How many nodes go beside the passages."""
         return sum(self.layers.values())
-
-
-def foresee_removal(documents: Collection[DocumentId], store: Store) -> Foresight:
-    """What would go with these documents, as `Write.remove_document` decides it."""
-    passages = list(store.passages(documents=documents))
-    layers = store.find_dependants(passages)
-    models = _find_models(store.notes(BUILDS))
-    paid: Counter[str] = Counter()
-    for layer, count in layers.items():
-        if names := models.get(layer):
-            paid[names] += count
-    return Foresight(len(passages), layers, dict(paid))
-
-
-def _find_models(builds: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """The models that made each node layer, but for the free one; those of earlier builds too."""
-    models: dict[str, str] = {}
-    for layer, record in builds.items():
-        recorded = ", ".join((str(record.get("model", "")), *map(str, record.get("former_models", ()))))
-        names = ", ".join(sorted(set(recorded.split(", ")) - {"", EXTRACTIVE}))
-        models |= dict.fromkeys(record.get("writes", (layer,)), names)
-    return models
 
 
 def complete_evidence(found: Sequence[Evidence], store: Store) -> tuple[Evidence, ...]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal, TypeAlias, TypedDict, get_args
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias, get_args
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.store.contract import Store
 from tomewise.store.records import DocumentRecord
-from tomewise.tome.arguments import check_type, read_texts
+from tomewise.tome.arguments import check_type
 from tomewise.tome.document_names import find_document, find_exactly, suggest_document
 from tomewise.tome.scope_words import describe_scope
-from tomewise.types import Condition, Question, Scalar, Scope
+from tomewise.types import Condition, Scalar, Scope
 
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 
@@ -22,81 +20,40 @@ _CONDITION = re.compile(r"([^=!<>]+)(!=|<=|>=|==?|<|>)(.*)", re.DOTALL)
 _OPERATORS: Mapping[str, Operator] = {**{sign: sign for sign in get_args(Operator)}, "==": "="}
 _INTEGER = re.compile(r"[+-]?\d{1,300}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
-# What the methods that take a `Narrowing` take, for hints.
-_ARGUMENTS = (
-    *("within", "documents", "where", "options", "instructions", "force", "strict", "fresh"),
-    *("system", "settings", "on_event", "limit", "return_exceptions"),
-)
-
-
-class Narrowing(TypedDict, total=False):
-    """How a question or a search is narrowed: `within` a scope, or by `documents` and `where`.
-
-    `documents` are ids, paths, titles, folders, patterns (see `tome.document_names`), or parts of an id that no other
-    id has. `where` are conditions, as texts (`"year>=1911"`, see `parse_condition`) or as `Condition`; `title` is a
-    field.
-    """
-
-    within: Scope | None
-    documents: str | Sequence[str]
-    where: str | Condition | Sequence[str | Condition]
 
 
 def find_scope(
-    store: Store,
-    *,
-    within: Scope | None = None,
-    documents: str | Sequence[str] = (),
-    where: str | Condition | Sequence[str | Condition] = (),
-    **unknown: object,
+    store: Store, *named: str | DocumentRecord | Scope, where: str | Condition | Sequence[str | Condition] = ()
 ) -> Scope | None:
-    """The scope that a caller states, None for the whole tome.
+    """The scope of documents and conditions, or the one that is given alone; None for the whole tome.
 
-    Raises UnknownName for a document that does not exist, and UsageError for a condition that cannot be read, for a
-    scope without a passage, and for an argument that no method which narrows a question takes.
+    Raises UnknownName for a document that does not exist, and UsageError for a condition that cannot be read and for a
+    scope without a passage.
     """
-    for name in unknown:
-        hint = "" if name in _ARGUMENTS else suggest(name, _ARGUMENTS)  # not every method takes all of these
-        raise UsageError(f"{name!r} is not an argument: {hint}a setting goes into `settings`")
-    check_type("within", within, Scope | None, "a Scope")
-    names = (documents,) if isinstance(documents, str) else read_texts("documents", documents)
-    check_type("where", where, str | Condition | Sequence, "a condition such as 'year>=1911', or a list of these")
+    for each in named:
+        check_type("a document", each, str | DocumentRecord | Scope, "a name, or a Scope alone")
+    scopes = [each for each in named if isinstance(each, Scope)]
+    wanted = "a condition such as 'year>=1911', or a list of these"
+    check_type("where", where, str | Condition | Sequence, wanted)
     stated = (where,) if isinstance(where, str | Condition) else tuple(where)
     for condition in stated:
-        check_type("where", condition, str | Condition, "a condition such as 'year>=1911', or a list of these")
-    if names or stated:
-        if within is not None:
-            raise UsageError("give either a Scope or documents and conditions: a Scope has places for both")
-        ids = frozenset(record.id for name in names for record in _find_documents(name, store))
-        conditions = tuple(parse_condition(text) if isinstance(text, str) else text for text in stated)
-        within = Scope(documents=ids if names else None, where=conditions)
-    if within is None or within == Scope():
+        check_type("where", condition, str | Condition, wanted)
+    if scopes and (len(named) > 1 or stated):
+        raise UsageError("give either a Scope or documents and conditions: a Scope has places for both")
+    found = [record for each in named if not isinstance(each, Scope) for record in _find_documents(each, store)]
+    ids = frozenset(record.id for record in found)
+    conditions = tuple(parse_condition(text) if isinstance(text, str) else text for text in stated)
+    scope = scopes[0] if scopes else Scope(documents=ids if named else None, where=conditions)
+    if scope == Scope():
         return None
-    _check_scope(within, store)
-    return within
+    check_scope(scope, store)
+    return scope
 
 
-def find_scope_of(
-    find: Callable[[Sequence[str]], Sequence[DocumentRecord]], names: Sequence[str], where: Sequence[str], store: Store
-) -> Scope | None:
-    """The scope that a client of a server states; `find` finds the documents of the names, and looks up no path."""
-    ids = frozenset(record.id for record in find(names))
-    return find_scope(store, within=Scope(documents=ids if names else None, where=tuple(map(parse_condition, where))))
-
-
-async def narrow(question: Question, store: Store, **narrowing: Any) -> Question:
-    """The question with the scope that its caller states; for `narrowing` see `Narrowing`. Raises like `find_scope`."""
-    if not narrowing and question.within is None:
-        return question
-    if question.within is not None:
-        if any(narrowing.values()):
-            raise UsageError("a Question has its own scope: put documents and conditions there")
-        narrowing = {"within": question.within}
-    return replace(question, within=await asyncio.to_thread(find_scope, store, **narrowing))
-
-
-def _find_documents(name: str, store: Store) -> Sequence[DocumentRecord]:
+def _find_documents(name: str | DocumentRecord, store: Store) -> Sequence[DocumentRecord]:
     """The documents that a name stands for: those that a removal would take, else one whose id has it as a part."""
+    if isinstance(name, DocumentRecord):
+        return (name,)
     try:
         return find_exactly(name, store).records
     except UnknownName:
@@ -127,7 +84,7 @@ def _parse_value(text: str) -> Scalar:
     return float(text) if _NUMBER.fullmatch(text) else text
 
 
-def _check_scope(scope: Scope, store: Store) -> None:
+def check_scope(scope: Scope, store: Store) -> None:
     """Raise UnknownName for an unknown document, and UsageError for a scope without a passage: before any call."""
     for document in sorted(scope.documents or ()):
         if not store.documents([document]):

@@ -7,12 +7,9 @@ from dataclasses import dataclass, replace
 from shlex import quote
 from typing import Any
 
-from tomewise.errors import StoreError, UnknownName, UsageError, suggest
+from tomewise.errors import StoreError, UsageError
 from tomewise.store.contract import Store
 from tomewise.store.records import SESSIONS
-from tomewise.store.rights import hold_session
-from tomewise.tome.arguments import check_type
-from tomewise.tome.damaged import skip_damaged
 from tomewise.types import Answer, Noun, PassageId, Scope, read_plain
 
 _FIELDS = ("system", "within", "count", "turns", "memory_kind", "memory")  # that the store keeps
@@ -103,20 +100,6 @@ def check_name(name: str) -> str:
     return name
 
 
-def list_sessions(store: Store) -> list[SessionRecord]:
-    """What the tome keeps of each session, in the order of their names. A damaged one is left out, with a warning."""
-    return skip_damaged(store.note_names(SESSIONS), lambda name: find_session(name, store))
-
-
 def find_session(name: str, store: Store) -> SessionRecord | None:
     row = store.note(SESSIONS, name)
     return None if row is None else read_session(name, row)
-
-
-def delete_session(name: str, store: Store) -> None:
-    """Delete a session. Raises UnknownName, and Locked if it is answering a question."""
-    check_type("name", name, str, "a text")
-    with hold_session(store, name), store.write() as change:
-        if not change.remove_note(SESSIONS, name):
-            known = suggest(name, change.note_names(SESSIONS))
-            raise UnknownName(f"{store.address} holds no session {name!a}: {known}`tome sessions` lists them")

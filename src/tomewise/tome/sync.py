@@ -1,4 +1,4 @@
-"""Plain methods made from asynchronous ones. They also work where another event loop is running."""
+"""The thread in which plain methods run their asynchronous twins, also where another event loop is running."""
 
 from __future__ import annotations
 
@@ -6,48 +6,16 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from concurrent.futures import wait
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from tomewise.errors import UsageError
-from tomewise.store.contract import Store
 
-P = ParamSpec("P")
 T = TypeVar("T")
-Owner = TypeVar("Owner", bound="HasThread")
 _LOOK_SECONDS = 0.5  # between two looks for a signal
 _STOP_SECONDS = 1.0  # how long `stop` waits for cancelled work
 _END_SECONDS = 60.0  # how long cancelled work may take in all: its last thread must end before its locks are released
-
-
-class HasThread(Protocol):
-    """Has a store, asynchronous methods that use it, and a thread that runs them."""
-
-    @property
-    def store(self) -> Store: ...
-
-    @property
-    def _thread(self) -> LoopThread: ...
-
-
-def plain(work: Callable[Concatenate[Owner, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Owner, P], T]:
-    """The plain twin of an asynchronous method, with its parameters and its docstring: `ask = plain(aask)`.
-
-    Like `LoopThread.run`, the twin also works inside a running event loop. It checks the store first.
-    """
-
-    @wraps(work)
-    def run(self: Owner, /, *given: P.args, **named: P.kwargs) -> T:
-        self.store.check()
-        # By name: a subclass may have a method of its own.
-        begun: Coroutine[Any, Any, T] = getattr(self, work.__name__)(*given, **named)
-        return self._thread.run(begun)
-
-    run.__name__ = work.__name__.removeprefix("a")
-    run.__qualname__ = work.__qualname__.removesuffix(work.__name__) + run.__name__
-    return run
 
 
 class LoopThread:

@@ -8,14 +8,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tomewise.errors import StoreError, UnknownName
+from tomewise.errors import StoreError, UnknownName, UsageError
 from tomewise.run import warn_unkept
 from tomewise.store.contract import Store
-from tomewise.tome.damaged import skip_damaged
+from tomewise.tome.arguments import check_type, read_integer
+from tomewise.tome.damaged import explain_damage, skip_damaged
 from tomewise.tome.plain_texts import map_texts
 from tomewise.types import Answer, Event, Noun, Question, read_plain, write_plain
+
+if TYPE_CHECKING:
+    from tomewise.pictures import Picture
+    from tomewise.systems.kit import Kit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +54,54 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
 
 
 class Traces:
-    """The traces of a tome; each is kept in at most `most_bytes` bytes."""
+    """The traces of a tome: how its questions were answered. Each is kept in at most `most_bytes` bytes."""
 
-    def __init__(self, store: Store, most_bytes: int) -> None:
+    def __init__(self, store: Store, most_bytes: int, make_kit: Callable[[], Kit]) -> None:
         self._store = store
         self._most_bytes = most_bytes
+        self._make_kit = make_kit
         self._lock = Lock()  # without it SQLite makes competing writers sleep longer than writing a trace takes
+
+    def __getitem__(self, number: int) -> Trace:
+        """One trace by its number. Raises UnknownName."""
+        number = _read_number(number)
+        row = self._store.trace(number)
+        if row is None:
+            raise UnknownName(self._explain_unknown(number))
+        return _read_trace(row)
+
+    def __delitem__(self, number: int) -> None:
+        """Delete a trace. Its number is not used again. Raises UnknownName, StoreError."""
+        number = _read_number(number)
+        with self._lock:
+            if not self._store.delete_trace(number):
+                raise UnknownName(self._explain_unknown(number))
+
+    def latest(self, limit: int | None = 20, *, before: int | None = None, matching: str = "") -> list[Trace]:
+        """How the latest questions were answered, newest first; with `before`, those with a lower number.
+
+        With `matching`, those whose question and answer together hold all its words. Without a limit, all of them. A
+        damaged one is left out, with a warning.
+        """
+        limit = None if limit is None else read_integer("limit", limit, "a whole number")
+        check_type("matching", matching, str, "a text")
+        numbers = self._store.trace_numbers(limit, before=before, matching=matching)
+        return skip_damaged(numbers, lambda number: _read_trace(row) if (row := self._store.trace(number)) else None)
+
+    def draw(self, number: int) -> Picture:
+        """The working memory behind a stored answer, and what the trace left out of it. Raises UnknownName."""
+        from tomewise.pictures import list_missing
+        from tomewise.tome.drawings import draw_answer
+
+        with explain_damage(self._store):
+            trace = self[number]
+            try:
+                picture = draw_answer(trace.question, trace.answer, trace.answer.system, self._make_kit())
+            except UsageError as error:
+                if trace.cut:
+                    raise UsageError(f"{error}; the trace was cut ({', '.join(trace.cut)})") from None
+                raise
+            return list_missing(picture, trace.cut)
 
     def save(self, question: Question, answer: Answer) -> int | None:
         """The number of the trace, None where it was not kept."""
@@ -69,27 +116,12 @@ class Traces:
             warn_unkept(error)
             return None
 
-    def list_latest(self, limit: int | None, before: int | None, matching: str = "") -> list[Trace]:
-        """The latest traces, newest first; with `before`, those with a lower number, with `matching`, those that hold
-        all its words. A damaged one is left out, with a warning."""
-        numbers = self._store.trace_numbers(limit, before=before, matching=matching)
-        return skip_damaged(numbers, lambda number: _read_trace(row) if (row := self._store.trace(number)) else None)
-
-    def find(self, number: int) -> Trace:
-        """The trace with this number. Raises UnknownName."""
-        row = self._store.trace(number)
-        if row is None:
-            raise UnknownName(self._explain_unknown(number))
-        return _read_trace(row)
-
-    def delete(self, number: int) -> None:
-        """Delete the trace with this number; no later trace gets that number. Raises UnknownName."""
-        with self._lock:
-            if not self._store.delete_trace(number):
-                raise UnknownName(self._explain_unknown(number))
-
     def _explain_unknown(self, number: int) -> str:
         return f"{self._store.address} holds no trace {number}: `tome log` lists the traces that it holds"
+
+
+def _read_number(number: object) -> int:
+    return read_integer("number", number, "the number of a trace")
 
 
 def _read_trace(row: Mapping[str, Any]) -> Trace:

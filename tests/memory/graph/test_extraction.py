@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tomewise.errors import BadReply
-from tomewise.fallbacks import REPLY_SKIPPED, count_fallbacks
 from tomewise.language.roles import PassageIn, RelationsOut, TriplesOut
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.extraction import LONGEST_NAME, Extraction, clean_relations, clean_triples, glean_relations
+from tomewise.run import REPLY_SKIPPED, meter
 from tomewise.testing import ScriptedModel
 
 
@@ -149,7 +149,7 @@ async def test_gleanings_read_what_was_missed_until_nothing_is_new():
 
 
 async def test_a_gleaning_that_fails_leaves_what_was_read():
-    with count_fallbacks() as counts:
+    with meter() as used:
         read = await glean({"entities": [{"name": "Ada"}]}, [BadReply("nothing")], gleanings=2)
     assert read.entities == ("ada",)
-    assert counts == {REPLY_SKIPPED: 1}
+    assert used.fallbacks == {REPLY_SKIPPED: 1}

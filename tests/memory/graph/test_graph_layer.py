@@ -174,7 +174,7 @@ def test_kinds_of_entities_are_stated_or_show_in_their_names(system: str, tmp_pa
         entities = {key: node.text for key, node in tome.store.nodes(names.entities).items()}
         kinds = {entities[key]: kind for key, kind in find_kinds(entities, names, tome.store).items()}
         stated = {node.data["entity"]: node.data["type"] for node in tome.store.nodes(names.mentions).values()}
-        assert (kinds["ada marsh"], kinds["tom reed"], tome.entity("Ada Marsh").kind) == ("person",) * 3
+        assert (kinds["ada marsh"], kinds["tom reed"], tome.memory.entity("Ada Marsh").kind) == ("person",) * 3
     if system == "hgmem":
         places = {name for name, kind in kinds.items() if kind == "place" and stated.get(name)}
         assert {name for name, kind in stated.items() if kind == "geo"} == places

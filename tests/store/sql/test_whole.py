@@ -51,8 +51,8 @@ def test_export_import_export_is_equal_and_the_tome_answers_the_same(lines: list
         assert tome.store.find_damage() == ""
         assert tome.ask(QUESTION, system="comorag").text
         assert tome.search(QUESTION, system="hybrid")
-        assert [trace.number for trace in tome.traces()]
-        assert tome.sessions()
+        assert [trace.number for trace in tome.traces.latest()]
+        assert list(tome.sessions)
 
 
 def change_row(line: bytes, choose: random.Random) -> bytes:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, TypeAlias
 
-from pydantic import Field
-
 from tomewise.parts import CallCount, Count, Everything, Evidence, Kit, Recall, Retriever, Scope
 
-Words: TypeAlias = Annotated[Count, Field(description="words of a passage that count")]
+Words: TypeAlias = Annotated[Count, "words of a passage that count"]
 
 
 class Openings:

@@ -10,7 +10,7 @@ from typing import cast
 from pydantic import BaseModel
 
 from tomewise.language.usage import report_call
-from tomewise.meter import ModelCall
+from tomewise.run import ModelCall
 from tomewise.types import Embedder, In, Out, Role
 
 __all__ = ["ExtractiveModel"]

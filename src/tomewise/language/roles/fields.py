@@ -15,7 +15,7 @@ from pydantic import (
     WrapValidator,
 )
 
-from tomewise.fallbacks import PART_SKIPPED, record_fallback
+from tomewise.run import PART_SKIPPED, record_fallback
 
 T = TypeVar("T")
 Text = Annotated[str, StringConstraints(strip_whitespace=True)]

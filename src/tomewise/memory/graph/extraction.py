@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tomewise.errors import ModelError
-from tomewise.fallbacks import REPLY_SKIPPED, record_fallback
 from tomewise.language.roles import (
     EXTRACT_ENTITIES,
     EXTRACT_FACTS,
@@ -29,6 +28,7 @@ from tomewise.language.roles import (
 )
 from tomewise.language.together import ask_together, catch_failure
 from tomewise.memory.graph.entity_names import normalise_name
+from tomewise.run import REPLY_SKIPPED, record_fallback
 from tomewise.types import LanguageModel
 
 LONGEST_NAME = 200  # normalised characters; all but one of 52,306 parts of published triples have 135 or fewer

@@ -1,0 +1,144 @@
+"""What a tome remembers about its documents: estimated, compared with them, read, drawn, exported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tomewise.notebook_display import show_bars
+from tomewise.pictures import LIMIT
+from tomewise.store.lookups import read_setting
+from tomewise.store.rights import work_alone
+from tomewise.tome.arguments import check_type, make_question, read_integer
+from tomewise.tome.damaged import explain_damage
+from tomewise.tome.open_tome import OpenTome, PartOfTome, names_damage, plain
+from tomewise.types import Progress, Question, Scope
+
+# What needs more than the store is imported where it is first used: who only looks at a tome does not wait for it.
+if TYPE_CHECKING:
+    from tomewise.pictures import Picture
+    from tomewise.systems.advice import Recommendation
+    from tomewise.systems.kit import System
+    from tomewise.systems.registry import Choice
+    from tomewise.tome.entities import Entity
+    from tomewise.tome.suggestions import SuggestedQuestion
+    from tomewise.types import Answer, Estimate, Lagging
+
+
+class Memory(PartOfTome):
+    """The memory of a tome. `tome.within(...).memory.lag` says how far it lags in a part."""
+
+    def __init__(self, opened: OpenTome, within: Scope | None = None) -> None:
+        super().__init__(opened)
+        self._within = within
+
+    @names_damage
+    async def aestimate(
+        self,
+        system: Choice | None = None,
+        *,
+        layers: str | Sequence[str] = (),
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> list[Estimate]:
+        """The calls and tokens that `Tome.build` would use, layer by layer, before anything is spent."""
+        from tomewise.memory.building import estimate
+        from tomewise.tome.builds import wire_layers
+
+        opened = self._opened
+        wired = wire_layers(opened.kit, opened.settings.system if system is None else system, layers)
+        with show_bars(on_progress) as report:
+            return await estimate(wired, self.store, report)
+
+    estimate = plain(aestimate)
+
+    @names_damage
+    async def alag(self, question: str | Question, *, system: Choice | System | None = None) -> Lagging | None:
+        """How far the memory of a system lags for this question, and what a build would use; None if it does not.
+
+        This is what `Answer.lagging` says. Calls no model. Raises like `check`.
+        """
+        asked = make_question(question, self._within)
+        ready = await self._opened.questions.prepare(asked, system)
+        return await ready.lag.describe(asked) if ready.lag else None
+
+    lag = plain(alag)
+
+    @names_damage
+    async def acheck(self, question: str | Question, *, system: Choice | System | None = None) -> None:
+        """Raise what `Tome.ask` would raise of a question before any call: UsageError, UnknownName, NotBuilt."""
+        asked = make_question(question, self._within, current=self._opened.current)
+        await self._opened.questions.prepare(asked, system)
+
+    def recommend(self) -> Recommendation | None:
+        """The system that suits this tome as it is, with its model, and why; None if it is empty."""
+        from tomewise.systems.advice import recommend_system
+
+        tokens = int(read_setting(self.store, "passage_tokens") or 0)
+        counts = [record.passages for record in self.store.documents()]
+        return recommend_system(counts, tokens, self._opened.model.name)
+
+    def entity(self, name: str) -> Entity:
+        """What the graphs of this tome hold on a person, a place or a thing: its facts, passages and gists.
+
+        Case and punctuation do not count. Raises NotBuilt without a graph, and UnknownName, which names similar ones.
+        """
+        from tomewise.tome.entities import read_entity
+
+        check_type("name", name, str, "a text")
+        with explain_damage(self.store):
+            return read_entity(name, self.store)
+
+    def suggest_questions(self, limit: int = 6) -> list[SuggestedQuestion]:
+        """Questions to begin with, from names, headings and titles. No model is asked; equal tomes give equal ones."""
+        from tomewise.tome.suggestions import suggest_questions
+
+        limit = read_integer("limit", limit, "a whole number")
+        with explain_damage(self.store):
+            return suggest_questions(self.store, limit)
+
+    def draw(
+        self, layer: str, *, around: str = "", hops: int = 1, limit: int = LIMIT, trace: int | None = None
+    ) -> Picture:
+        """A layer as a picture, by the name that `tome show` prints, with at most `limit` (up to 500) nodes.
+
+        A graph shows the entities within `hops` facts `around` one, or the most connected. What the answer of `trace`
+        used is highlighted. Raises UnknownName, UsageError.
+        """
+        from tomewise.tome.drawings import draw_layer
+
+        answer = None if trace is None else self._opened.traces[trace].answer
+        with explain_damage(self.store):
+            return draw_layer(layer, self.store, around=around, hops=hops, limit=limit, answer=answer)
+
+    def draw_answer(
+        self, question: str | Question, answer: Answer, *, system: Choice | System | None = None
+    ) -> Picture:
+        """The working memory behind an answer: the pool, or the hypergraph; `write_page` draws it.
+
+        `system` is the one that answered; it may be left out where `answer.system` names it. Raises UsageError for a
+        system without a working memory.
+        """
+        from tomewise.tome.drawings import draw_answer
+
+        asked = Question(text=question) if isinstance(question, str) else question
+        return draw_answer(asked, answer, system or answer.system, self._opened.kit)
+
+    def check_drawing(self, system: Choice | System | None = None) -> None:
+        """Raise UsageError unless the system has a working memory that can be drawn. Calls nothing."""
+        from tomewise.tome.drawings import find_drawable
+
+        find_drawable(self._opened.settings.system if system is None else system, self._opened.kit)
+
+    def export(self) -> Iterator[str]:
+        """The whole memory as JSON lines in a canonical order: equal memories have equal exports."""
+        from tomewise.store.export import export
+
+        with explain_damage(self.store):
+            yield from export(self.store)
+
+    def clean(self) -> int:
+        """Delete the caches beside the tome. Returns the bytes that are free now. Raises Locked."""
+        with work_alone(self.store, "clean"):
+            size = self.store.cache_size()
+            self.store.clear_cache()
+        return size

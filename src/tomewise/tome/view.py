@@ -1,0 +1,174 @@
+"""A view of a tome, the whole of it or a part: what can be asked of it, and what can be read in it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from tomewise.errors import UsageError
+from tomewise.tome.arguments import make_question, read_integer
+from tomewise.tome.open_tome import OpenTome, PartOfTome, names_damage, plain, plain_stream
+from tomewise.tome.session import Sessions
+from tomewise.types import Question, Scope
+
+# What a tome works with is imported where it is first used: who only looks at a tome does not wait for it.
+if TYPE_CHECKING:
+    from tomewise.systems.answer import OnEvent
+    from tomewise.systems.kit import System
+    from tomewise.systems.registry import Choice
+    from tomewise.tome.document_names import Documents
+    from tomewise.tome.session_record import Turn
+    from tomewise.tome.tome_memory import Memory
+    from tomewise.types import Answer, Event, Evidence
+
+
+class TomeView(PartOfTome):
+    """What can be asked of a tome, or of the part of it that lies `within` a scope (see `Tome.within`)."""
+
+    def __init__(self, opened: OpenTome, within: Scope | None = None) -> None:
+        super().__init__(opened)
+        self.scope = within
+        """What it is narrowed to; None for the whole."""
+
+    @cached_property
+    def documents(self) -> Documents:
+        """The documents: called or iterated, their records; by a name, one with its text."""
+        from tomewise.tome.document_names import Documents
+
+        return Documents(self.store, self.scope)
+
+    @cached_property
+    def memory(self) -> Memory:
+        """What is remembered about the documents: its layers, how far they lag, entities, pictures, the export."""
+        from tomewise.tome.tome_memory import Memory
+
+        return Memory(self._opened, self.scope)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """The sessions: by a name, the one to ask questions in that follow one another; iterated, their records."""
+        return Sessions(self._opened, self.scope)
+
+    @names_damage
+    async def aask(
+        self,
+        question: str | Question,
+        *,
+        system: Choice | System | None = None,
+        options: Sequence[str] = (),
+        instructions: str = "",
+        force: bool = False,
+        fresh: bool = False,
+        turns: Sequence[Turn] = (),
+        on_event: OnEvent | None = None,
+    ) -> Answer:
+        """Answer a question, free or multiple-choice, or decline it.
+
+        `system` is the text that names a system ("comorag", "comorag cycles=2", "comorag:without episodic"), a recipe
+        (a function of a `Kit` that returns a `System`, or a `functools.partial` of one with its settings), or a
+        `System` made from `Tome.kit`; without it, the default of this tome answers (see `Tome.open`). If the memory
+        does not hold the answer, `force` asks for a guess; without it the answer is not `resolved` and says what is
+        `missing`. Memory that lags behind the documents answers too, and `Answer.lagging` says what it has yet to take
+        in; a `Question` with `current`, or the setting `current`, refuses it (NotBuilt). Memory that was never built is
+        always refused. Replies of the model are kept, so a question that was interrupted, or is asked again, repeats no
+        call; with `fresh` the model is asked again, and its replies replace those that were kept. Earlier `turns` of a
+        chat make the question stand alone; its trace keeps it as it was asked. `on_event` hears what happens.
+        Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
+        """
+        asked = self._make_question(question, options=options, instructions=instructions, force=force)
+        return await self._opened.questions.answer(asked, system, on_event, fresh=fresh, turns=turns)
+
+    ask = plain(aask)
+
+    def astream(
+        self,
+        question: str | Question,
+        *,
+        system: Choice | System | None = None,
+        options: Sequence[str] = (),
+        instructions: str = "",
+        force: bool = False,
+        fresh: bool = False,
+        turns: Sequence[Turn] = (),
+    ) -> AsyncGenerator[Event | Answer, None]:
+        """Answer a question like `ask`, and yield each event as it happens; the last item is the answer.
+
+        Where the provider streams, events `AnswerPart` give the answer as it is written: each has the new `text`,
+        and whether it is to `replace` the parts before.
+        To leave early cancels the calls under way: at once with `contextlib.aclosing`, or when the generator is freed.
+        """
+        from tomewise.tome.questions import stream_answer
+
+        asked = self._make_question(question, options=options, instructions=instructions, force=force)
+
+        def ask(on_event: OnEvent) -> Coroutine[Any, Any, Answer]:
+            return self.aask(asked, system=system, fresh=fresh, turns=turns, on_event=on_event)
+
+        return stream_answer(ask)
+
+    stream = plain_stream(astream)
+
+    @overload
+    async def aask_many(
+        self,
+        questions: Iterable[str | Question],
+        *,
+        system: Choice | System | None = None,
+        fresh: bool = False,
+        return_exceptions: Literal[False] = False,
+    ) -> list[Answer]: ...
+
+    @overload
+    async def aask_many(
+        self,
+        questions: Iterable[str | Question],
+        *,
+        system: Choice | System | None = None,
+        fresh: bool = False,
+        return_exceptions: Literal[True],
+    ) -> list[Answer | Exception]: ...
+
+    async def aask_many(
+        self,
+        questions: Iterable[str | Question],
+        *,
+        system: Choice | System | None = None,
+        fresh: bool = False,
+        return_exceptions: bool = False,
+    ) -> list[Answer] | list[Answer | Exception]:
+        """Answer several questions at the same time, within the model's limit. Answers have the order of questions.
+
+        The first error cancels the other questions and is raised. With `return_exceptions` it takes the place of its
+        answer instead.
+        """
+        from tomewise.tome.questions import answer_many
+
+        def ask(question: str | Question, on_event: OnEvent) -> Coroutine[Any, Any, Answer]:
+            return self.aask(question, system=system, fresh=fresh, on_event=on_event)
+
+        self.store.check()
+        self._opened.questions.wire(system)  # an error in its name is one of all questions
+        return await answer_many(ask, questions, return_exceptions=return_exceptions)
+
+    ask_many = plain(aask_many)
+
+    @names_damage
+    async def asearch(
+        self, query: str | Question, *, limit: int = 10, system: Choice | System | None = None
+    ) -> list[Evidence]:
+        """The evidence that a system's retriever finds for a query, best first, at most `limit` pieces.
+
+        Makes no answering call; a system whose retrieval itself calls the model, such as `hipporag2`, still does so.
+        `system` is that of `ask`. Raises UsageError, UnknownName, NotBuilt, ModelError.
+        """
+        question = self._make_question(query)
+        limit = read_integer("limit", limit, "a whole number from 1 up")
+        if limit < 1:
+            raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
+        return await self._opened.questions.search(question, system, limit)
+
+    search = plain(asearch)
+
+    def _make_question(self, question: str | Question, **more: Any) -> Question:
+        return make_question(question, self.scope, current=self._opened.current, **more)
