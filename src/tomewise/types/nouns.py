@@ -165,7 +165,7 @@ class Evidence(Noun):
     """Its words."""
     score: float
     """Compares the evidence of one search, and not that of two; higher is better."""
-    sources: tuple[PassageId, ...]
+    sources: tuple[PassageId, ...] = ()
     """The ids of the passages it rests on, in document order."""
     title: str = ""
     """The title of its document; empty for evidence made from several."""
