@@ -103,6 +103,7 @@ export function AskView({ tome, query, info, navigate }) {
   const { data, error } = summary;
   const known = addOwn(tome, sessions.sessions);
   const record = info.read_only ? null : chat.record;
+  const hasBegun = record !== null || (!info.read_only && session !== null && chat.turns.some((turn) => turn.answer?.kept)); // the session fixes its system then
   const choice = form.choice ?? readChoice(chooseSystem(data));
   const extras = { ...form.extras, options: draft.options };
   const sources = record ? readScope(record.within) : draft.sources;
@@ -118,7 +119,7 @@ export function AskView({ tome, query, info, navigate }) {
     if (!question.trim() || busy) return;
     const name = info.read_only ? null : session ?? (form.alone ? null : nameSession(question, known));
     const own = name && name !== session ? { ...makeChat(tome, name), before: [] } : chat;
-    begin(makeBody(question, { choice: record ? null : choice, extras, session: name, sources: record ? null : sources, model }), own);
+    begin(makeBody(question, { choice: hasBegun ? null : choice, extras, session: name, sources: hasBegun ? null : sources, model }), own);
     setDraft({ ...NO_DRAFT, sources: name ? ALL : sources }); // options belong to this question, and its sources to its chat
     if (own === chat) return;
     kept.delete(nameChat(tome, session));
@@ -128,7 +129,7 @@ export function AskView({ tome, query, info, navigate }) {
   };
   /** The same question once more, with all that belonged to it, for a guess. */
   const guess = ({ body: { system, settings, documents, where, session: name, ...body } }) => begin({
-    ...body, ...(record ? {} : { system, settings, documents, where }), ...(name && !info.read_only ? { session: name } : {}), force: true,
+    ...body, ...(hasBegun ? {} : { system, settings, documents, where }), ...(name && !info.read_only ? { session: name } : {}), force: true,
   });
   const stopChat = (name) => kept.get(nameChat(tome, name))?.leaving?.abort();
   const forget = (name) => {
@@ -149,7 +150,7 @@ export function AskView({ tome, query, info, navigate }) {
       ${isLoading ? html`<${Loading} what="Opening the session" />` : null}
       ${chat.gone ? html`<p class="soft">${count(chat.gone, "earlier question")} of this visit ${chat.gone === 1 ? "is" : "are"} in the <a href=${link(tome, "history")}>history</a>.</p>` : null}
       ${all.map((turn, place) => html`<${TurnView} key=${`${session} ${turn.key ? `own ${turn.key}` : place}`} turn=${turn} tome=${tome}
-        onAgain=${() => !busy && run(turn)} onGuess=${place === all.length - 1 && !busy && (!session || chat.record) ? () => guess(turn) : null} />`)}
+        onAgain=${() => !busy && run(turn)} onGuess=${place === all.length - 1 && !busy ? () => guess(turn) : null} />`)}
       ${data?.total && !isLoading ? html`<${Composer} key=${session} input=${input} info=${info} data=${data} tome=${tome} record=${record} busy=${busy} onAsk=${ask} onStop=${stop}
         form=${{ ...form, choice, extras }} setForm=${({ extras: { options, ...rest }, ...more }) => { setForm({ ...more, extras: { ...rest, options: [] } }); if (options !== draft.options) setDraft({ ...draft, options }); }}
         text=${draft.text} setText=${(text) => setDraft({ ...draft, text })} sources=${sources} setSources=${(chosen) => setDraft({ ...draft, sources: chosen })} />` : null}
