@@ -55,18 +55,18 @@ async def test_ask_returns_what_the_command_prints(story: Path, command: Callabl
     words = [word for option in options for word in ("--option", option)]
     printed = json.loads(command("ask", QUESTION, "-m", story, "--json", *words).out)
     async with connect(story) as client:
-        answer = await call(client, "ask", question=QUESTION, options=options)
-    same = printed.keys() - {"usage", "within", "session"}
+        answer = (await call(client, "ask", question=QUESTION, options=options))["answer"]
+    same = printed.keys() - {"cost", "trace", "within", "session"}
     assert {name: answer[name] for name in same} == {name: printed[name] for name in same}
 
 
 async def test_read_returns_the_text_of_a_passage_with_neighbours(story: Path) -> None:
     async with connect(story) as client:
         piece = (await call(client, "search", query="the gauge", limit=1))["pieces"][0]
-        passage = piece["sources"][0]
-        alone = await call(client, "read", passage=passage["passage"])
+        passage = piece["origins"][0]
+        alone = (await call(client, "read", passage=passage["passage"]))["part"]
         assert alone["text"] == piece["text"] == TEXT[alone["start"] : alone["end"]]
-        wide = await call(client, "read", passage=passage["passage"], neighbours=2)
+        wide = (await call(client, "read", passage=passage["passage"], neighbours=2))["part"]
         positions = [span["position"] for span in wide["passages"]]
         assert positions == list(range(passage["position"] - 2, passage["position"] + 3))
         assert wide["text"] == TEXT[wide["start"] : wide["end"]]
@@ -79,10 +79,11 @@ async def test_read_goes_through_a_whole_document_by_what_each_reply_says(story:
         while arguments:
             result = await client.call_tool("read", arguments)
             assert measure(result) <= 24_000
-            part: dict[str, Any] = result.structured_content or {}
+            reply: dict[str, Any] = result.structured_content or {}
+            part = reply["part"]
             assert part["text"] in read_text(result)
             read += part["text"]
-            arguments = {"document": "story", "start": part["end"]} if part["rest"] else {}
+            arguments = {"document": "story", "start": part["end"]} if reply["rest"] else {}
             assert not arguments or f"start={part['end']}" in read_text(result)
     assert read == TEXT
 
@@ -137,8 +138,8 @@ async def test_entity_needs_a_graph_and_then_lists_facts_and_passages(story: Pat
         assert not (await call(client, "build", system="hipporag2", accept_calls=calls - 1))["built"]
         assert (await call(client, "build", system="hipporag2", accept_calls=calls))["built"]
         found = await call(client, "entity", name="Slack Water Book")
-        assert "slack water book" in found["facts"][0]["text"].lower()
-        assert found["passages"][0]["text"] in TEXT
+        assert "slack water book" in found["entity"]["facts"][0]["text"].lower()
+        assert found["entity"]["passages"][0]["text"] in TEXT
         assert "no entity 'xyzzy'" in await fail(client, "entity", name="xyzzy")
 
 
@@ -150,7 +151,7 @@ async def test_add_replace_and_remove_a_text(story: Path) -> None:
         assert outcomes == ["added", "unchanged", "replaced"]
         assert "'notes/a'" in await fail(client, "remove_document", document="notes")
         removed = await call(client, "remove_document", document="notes/a")
-        assert (removed["document"], removed["passages"], removed["removed"]) == ("notes/a", 1, True)
+        assert (removed["document"], removed["foresight"]["passages"], removed["removed"]) == ("notes/a", 1, True)
         assert (await call(client, "list_documents"))["total"] == 1
 
 
@@ -162,12 +163,12 @@ async def test_a_removal_says_what_was_paid_for_and_waits(story: Path) -> None:
     async with connect(story, write=True) as client:
         foreseen = await call(client, "remove_document", document="The boat")
         assert (foreseen["removed"], foreseen["document"]) == (False, "notes/b")
-        paid = foreseen["paid"]["openai:test"]
-        assert 0 < paid <= foreseen["derived"] == sum(foreseen["layers"].values())
+        paid = foreseen["foresight"]["paid"]["openai:test"]
+        assert 0 < paid <= sum(foreseen["foresight"]["layers"].values())
         assert f"accept_paid={paid}" in foreseen["rest"]
         assert (await call(client, "list_documents"))["total"] == 2
         removed = await call(client, "remove_document", document="The boat", accept_paid=paid)
-        assert (removed["removed"], removed["derived"]) == (True, foreseen["derived"])
+        assert (removed["removed"], removed["foresight"]) == (True, foreseen["foresight"])
 
 
 async def test_hostile_texts_open_no_tag_anywhere(here: Path) -> None:
@@ -208,7 +209,7 @@ async def test_a_name_of_a_file_is_never_looked_up(story: Path, monkeypatch: pyt
         for name in names:
             assert "no document" in await fail(client, "read", document=name)
             await call(client, "add_text", document=name, text="one word")
-            assert (await call(client, "read", document=name))["text"] == "one word"
+            assert (await call(client, "read", document=name))["part"]["text"] == "one word"
     assert looked_up  # the store maps its own files
     assert not set(names) & set(looked_up)
 

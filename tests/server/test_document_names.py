@@ -72,12 +72,16 @@ def test_no_reply_of_http_holds_the_folder(named: Served, notes: Path) -> None:
         get(NOVEL + path)
     for row in named.http.get(f"{NOVEL}/traces", params={"limit": 200}).json()["traces"]:
         for part in ("", "/evidence", "/picture"):
-            get(f"{NOVEL}/traces/{row['id']}{part}")
+            get(f"{NOVEL}/traces/{row['number']}{part}")
     for layer in named.http.get(f"{NOVEL}/pictures").json()["layers"]:
         get(f"{NOVEL}/pictures/{layer}", limit=100)
     for name in ("letter.txt", str(notes / "letter.txt")):  # an id of before
         found = [get(f"{NOVEL}/{part}", document=name) for part in ("document", "removal", "text")]
-        assert (found[0]["id"], found[2]["document"], found[2]["text"]) == ("letter.txt", "letter.txt", TEXT)
+        assert (found[0]["document"]["id"], found[2]["document"], found[2]["text"]) == (
+            "letter.txt",
+            "letter.txt",
+            TEXT,
+        )
     for wrong in ("notes/letter.txt", str(notes / "lette.txt"), "letter", "The letter"):
         assert get(f"{NOVEL}/document", document=wrong)["error"]["code"] == "unknown_name"
     for path, reply in replies:

@@ -167,7 +167,7 @@ def test_two_servers_at_one_tome_wait_for_each_other_and_see_what_the_other_adde
             assert second.wait_for_job(adding)["state"] == "done"
             second.end()
         found = first.post(f"{NOVEL}/search", {"query": "Who sold the horse?", "limit": 1}).json()["evidence"]
-        assert found[0]["sources"][0]["document"] == "late"
+        assert found[0]["origins"][0]["document"] == "late"
         first.end()
     assert not list((tmp_path / "novel.tome-jobs").glob("*.lock"))
 
@@ -201,7 +201,7 @@ def test_a_small_build_of_which_every_call_fails_has_failed_and_says_why(tmp_pat
     assert (job["state"], job["failed"]) == ("failed", 5)
     assert "this text is not allowed" in job["reason"]
     assert "every call failed" in job["error"]["message"]
-    assert sum(part["count"] for part in shown["failed"]) == 5
+    assert sum(part["count"] for part in shown["contents"]["failed"]) == 5
 
 
 def test_a_job_says_why_it_waits_and_an_answer_did(tmp_path: Path, model: OpenAIServer):

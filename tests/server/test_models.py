@@ -60,7 +60,7 @@ def test_a_question_is_asked_of_the_model_that_it_names(client: TestClient, aske
     streamed = client.post(ASK, json={**QUESTION, "model": "openai:gpt-4o-mini"}, headers=STREAM)
     assert '"model": "openai:gpt-4o-mini"' in streamed.text
     traces = client.get(f"{NOVEL}/traces").json()["traces"]
-    models = [client.get(f"{NOVEL}/traces/{row['id']}").json()["model"] for row in reversed(traces)]
+    models = [client.get(f"{NOVEL}/traces/{row['number']}").json()["answer"]["model"] for row in reversed(traces)]
     assert models == ["openai:own", "openai:gpt-4o-mini", "openai:own", "extractive", "openai:gpt-4o-mini"]
 
 

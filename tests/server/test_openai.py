@@ -42,7 +42,7 @@ def test_an_answer_with_quotations(client: openai.OpenAI, served: Served):
     span["document"] = span.pop("id")
     assert served.http.get(f"{NOVEL}/text", params=span).json()["text"].startswith("Ada Marsh")
     asked = served.post(ASK, {"question": QUESTION[0]["content"]}).json()
-    assert {**own, "usage": 0, "trace": 0} == {**asked, "usage": 0, "trace": 0}
+    assert {**own, "cost": 0, "trace": 0} == {**asked, "cost": 0, "trace": 0}
     assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
 
 
@@ -64,10 +64,10 @@ def test_the_system_message_and_earlier_turns(client: openai.OpenAI, served: Ser
     messages = [*system, *earlier, {"role": "user", "content": asked}]
     own = client.chat.completions.create(model=MODEL, messages=messages).model_extra["tomewise"]
     trace = served.http.get(f"{NOVEL}/traces/{own['trace']}").json()
-    assert (trace["question"], trace["instructions"]) == (asked, "Answer in three words.")
+    assert (trace["question"]["text"], trace["question"]["instructions"]) == (asked, "Answer in three words.")
     assert (trace["events"][0]["name"], trace["events"][0]["detail"]["asked"]) == ("rephrased", asked)
     assert "Ada Marsh" in trace["events"][0]["detail"]["question"]
-    assert own["usage"]["calls"] == 2  # one to rephrase, one to answer
+    assert own["cost"]["calls"] == 2  # one to rephrase, one to answer
 
 
 def test_errors_have_the_shape_of_the_protocol(client: openai.OpenAI, served: Served):

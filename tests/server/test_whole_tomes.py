@@ -70,7 +70,8 @@ def test_a_tome_is_renamed_with_its_answers_and_jobs(client: TestClient, root: P
     wait_for(client, job := add(client, "novel", "The clerk forged the letter."), "done")
     client.post(ASK, json={"question": "Who forged the letter?"})
     renamed = rename(client, "new_name")
-    assert (renamed.status_code, renamed.json()["tome"], len(renamed.json()["documents"])) == (200, "new_name", 2)
+    contents = renamed.json()["contents"]
+    assert (renamed.status_code, contents["tome"], len(contents["documents"])) == (200, "new_name", 2)
     assert client.get(NOVEL).status_code == 404
     assert len(client.get("/api/tomes/new_name/traces").json()["traces"]) == 2
     assert client.get(f"/api/jobs/{job}").json()["tome"] == "new_name"
@@ -96,7 +97,7 @@ def test_a_tome_is_deleted_only_with_its_name_and_leaves_nothing(client: TestCli
     assert read_code(delete(client)) == (404, "unknown_name")
     assert client.get(f"/api/jobs/{job}").status_code == 404
     assert client.post("/api/tomes", json={"name": "novel"}).status_code == 201  # the name is free again
-    assert client.get(NOVEL).json()["documents"] == []
+    assert client.get(NOVEL).json()["contents"]["documents"] == []
 
 
 def test_a_tome_that_was_named_on_the_command_line_stays(client: TestClient, root: Path):
@@ -133,7 +134,7 @@ def test_an_export_is_what_the_command_prints_and_makes_an_equal_tome(client: Te
     assert exported.headers["content-disposition"] == "attachment; filename*=UTF-8''novel.jsonl"
     assert exported.text.splitlines() == list(export_all(root / "novel.tome"))
     made = fill(client, exported.content)
-    assert (made.status_code, made.json()["tome"]) == (201, "copy")
+    assert (made.status_code, made.json()["contents"]["tome"]) == (201, "copy")
     assert list(export_all(root / "copy.tome")) == list(export_all(root / "novel.tome"))
     for name in ("copy", "own", "..", "a.b"):
         assert fill(client, exported.content, name).status_code in (400, 404, 405), name

@@ -22,7 +22,10 @@ def two_questions(command, log_in_tome):
 
 def test_it_lists_the_newest_first(command, two_questions, read_json):
     traces = read_json("log")
-    assert [(trace["number"], trace["question"]["text"]) for trace in traces] == [(2, QUESTION), (1, "Who hid the map?")]
+    assert [(trace["number"], trace["question"]["text"]) for trace in traces] == [
+        (2, QUESTION),
+        (1, "Who hid the map?"),
+    ]
     assert [trace["number"] for trace in read_json("log", "--limit", "1")] == [2]
     assert [trace["number"] for trace in read_json("log", "-q", "map")] == [1]
     assert QUESTION in command("log").out.splitlines()[1]

@@ -39,7 +39,9 @@ def test_evidence_has_the_metadata_of_its_document(tome):
     assert [dict(piece.metadata) for piece in answer.evidence] == [{"year": 1911}, {}]
     found = tome.search("put out the light", limit=2)
     whole = replace(found[0], layer="tree", sources=tuple(piece.id for piece in found))
-    assert [piece.metadata for piece in complete_evidence([whole], tome.store)] == [{}], "of several documents it has none"
+    assert [piece.metadata for piece in complete_evidence([whole], tome.store)] == [{}], (
+        "of several documents it has none"
+    )
 
 
 def test_stated_fields_are_kept_for_what_is_added_later(tome, here):

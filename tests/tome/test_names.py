@@ -71,7 +71,11 @@ def test_messages_and_plain_data_hold_no_folder():
         assert "/home" not in names.clean(message), message
     assert names.clean(f"{id}: bad") == "a.txt: bad"
     assert names.clean("either/or, /homes, https://host/x") == "either/or, /homes, https://host/x"
-    assert names.hide({"document": id, "text": id, "source": id}) == {"document": "a.txt", "text": id, "source": "a.txt"}
+    assert names.hide({"document": id, "text": id, "source": id}) == {
+        "document": "a.txt",
+        "text": id,
+        "source": "a.txt",
+    }
     assert names.hide({"document": "/gone/b.txt"}) == {"document": "b.txt"}
 
 

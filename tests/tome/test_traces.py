@@ -51,7 +51,11 @@ def test_an_event_that_json_cannot_hold_does_not_cost_the_answer():
     holds_itself: list[object] = []
     holds_itself.append(holds_itself)
     odd = {"lock": lock, (1, 2): 3}, {"value": holds_itself}, MappingProxyType({"value": 1})
-    assert keep(*(Event(name="odd", detail=detail) for detail in odd)) == [{"lock": repr(lock), "(1, 2)": 3}, {"value": ["…"]}, {"value": 1}]
+    assert keep(*(Event(name="odd", detail=detail) for detail in odd)) == [
+        {"lock": repr(lock), "(1, 2)": 3},
+        {"value": ["…"]},
+        {"value": 1},
+    ]
 
 
 def test_evidence_of_any_form_comes_back():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from threading import Lock
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 from tomewise.errors import StoreError, UnknownName
 from tomewise.events import restore_event
@@ -23,7 +23,6 @@ from tomewise.types import Answer, Event, Noun, Question, read_plain, write_plai
 class Trace(Noun):
     """How a question was answered."""
 
-    computed: ClassVar[tuple[str, ...]] = ("events",)
     number: int
     """Its number in the tome, from 1; a number is not used again."""
     asked: str
@@ -32,13 +31,10 @@ class Trace(Noun):
     """The question as it was asked."""
     answer: Answer
     """The answer with its events and usage, and without `evidence`: the events say what was found."""
+    events: tuple[Event, ...] = ()
+    """What happened on the way, in order; the answer has them too."""
     cut: tuple[str, ...] = ()
     """What was left out to keep the trace small."""
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What happened on the way, in order."""
-        return self.answer.events
 
 
 def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str, Any]:
@@ -103,7 +99,8 @@ def _read_trace(row: Mapping[str, Any]) -> Trace:
         answer = {**row, "events": list(restore_events(row)), "trace": row["number"]}
         about = {name: row[name] for name in ("number", "asked", "question", "cut")}
         trace = read_plain(Trace, {**about, "answer": answer})
-        return replace(trace, answer=replace(trace.answer, events=tuple(map(restore_event, trace.answer.events))))
+        events = tuple(map(restore_event, trace.answer.events))
+        return replace(trace, answer=replace(trace.answer, events=events), events=events)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         problem, number = str(error).splitlines()[0], row["number"]
         raise StoreError(

@@ -166,7 +166,7 @@ class Evidence(Noun):
     score: float
     """Compares the evidence of one search, and not that of two; higher is better."""
     sources: tuple[PassageId, ...] = ()
-    """The ids of the passages it rests on, in document order."""
+    """The ids of the passages it rests on, in document order; in JSON, `origins` name them."""
     title: str = ""
     """The title of its document; empty for evidence made from several."""
     place: Place = _NO_PLACE

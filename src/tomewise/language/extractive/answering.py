@@ -17,7 +17,7 @@ from tomewise.language.fences import get_letter
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut, Quote
 from tomewise.text.names import list_names
 from tomewise.text.words import flatten, make_bag
-from tomewise.types import Embedder, Claim
+from tomewise.types import Claim, Embedder
 
 _NEGATION = re.compile(
     r"\b(?:not|never|no|none|nobody|nothing|nowhere|neither|nor|without|refused|denied|failed)\b|n['’]t\b",

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 from tomewise.language.labels import Label
 from tomewise.language.roles.fields import Records, Shown, Text, describe
-from tomewise.types import Role, Claim
+from tomewise.types import Claim, Role
 
 FAILURE = "*"  # the failure signal: an answering role replies with it when the evidence is not sufficient
 _OPENING = " \n\"'`(["  # signs that may precede the signal
