@@ -30,10 +30,10 @@ from statistics import fmean
 from typing import Any
 
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.evaluate.datasets.layouts import read_dataset
+from tomewise.evaluate.asking import Memory, open_memory
+from tomewise.evaluate.datasets import read_dataset
 from tomewise.evaluate.design import DEPTH, Design
 from tomewise.evaluate.items import Dataset, Item, Outcome, Prediction
-from tomewise.evaluate.memories import Memory, open_memory
 from tomewise.evaluate.metrics import find_metric
 from tomewise.language.choose_model import choose_model
 from tomewise.types import Document, Question

@@ -20,7 +20,6 @@ from statistics import fmean, median
 from typing import Any
 
 from sessions import EMBEDDER, NOVEL, prepare
-from tomewise.events import AnsweredFromPoints
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
@@ -69,7 +68,8 @@ async def measure(tome: Tome, system: str, questions: Sequence[str]) -> str:
     asked = [await ask_twice(tome, system, question) for question in questions]
     totals = [answer.cost for answer, _ in asked]
     rounds = [latencies for _, found in asked for latencies in found]
-    answered = [event for answer, _ in asked for event in answer.events if isinstance(event, AnsweredFromPoints)]
+    events = (event for answer, _ in asked for event in answer.events)
+    answered = [event.detail for event in events if event.name == "answered from points"]
     cells = (
         system,
         f"{fmean(total.calls for total in totals):.1f}",
@@ -77,8 +77,8 @@ async def measure(tome: Tome, system: str, questions: Sequence[str]) -> str:
         f"{fmean(total.output_tokens for total in totals):,.0f}",
         str(max(answer.cost.depth for answer, _ in asked)),
         f"{median(rounds):.2f}, {max(rounds):.2f}" if rounds else "",
-        f"{fmean(event.points for event in answered):.1f}" if answered else "",
-        f"{fmean(event.vertices_per_point for event in answered):.2f}" if answered else "",
+        f"{fmean(each['points'] for each in answered):.1f}" if answered else "",
+        f"{fmean(each['vertices_per_point'] for each in answered):.2f}" if answered else "",
     )
     return f"| {' | '.join(cells)} |"
 

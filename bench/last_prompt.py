@@ -123,8 +123,8 @@ def measure(asked: Asked, answer: Answer, texts: Sequence[str], passages: Mappin
     shown = {source for piece in answer.evidence for source in piece.sources if piece.layer == "passages"}
     found: dict[bool, set[str]] = {False: set(), True: set()}
     for event in answer.events:
-        if event.name in ("recalled", "explored"):
-            found[event.step > 0] |= {piece["node"] for piece in event.detail["evidence"]}
+        if event.name in ("searched", "recalled", "explored"):
+            found[event.step > 0] |= {piece["id"] for piece in event.detail["evidence"]}
     later = [each for each in gold if each & found[True] and not each & found[False]]
     share = measure_excerpts(asked, texts) if asked.excerpts else fmean(bool(each & shown) for each in gold)
     return Row(share, len(later), sum(bool(each & shown) for each in later))

@@ -26,7 +26,6 @@ from typing import Any
 
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import UsageError
-from tomewise.events import AnsweredFromNotes, Divided, Extracted
 from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.sample import STORY
@@ -77,11 +76,12 @@ class Reading:
 
     @property
     def chunks(self) -> int:
-        return next(event.chunks for event in self.answer.events if isinstance(event, Divided))
+        return next(event.detail["chunks"] for event in self.answer.events if event.name == "divided")
 
     @property
     def extracted(self) -> int:
-        return len({note for event in self.answer.events if isinstance(event, Extracted) for note in event.notes})
+        extracted = (event for event in self.answer.events if event.name == "extracted")
+        return len({note for event in extracted for note in event.detail["notes"]})
 
     @property
     def calls(self) -> int:
@@ -96,7 +96,7 @@ def read(tome: Tome, window: int, question: str, **settings: Any) -> Reading:
     async def run() -> Reading:
         stated = await system.loop.estimate_calls(asked)
         answer = await answer_question(system, asked)
-        ledger = next(event.ledger for event in reversed(answer.events) if isinstance(event, AnsweredFromNotes))
+        ledger = next(event.detail["ledger"] for event in reversed(answer.events) if event.name == "answered")
         return Reading(answer, load(ledger), stated)
 
     return asyncio.run(run())

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tomewise.evaluate.significance import compute_p_value, estimate_interval, resample_means
+from tomewise.evaluate.results import compute_p_value, estimate_interval, resample_means
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.recall.diffusion import Diffusion
 from tomewise.recall.flat import Lexical

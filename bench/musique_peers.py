@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import Any
 
 from musique import DATA, OUT, MusiqueQuestion, measure, open_tome, print_heading, print_progress, read_rows, show
-from tomewise.evaluate.significance import estimate_interval, resample_means
+from tomewise.evaluate.results import estimate_interval, resample_means
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.recall.local_relations import LocalGraph
 from tomewise.store.records import PASSAGES

@@ -179,8 +179,8 @@ def read_processor_seconds(server: Server) -> float:
 def find_table(store: SqlStore) -> NearTable:
     near = store.dialect.near
     assert near is not None
-    with store.read() as connection:
-        found = near.find_table(connection, SPACE)
+    with store.read() as transaction:
+        found = near.find_table(transaction, SPACE)
     assert found is not None, "the space is not searched by an index"
     return found
 
@@ -189,9 +189,9 @@ def scan(store: SqlStore, table: NearTable, query: np.ndarray) -> set[int]:
     """The nearest rows by a scan of the table with the index."""
     half = round_to_half(query)
     assert half is not None
-    product = f"vector {table.halfvec.product} %s::{table.halfvec.type}"
-    with store.read() as connection:
-        found = connection.exec_driver_sql(
+    product = f"vector OPERATOR({table.schema}.<#>) %s::{table.schema}.halfvec"
+    with store.read() as transaction:
+        found = transaction.run(
             f"SELECT key FROM {table.name} ORDER BY ({product}) + 0 LIMIT {LIMIT}", (write_literal(half),)
         )
         return set(found.scalars())
@@ -251,8 +251,8 @@ def tune(server: Server, store: SqlStore, keys: np.ndarray, rows: np.ndarray, qu
 def print_sizes(store: SqlStore) -> None:
     name = find_table(store).name
     query = f"SELECT pg_relation_size('{name}'), pg_relation_size('{name}_index'), pg_table_size('vectors')"
-    with store.read() as connection:
-        table, index, whole = connection.exec_driver_sql(query).one()
+    with store.read() as transaction:
+        table, index, whole = transaction.run(query).one()
     print(f"MB: table {table / 1e6:,.0f}, index {index / 1e6:,.0f}; vectors in float32 {whole / 1e6:,.0f}", flush=True)
 
 

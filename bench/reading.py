@@ -54,8 +54,8 @@ def main() -> None:
     print(f"{path.name}: {len(document.text):,} characters, tokenized once in {once:.3f} s")
     for size, overlap in ((512, 0), (256, 0), (202, 50), (128, 0)):
         splitter = PassageSplitter(tokenizer, size, overlap)
-        seconds = time_best(lambda splitter=splitter: splitter.split(document))
-        passages = splitter.split(document)
+        seconds = time_best(lambda splitter=splitter: list(splitter.split(document)))
+        passages = list(splitter.split(document))
         fullness = sum(len(tokenizer.encode(passage.content)) for passage in passages) / (size * len(passages))
         print(
             f"{size} tokens, overlap {overlap}: {len(passages)} passages, {fullness:.0%} full, "

@@ -26,7 +26,6 @@ from typing import Any
 
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.evaluate.datasets import read_dataset
-from tomewise.events import Divided
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
@@ -115,7 +114,7 @@ async def ask_one(tome: Tome, name: str, question: str, excerpts: Sequence[str],
     answer = await answer_question(system, Question(text=question, force=True))
     shown = [flatten(text) for text in (*(piece.text for piece in model.shown.evidence), *model.shown.notes)]
     seen = fmean([is_seen(excerpt, shown, whole=whole) for excerpt in excerpts])
-    divided = next((event.chunks for event in answer.events if isinstance(event, Divided)), 0)
+    divided = next((event.detail["chunks"] for event in answer.events if event.name == "divided"), 0)
     total = answer.cost
     return Outcome(seen, total.calls, answer.cost.depth, total.input_tokens + total.output_tokens, divided)
 

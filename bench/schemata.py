@@ -25,7 +25,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from tomewise.evaluate.datasets.layouts import read_dataset
+from tomewise.evaluate.datasets import read_dataset
 from tomewise.memory.building import build
 from tomewise.memory.schemata.clusters import MOST, find_clusters
 from tomewise.memory.schemata.hierarchy import Hierarchy, grow_hierarchy

@@ -120,10 +120,10 @@ def print_sizes(address: str) -> None:
     store = SqlStore.open(find_place(address))
     print("| table | rows | bytes a row | with indices |")
     print("| --- | ---: | ---: | ---: |")
-    with store.read() as connection:
+    with store.read() as transaction:
         for table in ("documents", "nodes", "edges", "vectors"):
             query = f"SELECT count(*), pg_table_size('{table}'), pg_total_relation_size('{table}') FROM {table}"
-            rows, size, whole = connection.exec_driver_sql(query).one()
+            rows, size, whole = transaction.run(query).one()
             print(f"| {table} | {rows:,} | {size / rows:,.0f} | {whole / rows:,.0f} |", flush=True)
     store.close()
 
@@ -197,8 +197,8 @@ def time_changes(path: Place) -> None:
     rng = np.random.default_rng(2)
     store = SqlStore.open(path)
     read_vectors(store, FACTS)
-    with store.read() as connection:
-        known = [row[0] for row in connection.execute(select(nodes.c.id).where(nodes.c.layer == ENTITIES))]
+    with store.read() as transaction:
+        known = [row[0] for row in transaction.execute(select(nodes.c.id).where(nodes.c.layer == ENTITIES))]
     before = hash(tuple(export(store))) if "--export" in sys.argv else 0
     for turn in range(3):
         with print_time(f"add one document, {PER_DOCUMENT} passages, 60 entities and facts"), store.write() as change:

@@ -18,20 +18,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.language.openai_server import Behaviour, OpenAIServer, reply_with  # noqa: E402
 
-from tomewise.events import Divided, Recovered  # noqa: E402
 from tomewise.testing.scripted import ScriptedModel  # noqa: E402
 from tomewise.tome.tome import Tome  # noqa: E402
-from tomewise.types import Answer, Document, Event  # noqa: E402
-
-Kind = TypeVar("Kind", bound=Event)
+from tomewise.types import Answer, Document  # noqa: E402
 
 NOVELLA = ROOT.parent / "shared" / "data" / "novels" / "christmas_carol.txt"
 LATENCY, CHUNKS, WAVE = 0.5, 32, 8
@@ -76,7 +74,7 @@ def measure_waves(folder: Path) -> None:
             answer = tome.ask("Who kept the light?", system=f"cosmir chunk=300 recovery=0 wave={wave}", fresh=True)
             whole, usage = time.perf_counter() - start, answer.cost
             seconds[wave] = usage.model_seconds
-            chunks = find_event(answer, Divided).chunks
+            chunks = find_detail(answer, "divided")["chunks"]
             print(
                 f"waves of {wave}: {chunks} chunks, {usage.total.calls} calls, depth {usage.depth}, "
                 f"{usage.model_seconds:.1f} s model, {whole:.1f} s in all"
@@ -111,12 +109,12 @@ def measure_recovery(folder: Path, seed: int) -> None:
         answer = tome.ask(ASKED, system="cosmir chunk=2000")
     shown = json.dumps([call.given.model_dump() for call in model.calls if call.role == "answer"], ensure_ascii=False)
     found = sum(sentence in shown for sentence in PLANTED)
-    again, whole = find_event(answer, Recovered).tokens, find_event(answer, Divided).tokens
+    again, whole = (find_detail(answer, name)["tokens"] for name in ("recovered", "divided"))
     print(f"seed {seed}: {found} of {len(PLANTED)} found, {again / whole:.1%} of {whole:,} tokens read again")
 
 
-def find_event(answer: Answer, kind: type[Kind]) -> Kind:
-    return next(event for event in answer.events if isinstance(event, kind))
+def find_detail(answer: Answer, name: str) -> Mapping[str, Any]:
+    return next(event.detail for event in answer.events if event.name == name)
 
 
 def main() -> None:

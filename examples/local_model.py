@@ -11,8 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 
-from tomewise import Answer, Tome
-from tomewise.events import AnswerPart
+from tomewise import Answer, Event, Tome
 from tomewise.sample import STORY
 
 
@@ -36,9 +35,10 @@ async def main() -> None:
         await tome.aadd(STORY)
         printed = ""
         async for item in tome.astream(given.question):
-            if isinstance(item, AnswerPart):
-                print("\n" + item.text if item.replace else item.text, end="", flush=True)
-                printed = item.text if item.replace else printed + item.text
+            if isinstance(item, Event) and item.name == "answer_part":
+                text, is_new = item.detail["text"], item.detail["replace"]
+                print("\n" + text if is_new else text, end="", flush=True)
+                printed = text if is_new else printed + text
             elif isinstance(item, Answer):
                 rest = item.text.removeprefix(printed) if item.text else f"not answered: {item.missing}"
                 print(f"{rest}\n{len(item.quotes)} quotations stand in the text, support: {item.support}")

@@ -20,7 +20,7 @@ from tests.texts import prose
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.together import Batch
+from tomewise.language.roles import Batch
 from tomewise.testing import ScriptedModel
 from tomewise.tome.tome import Tome
 

@@ -10,7 +10,7 @@ import pytest
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply, UsageError
-from tomewise.events import Fallbacks
+from tomewise.events import make_event
 from tomewise.fallbacks import count_fallbacks
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_names import GraphNames
@@ -106,12 +106,12 @@ async def test_what_fell_back_stands_in_the_events(store: SqlStore, monkeypatch:
     await build(hippo.layers, store, quiet)
     seen: list[Event] = []
     first = await answer_question(hippo, Question(text=QUESTION), seen.append)
-    assert first.events[-1] == seen[-1] == Fallbacks(counts={"facts not filtered": 1})
+    assert first.events[-1] == seen[-1] == make_event("fallbacks", counts={"facts not filtered": 1})
     second = await answer_question(hippo, Question(text=QUESTION))
-    assert second.events[-1].detail == {"ranked by cosine alone": 1}
+    assert second.events[-1].detail == {"counts": {"ranked by cosine alone": 1}}
     cogito = assemble("cogitorag", kit, source="passages", carrier="passages")
     with count_fallbacks() as counts:
         third = await answer_question(cogito, Question(text=QUESTION))
-    assert third.events[-1].detail == dict(counts) == {"question asked whole": 1}
+    assert third.events[-1].detail["counts"] == dict(counts) == {"question asked whole": 1}
     plain = await answer_question(assemble("naive", kit), Question(text=QUESTION))
     assert [event.name for event in plain.events] == ["retrieved"]

@@ -136,7 +136,8 @@ def ask(store: SqlStore) -> Callable[..., Awaitable[Asked]]:
 async def test_the_question_is_searched_for_points_are_made_and_the_answer_sees_them(ask):
     asked = await ask([insert(POINT, OTHER)])
     assert asked.roles == ["evolve", "plan", "answer"]
-    assert [event.name for event in asked.events] == ["explored", "evolved", "planned", "stopped", "answered"]
+    names = [event.name for event in asked.events]
+    assert names == ["explored", "evolved", "planned", "stopped", "answered from points"]
     (read,), (given,) = asked.inputs("evolve"), asked.inputs("answer")
     titles = [piece.title for piece in read.evidence if piece.kind == "fact"]
     assert titles

@@ -5,16 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tomewise.errors import UsageError
-from tomewise.events import Tried
-from tomewise.pictures import (
-    Group,
-    Picture,
-    PictureLink,
-    PictureNode,
-    find_texts,
-    list_nodes,
-    read_uses,
-)
+from tomewise.events import make_event
+from tomewise.pictures import Group, Picture, PictureLink, PictureNode, find_texts, list_nodes, read_uses
 from tomewise.types import Answer, Event, Quote, Statement
 
 
@@ -34,10 +26,11 @@ def test_a_picture_holds_together(more, part):
 
 def test_uses_are_read_from_the_last_attempt():
     cited = Quote(document="d", passage="p2", position=0, start=0, end=1, text="x")
+    fields = {"choice": None, "missing": "", "cut": 0, "notes": [], "kept": ""}
     events = (
-        Tried(answer="", choice=None, failed=True, shown=["p1"], cut=0, notes=()),
-        Tried(step=1, answer="x", choice=None, failed=False, shown=["p2", "p3"], cut=0, notes=()),
-        Event(name="stopped"),
+        make_event("tried", answer="", failed=True, shown=["p1"], **fields),
+        make_event("tried", 1, answer="x", failed=False, shown=["p2", "p3"], **fields),
+        Event(name="tried", detail={"shown": 3}),  # from outside
     )
     uses = read_uses(Answer(text="x", statements=(Statement(text="x", quotes=(cited,)),), events=events))
     wanted = {"p1": "", "p2": "cited", "p3": "shown", "p1 p3": "shown"}
@@ -59,12 +52,7 @@ SHORT, WHOLE = ({"id": "p", "text": text, "title": "T"} for text in ("Once…", 
             {"p": ("5", ""), "q": ("", "")},
         ),
         (
-            [
-                [{"id": "b"}, {"id": "a"}, None, "text", {"id": 4}, {}],
-                "none",
-                None,
-                [{"id": "b"}, {"id": "c"}],
-            ],
+            [[{"id": "b"}, {"id": "a"}, None, "text", {"id": 4}, {}], "none", None, [{"id": "b"}, {"id": "c"}]],
             ["b", "a", "c"],
             dict.fromkeys("bac", ("", "")),
         ),

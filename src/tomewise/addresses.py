@@ -16,6 +16,11 @@ _METADATA = frozenset({"fd00:ec2::254", "fd20:ce::254", "100.100.100.200"})
 _METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "instance-data.ec2.internal"})
 
 
+def is_address(source: str) -> bool:
+    """Whether a source is an address that can be fetched, and no path."""
+    return source.lower().startswith(("http://", "https://"))
+
+
 def find_loopback(host: str, resolve: Resolve | None = None) -> tuple[str, ...]:
     """The loopback addresses that a host stands for, as numbers; none for any host but this machine.
 

@@ -90,7 +90,12 @@ class FolderBeside:
             except OSError as error:
                 raise self._explain(error, name) from None
         try:
-            self._check_file(os.fstat(file), name)
+            status = os.fstat(file)
+            if not stat.S_ISREG(status.st_mode):
+                raise self._refuse(name, "is not a plain file")
+            if status.st_nlink != 1:
+                raise self._refuse(name, "is a file with a second name elsewhere")
+            self._check_owner(status, name)
         except BaseException:
             os.close(file)
             raise
@@ -203,13 +208,6 @@ class FolderBeside:
     def _check_name(self, name: str) -> None:
         if not self._names.fullmatch(name):
             raise self._refuse(name, "is not a name of ours")
-
-    def _check_file(self, status: os.stat_result, name: str) -> None:
-        if not stat.S_ISREG(status.st_mode):
-            raise self._refuse(name, "is not a plain file")
-        if status.st_nlink != 1:
-            raise self._refuse(name, "is a file with a second name elsewhere")
-        self._check_owner(status, name)
 
     def _check_owner(self, status: os.stat_result, name: str) -> None:
         if not hasattr(os, "geteuid"):

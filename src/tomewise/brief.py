@@ -1,4 +1,4 @@
-"""Short texts for `repr`: a notebook or a debugger prints objects that hold whole books."""
+"""Short texts: for `repr`, since a notebook or a debugger prints objects that hold whole books, and of errors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ def describe_object(thing: object, *values: object, **fields: object) -> str:
     """The name of the type with values and named fields, each cut, as `Answer('Ada', supported='full')`."""
     parts = [*map(_cut_text, values), *(f"{name}={_cut_text(value)}" for name, value in fields.items())]
     return f"{type(thing).__name__}({', '.join(parts)})"
+
+
+def describe_fault(error: BaseException) -> str:
+    """An error that nobody foresaw, in one short line: its type and what it says."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 def _cut_text(value: object) -> str:

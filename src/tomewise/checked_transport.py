@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import httpx2
 
+from tomewise.addresses import Resolve, find_loopback
+
 
 class CheckedTransport(httpx2.BaseTransport):
     """Sends requests to the addresses that `find` gives for their hosts, and refuses hosts for which it gives none.
@@ -34,6 +36,15 @@ class CheckedTransport(httpx2.BaseTransport):
     def close(self) -> None:
         """Close the connections."""
         self._inner.close()
+
+
+def is_loopback(address: str, resolve: Resolve | None = None) -> bool:
+    """Whether an address of a server is on this machine, has no user name in it, and can be read at all."""
+    try:
+        url = httpx2.URL(address)  # the parser that the client uses: another one might find another host
+    except httpx2.InvalidURL:
+        return False
+    return not url.userinfo and bool(find_loopback(url.host, resolve))
 
 
 def _send_to(address: str, request: httpx2.Request) -> httpx2.Request:

@@ -1,32 +1,85 @@
-"""The events of our loops, each a class of its own: what happened, in typed fields, and one line about it.
+"""The events of our loops, as one table: by its name what happened, the fields of its detail, and one line about it.
 
-An event derives `detail`, its plain data, from its fields: a key for each. `restore_event` makes the event again from
-the name and the detail that a trace stored. A loop from outside may yield a plain `Event` too. What readers know of any
-event, whatever its class, are the fields that `Event` documents: `read_common` reads them.
+`make_event` makes an `Event` of the table, with its detail as plain data. A loop from outside may yield any other
+`Event`, so readers ask `is_event` whether one is of the table, or read with `read_common` what any event may say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from numbers import Real
-from typing import Any, Literal, Self, TypeAlias, dataclass_transform
+from types import UnionType
+from typing import Any, TypeAlias
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import StrictFloat, StrictInt, StrictStr, TypeAdapter, ValidationError
 
-from tomewise.place import as_plain_data
-from tomewise.types import Event, Evidence, NodeId, PassageId, Place, Rewrite
+from tomewise.errors import UsageError
+from tomewise.types import Event, Evidence, Place, Rewrite, write_plain
 
+Row: TypeAlias = Mapping[str, Any]  # of a working memory, as plain values
 _LONGEST = 300  # characters of one value in a summary
 _NOTHING = "nothing to note"
-Row: TypeAlias = Mapping[str, Any]  # of a working memory, as plain values
+# The words of ComoRAG's paper for three kinds of memory, as settings and stored events have them.
+_PLAIN_LAYERS = {"veridical": "passages", "semantic": "summaries", "episodic": "episodes"}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A row of the table."""
+
+    about: str
+    """What happened."""
+    fields: Mapping[str, str]
+    """The fields of the detail: by name a form and a sentence, as "list of texts: what was noted".
+
+    A field of an `optional` form may be null or left out. Pieces of evidence, objects, have the fields of `PIECE`."""
+    summarize: Callable[..., str]
+    """One line for people, from the fields."""
+
+
+# ---------------------------------------------------------------- making events
+
+
+def make_event(name: str, step: int = 0, **fields: Any) -> Event:
+    """The event of this name; evidence, places and dataclasses in its fields become plain data.
+
+    Raises UsageError for a name or a field that the table does not have, and without a field that is not optional.
+    """
+    kind = EVENTS.get(name)
+    if kind is None:
+        raise UsageError(f"no event {name!r} is in the table: yield an `Event` for one of your own")
+    if unknown := fields.keys() - kind.fields.keys():
+        raise UsageError(f"the event {name!r} has no field {min(unknown)!r}: it has {', '.join(kind.fields)}")
+    absent = kind.fields.keys() - fields.keys()
+    if missing := [field for field in absent if not kind.fields[field].startswith("optional ")]:
+        raise UsageError(f"the event {name!r} needs the field {min(missing)!r}: state it")
+    detail = json.loads(json.dumps(fields, default=_write_noun))
+    return Event(name=name, step=step, summary=kind.summarize(**detail), detail=detail)
+
+
+def report_retrieved(shown: Sequence[Evidence], found: Sequence[Evidence], step: int = 0) -> Event:
+    """The event of the evidence that is shown out of all that was found."""
+    return make_event("retrieved", step, evidence=shown, found=len(found), cut=len(found) - len(shown))
+
+
+def _write_noun(noun: Any) -> Any:
+    if not isinstance(noun, Evidence):
+        return write_plain(noun)
+    values = {name: getattr(noun, name) for name in PIECE}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def list_facts(**facts: object) -> str:
-    """A summary line of named values, as "probe: who, layer: tree". Empty values are left out, long ones are cut."""
+    """A summary line of named values, as "probe: who, layer: tree". Of a list it says the length.
+
+    Empty values are left out, long ones are cut.
+    """
     shown = {name.replace("_", " ").strip(): value for name, value in facts.items() if value not in (None, "")}
-    return ", ".join(f"{name}: {shorten(value)}" for name, value in shown.items())
+    values = {name: len(value) if isinstance(value, list | tuple) else value for name, value in shown.items()}
+    return ", ".join(f"{name}: {shorten(value)}" for name, value in values.items())
 
 
 def shorten(value: object, length: int = _LONGEST) -> str:
@@ -35,113 +88,49 @@ def shorten(value: object, length: int = _LONGEST) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """A piece of evidence in an event."""
-
-    id: NodeId
-    """Its id."""
-    layer: str = ""
-    """The node layer that holds it, such as `passages` or `facts:…`."""
-    score: float = 0.0
-    """Compares the pieces of one search; higher is better."""
-    title: str = ""
-    """The title of its document."""
-    place: Place = field(default_factory=Place)
-    """Where it stands in its document."""
-    text: str = ""
-    """Its words."""
-    rewrite: Rewrite | None = None
-    """The rewritten question that found it; none where the question itself did."""
+def name_layers(layers: str) -> str:
+    """The names of layers, separated by commas, in plain words."""
+    return ", ".join(_PLAIN_LAYERS.get(name, name) for name in layers.split(", "))
 
 
-def as_pieces(evidence: Iterable[Evidence]) -> tuple[Piece, ...]:
-    """Evidence as events hold it."""
-    return tuple(Piece(**{each.name: getattr(piece, each.name) for each in fields(Piece)}) for piece in evidence)
+# ---------------------------------------------------------------- reading events
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
-@dataclass(frozen=True, kw_only=True)
-class TypedEvent(Event):
-    """An event of a class of its own, which says its `name`. Each such class is a frozen dataclass.
-
-    `detail` leaves out a field that has its default None, and a field that is not compared: only the summary says it.
-    """
-
-    name: str = field(init=False, repr=False)
-    summary: str = field(init=False, repr=False)
-    detail: Mapping[str, Any] = field(init=False, repr=False)
-
-    def __init_subclass__(cls, name: str = "") -> None:
-        dataclass(frozen=True, kw_only=True)(cls)
-        if name:
-            cls.name = name
-            CLASSES.setdefault(name, []).append(cls)
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if isinstance(value, list):
-                object.__setattr__(self, name, tuple(value))
-        object.__setattr__(self, "detail", self.write_detail())
-        object.__setattr__(self, "summary", self.summarize())
-
-    def write_detail(self) -> dict[str, Any]:
-        """The fields as plain data."""
-        return {name: value for name, value in _write_fields(self).items() if name not in Event.__slots__}
-
-    @classmethod
-    def read_detail(cls, detail: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The fields that `write_detail` wrote, by name."""
-        return detail
-
-    def summarize(self) -> str:
-        """One line of plain text."""
-        return list_facts(**self.detail)
+def is_event(event: Event, *names: str) -> bool:
+    """Whether it is one of these events of the table, with all its fields: one from outside may lack them."""
+    if event.name not in names:
+        return False
+    fields = EVENTS[event.name].fields
+    return all(_has_form(event.detail.get(name), about.partition(":")[0]) for name, about in fields.items())
 
 
-CLASSES: dict[str, list[type[TypedEvent]]] = {}  # by name; of several, the first that a detail fits counts
+def _has_form(value: object, form: str) -> bool:
+    if form.startswith("optional "):
+        return value is None or _has_form(value, form.removeprefix("optional "))
+    if form.startswith("list of "):
+        item = form.removeprefix("list of ").removesuffix("s")
+        return isinstance(value, list) and all(_has_form(each, item) for each in value)
+    return isinstance(value, _FORMS[form])
 
 
-def restore_event(event: Event) -> Event:
-    """The event as its class, if its name is known and its detail fits; summary and detail stay as they are."""
-    for made in CLASSES.get(event.name, ()):
-        reader = _make_reader(made)  # type: ignore[arg-type]  # a class is hashable, though its objects are not
-        try:
-            restored = reader.validate_python({**made.read_detail(event.detail), "step": event.step})
-        except ValidationError:
-            continue
-        object.__setattr__(restored, "summary", event.summary)
-        object.__setattr__(restored, "detail", event.detail)
-        return restored
-    return event
-
-
-@cache
-def _make_reader(made: type[TypedEvent]) -> TypeAdapter[TypedEvent]:
-    return TypeAdapter(made)
-
-
-def _write_fields(thing: Any) -> dict[str, Any]:
-    values = {each: getattr(thing, each.name, None) for each in fields(thing) if each.compare}
-    return {each.name: _write(value) for each, value in values.items() if not (value is None and each.default is None)}
-
-
-def _write(value: Any) -> Any:
-    if isinstance(value, Place):
-        return as_plain_data(value)
-    if isinstance(value, tuple):
-        return [_write(item) for item in value]
-    return _write_fields(value) if is_dataclass(value) else value
-
-
-# ---------------------------------------------------------------- what any event may say
+_FORMS: Mapping[str, type | UnionType] = {
+    "text": str,
+    "integer": int,
+    "number": int | float,
+    "boolean": bool,
+    "object": dict,
+    "piece": dict,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonFields:
-    """The fields of `detail` that mean the same in every event (see `Event`), as far as an event has them."""
+    """The fields of `detail` that mean the same in every event (see `Event`), as far as an event has them.
 
-    evidence: tuple[Piece, ...] = ()
+    Of evidence an event does not say on which passages it rests, so that its `sources` are empty.
+    """
+
+    evidence: tuple[Evidence, ...] = ()
     notes: tuple[str, ...] = ()
     pool: tuple[Row, ...] = ()
     found: int | None = None
@@ -149,684 +138,439 @@ class CommonFields:
 
 
 def read_common(event: Event) -> CommonFields:
-    """What any event says. What has another shape, which is possible in an event from outside, is left out."""
-    detail = event.detail
+    """What any event says. What has another form, which is possible in an event from outside, is left out."""
+    lists = {name: event.detail.get(name) for name in ("evidence", "notes", "pool")}
+    items = {name: value if isinstance(value, list | tuple) else () for name, value in lists.items()}
     return CommonFields(
-        evidence=tuple(_read_piece(piece) for piece in _read_rows(detail.get("evidence"))),
-        notes=tuple(map(str, _read_list(detail.get("notes")))),
-        pool=tuple(_read_rows(detail.get("pool"))),
-        found=_read_count(detail.get("found")),
-        cut=_read_count(detail.get("cut")),
+        evidence=tuple(_read_piece(row) for row in items["evidence"] if isinstance(row, dict)),
+        notes=tuple(map(str, items["notes"])),
+        pool=tuple(row for row in items["pool"] if isinstance(row, dict)),
+        found=_read(StrictInt, event.detail.get("found"), None),
+        cut=_read(StrictInt, event.detail.get("cut"), None),
     )
 
 
-def _read_list(value: object) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
-
-
-def _read_rows(value: object) -> list[dict[str, Any]]:
-    return [row for row in _read_list(value) if isinstance(row, dict)]
-
-
-def _read_count(value: object) -> int | None:
-    return value if isinstance(value, int) else None
-
-
-def _read_piece(row: Row) -> Piece:
-    node, rewrite = row.get("id"), row.get("rewrite")
-    words = {name: str(row.get(name) or "") for name in ("layer", "title", "text")}
-    return Piece(
-        id=node if isinstance(node, str) else "",
-        score=_read_score(row.get("score")),
-        place=_read_place(row.get("place")),
-        rewrite=Rewrite(text=str(rewrite["text"])) if isinstance(rewrite, dict) and rewrite.get("text") else None,
+def _read_piece(row: Row) -> Evidence:
+    words: dict[str, Any] = {name: str(row.get(name) or "") for name in ("layer", "title", "text")}
+    return Evidence(
+        id=_read(StrictStr, row.get("id"), ""),
+        score=_read(StrictFloat, row.get("score"), 0.0),
+        place=_read(Place, row.get("place"), Place()),
+        rewrite=_read(Rewrite, row.get("rewrite"), None),
+        sources=(),
         **words,
     )
 
 
-def _read_score(value: object) -> float:
+def _read(form: Any, value: object, default: Any) -> Any:
     try:
-        return float(value) if isinstance(value, Real) else 0.0
-    except OverflowError:
-        return 0.0
-
-
-def _read_place(value: object) -> Place:
-    try:
-        return _PLACE.validate_python(value)
+        return _make_reader(form).validate_python(value)
     except ValidationError:
-        return Place()
-
-
-_PLACE = TypeAdapter(Place)
-
-
-# ---------------------------------------------------------------- searching
-
-# The words of ComoRAG's paper for three kinds of memory, as settings and stored events have them.
-_PLAIN_LAYERS = {"veridical": "passages", "semantic": "summaries", "episodic": "episodes"}
-
-
-def name_layers(layers: str) -> str:
-    """The names of layers, separated by commas, in plain words."""
-    return ", ".join(_PLAIN_LAYERS.get(name, name) for name in layers.split(", "))
-
-
-class Retrieved(TypedEvent, name="retrieved"):
-    """Evidence that a model is shown, out of what was found; the rest was cut for want of room."""
-
-    evidence: Sequence[Piece] = ()
-    """What is shown, the best first."""
-    found: int
-    """How many pieces were found."""
-    cut: int
-    """How many of them did not fit."""
-
-    @classmethod
-    def of(cls, shown: Sequence[Evidence], found: Sequence[Evidence], step: int = 0, **more: Any) -> Self:
-        """The event of the evidence that is shown out of all that was found."""
-        return cls(step=step, evidence=as_pieces(shown), found=len(found), cut=len(found) - len(shown), **more)
-
-    def summarize(self) -> str:
-        return list_facts(found=self.found, cut=self.cut)
-
-
-class LookedUp(Retrieved, name="looked up"):
-    """Pages that were looked up, with their passages."""
-
-    pages: Sequence[NodeId]
-    """The ids of the pages that were looked up."""
-    gists: int
-    """How many pages the model could choose from."""
-    reasoning: str
-    """Why the model chose these, in its own words."""
-    all_pages: int | None = field(default=None, compare=False)  # is not stored
-
-    def summarize(self) -> str:
-        return list_facts(pages=len(self.pages), of=self.all_pages, reasoning=self.reasoning)
-
-
-class Collected(TypedEvent, name="recalled"):
-    """What is new of what a search found."""
-
-    query: str
-    """What was searched with."""
-    evidence: Sequence[Piece] = ()
-    """What is new."""
-    collected: int
-    """How many pieces all searches found so far."""
-
-    def summarize(self) -> str:
-        return list_facts(query=self.query, new=len(self.evidence), collected=self.collected)
-
-
-class Recalled(TypedEvent, name="recalled"):
-    """What is new of what a probe found in one layer."""
-
-    probe: str
-    """The probe that was searched with."""
-    layer: str
-    """The layer that was searched, by the name that the system has for it."""
-    evidence: Sequence[Piece]
-    """What is new."""
-
-    def summarize(self) -> str:
-        return list_facts(probe=self.probe, in_=name_layers(self.layer)) + ("" if self.evidence else ", nothing new")
-
-
-class Explored(TypedEvent, name="explored"):
-    """What was found for one concern."""
-
-    subquery: str
-    """What was searched with."""
-    place: str
-    """`local`: around some points; `global`: beyond all; `everywhere`: the question itself."""
-    points: Sequence[str]
-    """The ids of the points around which was searched."""
-    narrowed_to: int | None = None
-    """How many entities a local search was narrowed to."""
-    left_out: int | None = None
-    """How many entities a global search left out."""
-    entities: Sequence[str]
-    """The names of the entities from which the search went out."""
-    evidence: Sequence[Piece] = ()
-    """What was found: relations, then passages."""
-    relations: int | None = field(default=None, compare=False)  # among the evidence; is not stored
-
-    def summarize(self) -> str:
-        return list_facts(
-            subquery=self.subquery,
-            place=self.place,
-            entities="; ".join(self.entities),
-            relations=self.relations,
-            passages=len(self.evidence) - (self.relations or 0),
-        )
-
-
-class ReportsChosen(TypedEvent, name="reports chosen"):
-    """The reports about communities that are read."""
-
-    reports: Sequence[str]
-    """The titles of the reports."""
-    batches: int
-    """In how many calls they are read."""
-    rated: int = 0
-    """How many reports were rated to choose these; 0 where none were."""
-
-    def summarize(self) -> str:
-        return list_facts(reports=len(self.reports), batches=self.batches, rated=self.rated or None)
-
-
-class PointsFound(TypedEvent, name="points found"):
-    """What a batch of reports says on the question."""
-
-    reports: Sequence[str]
-    """The titles of the reports in the batch."""
-    notes: Sequence[str]
-    """The points, each a text."""
-
-    def summarize(self) -> str:
-        return list_facts(reports=len(self.reports), points=len(self.notes))
-
-
-class FollowedUp(TypedEvent, name="followed up"):
-    """What a smaller question brought, and what shall be asked next."""
-
-    query: str
-    """The smaller question."""
-    score: int
-    """How much the answer helps with the question, 0 to 100."""
-    notes: Sequence[str]
-    """The answer; none where the evidence says nothing."""
-    evidence: Sequence[Piece] = ()
-    """What was found for it."""
-    follow_ups: Sequence[str] = ()
-    """The questions that shall be asked next."""
-
-    def summarize(self) -> str:
-        return list_facts(query=self.query, score=self.score, follow_ups=len(self.follow_ups))
-
-
-# ---------------------------------------------------------------- steps of loops
-
-
-class Stopped(TypedEvent, name="stopped"):
-    """Why a loop goes no further, and what its working memory holds then."""
-
-    reason: str
-    """Why, in words."""
-    pool: Sequence[Row] | None = None
-    """The rows of the working memory; left out by a loop without one."""
-
-    def summarize(self) -> str:
-        return list_facts(reason=self.reason)
-
-
-class ReplySkipped(TypedEvent, name="skipped"):
-    """A reply of a model, or a part of one, that could not be used."""
-
-    reason: str
-    """Why it could not be used."""
-
-
-class Chosen(TypedEvent, name="chosen"):
-    """The system that goes on, or "none". Names in `detail` have blanks: `passed over`."""
-
-    chosen: str
-    """The name of the system."""
-    because: str
-    """Why it was chosen."""
-    passed_over: Mapping[str, str]
-    """The systems that were not chosen, each with the reason."""
-    build_would_help: Sequence[str]
-    """The systems that a build would add to the choice."""
-
-    def write_detail(self) -> dict[str, Any]:
-        return {name.replace("_", " "): value for name, value in super().write_detail().items()}
-
-    @classmethod
-    def read_detail(cls, detail: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {str(name).replace(" ", "_"): value for name, value in detail.items()}
-
-    def summarize(self) -> str:
-        return list_facts(
-            chosen=self.chosen,
-            because=self.because,
-            passed_over="; ".join(f"{way} ({why})" for way, why in self.passed_over.items()),
-            build_would_help=", ".join(self.build_would_help),
-        )
-
-
-class Thought(TypedEvent, name="thought"):
-    """One sentence of reasoning."""
-
-    thought: str
-    """The sentence."""
-    concludes: bool
-    """Whether it states the answer, so that the loop ends."""
-
-    def summarize(self) -> str:
-        return list_facts(thought=self.thought)
-
-
-class Decided(TypedEvent, name="decided"):
-    """The next smaller question, whether it is searched for, and its answer where it is not."""
-
-    reasoning: str
-    """Why, in the words of the model."""
-    finished: bool
-    """Whether the model knows enough to answer."""
-    subquestion: str
-    """The next smaller question."""
-    search: bool
-    """Whether it is searched for."""
-    answer: str
-    """Its answer where nothing is searched."""
-
-    @property
-    def needs_search(self) -> bool:
-        return self.search or not self.answer
-
-    def summarize(self) -> str:
-        decision = "finished" if self.finished else "search" if self.needs_search else "from memory"
-        return list_facts(decision=decision, subquestion=self.subquestion, answer=self.answer, reasoning=self.reasoning)
-
-
-class Found(TypedEvent, name="found"):
-    """The answer to a smaller question; empty if none was found."""
-
-    answer: str
-    """The answer."""
-    asked: str
-    """The smaller question."""
-
-    def summarize(self) -> str:
-        return list_facts(subquestion=self.asked, answer=self.answer or "not found")
-
-
-# ---------------------------------------------------------------- attempts to answer
-
-
-class Attempted(TypedEvent):
-    """What an attempt to answer was shown, and what came of it."""
-
-    answer: str
-    """The answer; empty if the model declined."""
-    choice: str | None
-    """The letter of the chosen option; null without options."""
-    failed: bool
-    """Whether the model declined."""
-    missing: str = ""
-    """What the evidence lacks, in the words of the model."""
-    shown: Sequence[NodeId]
-    """The ids of the evidence that the model saw."""
-    cut: int
-    """How many pieces of evidence did not fit."""
-    notes: Sequence[str]
-    """The notes that the model saw."""
-    kept: str = ""
-    """Why the loop goes on although there is an answer; empty where it does not."""
-
-    def summarize(self) -> str:
-        return list_facts(
-            answer="declined" if self.failed else self.answer,
-            choice=self.choice,
-            missing=self.missing,
-            shown=len(self.shown),
-            cut=self.cut,
-            kept=self.kept,
-        )
-
-
-class Tried(Attempted, name="tried"):
-    """An attempt after which the loop may go on."""
-
-
-class Forced(Attempted, name="forced"):
-    """The attempt of a model that may not decline any more."""
-
-
-class AnsweredFromPoints(Attempted, name="answered"):
-    """The attempt of a loop whose working memory is a hypergraph."""
-
-    points: int
-    """How many points the working memory holds."""
-    vertices_per_point: float
-    """The entities of a point, on average."""
-    most_vertices: int
-    """The entities of the largest point."""
-    pool: Sequence[Row]
-    """The points, as rows."""
-    memory: Mapping[str, Any]
-    """The whole hypergraph, from which its picture is drawn."""
-
-    def summarize(self) -> str:
-        sizes = {"points": self.points, "vertices_per_point": self.vertices_per_point}
-        return f"{super().summarize()}, {list_facts(**sizes, most_vertices=self.most_vertices)}"
-
-
-class AnsweredFromNotes(TypedEvent, name="answered"):
-    """The answer from what a reader wrote down."""
-
-    evidence: Sequence[Piece] = ()
-    """The passages that the answering role saw."""
-    shown: Sequence[PassageId]
-    """The ids of the passages that these rest on."""
-    notes: Sequence[str]
-    """What the reader wrote down."""
-    cut: int
-    """How many notes and quotations did not fit."""
-    answer: str
-    """The answer; empty if the model declined."""
-    ledger: Mapping[str, Any] | None = None
-    """The whole ledger, from which its picture is drawn; left out by a loop that keeps a note."""
-    declined: bool | None = field(default=None, compare=False)  # is not stored
-    missing: str | None = field(default=None, compare=False)  # is not stored
-
-    def summarize(self) -> str:
-        return list_facts(
-            answer="declined" if self.declined else self.answer,
-            missing=self.missing,
-            shown=len(self.evidence),
-            notes=len(self.notes),
-            cut=self.cut,
-        )
-
-
-class AnswerPart(TypedEvent, name="answer_part"):
-    """What is new of an answer while a model writes it. It is streamed, and no trace has it."""
-
-    text: str
-    """The new words."""
-    replace: bool
-    """Whether they take the place of all parts before."""
-
-    def summarize(self) -> str:
-        return shorten(self.text)
-
-
-# ---------------------------------------------------------------- probing, with a pool
-
-
-class Probed(TypedEvent, name="probed"):
-    """The probes that a model thought of."""
-
-    probes: Sequence[str]
-    """The questions that memory is searched with next."""
-
-    def summarize(self) -> str:
-        return list_facts(probes="; ".join(self.probes) or "none")
-
-
-class Encoded(TypedEvent, name="encoded"):
-    """What the evidence of one probe means."""
-
-    probe: str
-    """The probe."""
-    layer: str
-    """The layers that its evidence came from, separated by commas."""
-    cue: str
-    """What the evidence says on the question; empty for nothing."""
-    support: Sequence[NodeId]
-    """The ids of the evidence that the cue rests on."""
-
-    def summarize(self) -> str:
-        rests_on = len(self.support) or ""
-        return list_facts(probe=self.probe, in_=name_layers(self.layer), cue=self.cue or _NOTHING, rests_on=rests_on)
-
-
-class Fused(TypedEvent, name="fused"):
-    """What the cues of earlier steps say together."""
-
-    cue: str
-    """One text in place of the earlier cues; empty for nothing."""
-
-    def summarize(self) -> str:
-        return list_facts(cue=self.cue or _NOTHING)
-
-
-class PoolUpdated(TypedEvent, name="updated"):
-    """What the pool holds now."""
-
-    units: int
-    """How many searches the pool remembers, each with its cue."""
-    nodes: int
-    """How many pieces of evidence it holds."""
-
-    def summarize(self) -> str:
-        return list_facts(searches_remembered=self.units, passages_summaries_and_episodes=self.nodes)
-
-
-# ---------------------------------------------------------------- the loop `evolve`, with a hypergraph
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedSearch:
-    """A concern, and how to search for it: around some points, or beyond all."""
-
-    concern: str
-    """What is not known yet."""
-    subquery: str
-    """What is searched with."""
-    place: str
-    """`local`: around some points; `global`: beyond all; `everywhere`: the question itself."""
-    points: tuple[str, ...]
-    """The ids of these points."""
-
-
-class Planned(TypedEvent, name="planned"):
-    """Whether the memory suffices, and which concerns are open."""
-
-    sufficient: bool
-    """Whether the points suffice for an answer."""
-    reasoning: str
-    """Why, in the words of the model."""
-    concerns: Sequence[PlannedSearch]
-    """What to search for."""
-
-    def summarize(self) -> str:
-        queries = "; ".join(f"{each.subquery} ({each.place})" for each in self.concerns)
-        return list_facts(sufficient="yes" if self.sufficient else "no", subqueries=queries or "none")
-
-
-class Evolved(TypedEvent, name="evolved"):
-    """Points that changed."""
-
-    inserted: Sequence[Row]
-    """The new points."""
-    updated: Sequence[Row]
-    """The points with a new text."""
-    overlay: Sequence[str]
-    """The entities that only this memory knows, and no layer."""
-    shown: Sequence[NodeId]
-    """The ids of the evidence that the model saw."""
-    notes: Sequence[str]
-    """The texts of these points."""
-
-    def summarize(self) -> str:
-        return list_facts(inserted=len(self.inserted), updated=len(self.updated), says=" ".join(self.notes))
-
-
-class Merged(TypedEvent, name="merged"):
-    """Points that were made from others."""
-
-    merged: Sequence[Row]
-    """The new points."""
-    parts: Mapping[str, Sequence[str]]
-    """The ids of the points from which each new one was made."""
-    notes: Sequence[str]
-    """The texts of the new points."""
-
-    def summarize(self) -> str:
-        names = "; ".join(f"{', '.join(earlier)} into {point}" for point, earlier in self.parts.items())
-        return list_facts(merged=names or "nothing", says=" ".join(self.notes))
-
-
-# ---------------------------------------------------------------- reading, with a ledger or a note
-
-
-class Divided(TypedEvent, name="divided"):
-    """How much there is to read."""
-
-    chunks: int
-    """The chunks that are read, one after another."""
-    tokens: int
-    """The tokens of all of them."""
-
-
-class ReadingPlanned(TypedEvent, name="planned"):
-    """What to look for while reading."""
-
-    questions: Sequence[str]
-    """The questions that the text has to answer."""
-    nets: Sequence[str]
-    """Wide questions, for facts of which nobody can know yet that they matter."""
-
-    def summarize(self) -> str:
-        return list_facts(questions="; ".join(self.questions), nets="; ".join(self.nets)) or "no questions"
-
-
-class Extracted(TypedEvent, name="extracted"):
-    """The facts of a chunk."""
-
-    chunk: str
-    """Where it stands, as "story.md, parts 12 to 30 of 59"."""
-    notes: Sequence[str]
-    """The facts."""
-    not_found: int
-    """How many facts quote words that the chunk does not have."""
-
-    def summarize(self) -> str:
-        return list_facts(chunk=self.chunk, facts=len(self.notes), not_found=self.not_found or "")
-
-
-class ChunkRead(TypedEvent, name="read"):
-    """The note after a chunk."""
-
-    chunk: str
-    """Where it stands, as "story.md, parts 12 to 30 of 59"."""
-    notes: Sequence[str] | None = None
-    """The note, as a list of one text; left out by a loop that keeps no note."""
-
-    def summarize(self) -> str:
-        return list_facts(chunk=self.chunk, note=" ".join(self.notes or ()))
-
-
-class ChunkUnread(ChunkRead, name="unread"):
-    """A chunk without a usable reply, and the note as it was before, where there is one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerRow:
-    """An entry of a ledger: a "question", or a "fact" or an "inference" with its label."""
-
-    kind: Literal["question", "fact", "inference"]
-    """What it is."""
-    label: str | None = None
-    """The label by which others cite it; none for a question."""
-    text: str
-    """Its words."""
-
-
-class LedgerUpdated(TypedEvent, name="updated"):
-    """What the ledger holds."""
-
-    pool: Sequence[LedgerRow]
-    """All entries."""
-
-    def summarize(self) -> str:
-        kinds = [row.kind for row in self.pool]
-        return list_facts(
-            questions=kinds.count("question"), facts=kinds.count("fact"), inferences=kinds.count("inference")
-        )
-
-
-class Recovered(TypedEvent, name="recovered"):
-    """What is read again for questions that are open after the whole text was read."""
-
-    open: int
-    """How many questions are open."""
-    tokens: int
-    """How many tokens are read again."""
-
-
-# ---------------------------------------------------------------- around a loop
-
-
-class Rephrased(TypedEvent, name="rephrased"):
-    """A follow-up question, and how it stands alone."""
-
-    asked: str
-    """The question as it was asked."""
-    question: str
-    """The question as it is answered."""
-
-    def summarize(self) -> str:
-        return list_facts(asked=self.asked, question="unchanged" if self.question == self.asked else self.question)
-
-
-class Resumed(TypedEvent, name="resumed"):
-    """What a session brings to its next question."""
-
-    session: str
-    """The name of the session."""
-    question: int
-    """The number of the question in it, from 1."""
-    memory: str
-    """The kind of its working memory; empty without one."""
-    known: Sequence[str]
-    """The notes that it brings."""
-    forgotten: Sequence[str]
-    """The notes that went with their sources."""
-
-    def summarize(self) -> str:
-        return list_facts(
-            session=self.session,
-            question=self.question,
-            known=len(self.known),
-            forgotten=len(self.forgotten) or "",
-        )
-
-
-class SessionUsed(TypedEvent, name="session"):
-    """What an answer took from its session, and what the session dropped after it."""
-
-    notes: Sequence[str]
-    """The notes of earlier questions that the answering call saw."""
-    passages: Sequence[PassageId]
-    """The ids of passages of earlier questions that it saw."""
-    dropped: Sequence[str]
-    """The notes and questions for which the session had no room, or whose sources are gone."""
-
-    def summarize(self) -> str:
-        return list_facts(
-            notes_taken=len(self.notes), passages_taken=len(self.passages), dropped="; ".join(self.dropped)
-        )
-
-
-class Waiting(TypedEvent, name="waiting"):
-    """A wait before a request is tried again, in seconds."""
-
-    seconds: float
-    """How long."""
-    asked: float
-    """How long the server asks to wait."""
-    reason: str
-    """What the server replied."""
-
-    def summarize(self) -> str:
-        return f"waiting {self.seconds:.0f} s, since the server asks for {self.asked:.0f} s: {self.reason}"
-
-
-class Fallbacks(TypedEvent, name="fallbacks"):
-    """How many steps fell back on a simpler one. `detail` has the kinds themselves as names."""
-
-    counts: Mapping[str, int]
-    """How often, by kind (see `tomewise.fallbacks`)."""
-
-    def write_detail(self) -> dict[str, Any]:
-        return dict(self.counts)
-
-    @classmethod
-    def read_detail(cls, detail: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {"counts": detail}
+        return default
+
+
+_make_reader = cache(TypeAdapter[Any])
+
+
+# ---------------------------------------------------------------- how events are summarized
+
+
+def _list_fields(*fields: str, **labelled: str) -> Callable[..., str]:
+    """What sums up an event by the values of these fields, then of others under labels of their own."""
+    labels = {**{field: field for field in fields}, **labelled}
+    return lambda **detail: list_facts(**{label: detail[field] for label, field in labels.items()})
+
+
+def _summarize_attempt(*, failed: bool, **fields: Any) -> str:
+    named = {name: fields.get(name) for name in ("answer", "choice", "missing", "shown", "cut", "kept")}
+    return list_facts(**{**named, "answer": "declined" if failed else named["answer"]})
+
+
+def _summarize_ledger(pool: Sequence[Row]) -> str:
+    kinds = Counter(row["kind"] for row in pool)
+    return list_facts(questions=kinds["question"], facts=kinds["fact"], inferences=kinds["inference"])
+
+
+# ---------------------------------------------------------------- the table
+
+PIECE: Mapping[str, str] = {
+    "id": "text: its id",
+    "layer": "text: the node layer that holds it, such as `passages` or `facts:…`",
+    "score": "number: compares the pieces of one search; higher is better",
+    "title": "text: the title of its document",
+    "place": "object: where it stands in its document: `chapter` (list of texts), `page`, `last_page`, `slide`, `row`, "
+    "`last_row`, `cell`, `time` and `speaker`, as far as the source says them",
+    "text": "text: its words",
+    "rewrite": "optional object: the rewritten question that found it: its `text`, the `name` that was put into it and "
+    "the id of the passage that gave the name, `source`; left out where the question itself found it",
+}
+"""The fields of a piece of evidence in a detail."""
+
+_NEW = "list of pieces: what is new"
+_NOT_SHOWN = "integer: how many of them did not fit"
+_SHOWN = "list of texts: the ids of the evidence that the model saw"
+_CHUNK = 'text: where it stands, as "story.md, parts 12 to 30 of 59"'
+_NOTE = "optional list of texts: the note, as a list of one text; left out by a loop that keeps no note"
+_QUERY = "text: what was searched with"
+_REGION = "`local`, around some points, `global`, beyond all, or `everywhere`, the question itself"
+_RETRIEVED = {
+    "evidence": "optional list of pieces: what is shown, the best first; left out of a cut trace",
+    "found": "integer: how many pieces were found",
+    "cut": _NOT_SHOWN,
+}
+_ATTEMPT = {
+    "answer": "text: the answer; empty if the model declined",
+    "choice": "optional text: the letter of the chosen option; null without options",
+    "failed": "boolean: whether the model declined",
+    "missing": "text: what the evidence lacks, in the words of the model",
+    "shown": _SHOWN,
+    "cut": "integer: how many pieces of evidence did not fit",
+    "notes": "list of texts: the notes that the model saw",
+    "kept": "text: why the loop goes on although there is an answer; empty where it does not",
+}
+ATTEMPTS = ("tried", "forced", "answered from points", "answered")
+"""The events that say what an answering call was shown."""
+
+EVENTS: Mapping[str, Kind] = {
+    # Searching.
+    "retrieved": Kind(
+        "Evidence that a model is shown, out of what was found; the rest was cut for want of room.",
+        _RETRIEVED,
+        _list_fields("found", "cut"),
+    ),
+    "looked up": Kind(
+        "Pages that were looked up, with their passages.",
+        {
+            **_RETRIEVED,
+            "pages": "list of texts: the ids of the pages that were looked up",
+            "gists": "integer: how many pages the model could choose from",
+            "all_pages": "integer: how many pages there are",
+            "reasoning": "text: why the model chose these, in its own words",
+        },
+        _list_fields("pages", of="all_pages", reasoning="reasoning"),
+    ),
+    "searched": Kind(
+        "What is new of what a search found.",
+        {"query": _QUERY, "evidence": _NEW, "collected": "integer: how many pieces all searches found so far"},
+        _list_fields("query", new="evidence", collected="collected"),
+    ),
+    "recalled": Kind(
+        "What is new of what a probe found in one layer.",
+        {
+            "probe": "text: the probe that was searched with",
+            "layer": "text: the layer that was searched, by the name that the system has for it",
+            "evidence": _NEW,
+        },
+        lambda probe, layer, evidence: (
+            list_facts(probe=probe, in_=name_layers(layer)) + ("" if evidence else ", nothing new")
+        ),
+    ),
+    "explored": Kind(
+        "What was found for one concern.",
+        {
+            "subquery": _QUERY,
+            "place": f"text: {_REGION}",
+            "points": "list of texts: the ids of the points around which was searched",
+            "narrowed_to": "optional integer: how many entities a local search was narrowed to; left out by others",
+            "left_out": "optional integer: how many entities a global search left out; left out by a local one",
+            "entities": "list of texts: the names of the entities from which the search went out",
+            "evidence": "list of pieces: what was found: relations, then passages",
+            "relations": "integer: how many of these are relations",
+        },
+        lambda subquery, place, entities, evidence, relations, **_: list_facts(
+            subquery=subquery,
+            place=place,
+            entities="; ".join(entities),
+            relations=relations,
+            passages=len(evidence) - relations,
+        ),
+    ),
+    "reports chosen": Kind(
+        "The reports about communities that are read.",
+        {
+            "reports": "list of texts: the titles of the reports",
+            "batches": "integer: in how many calls they are read",
+            "rated": "integer: how many reports were rated to choose these; 0 where none were",
+        },
+        lambda reports, batches, rated: list_facts(reports=reports, batches=batches, rated=rated or None),
+    ),
+    "points found": Kind(
+        "What a batch of reports says on the question.",
+        {
+            "reports": "list of texts: the titles of the reports in the batch",
+            "notes": "list of texts: the points",
+        },
+        _list_fields("reports", points="notes"),
+    ),
+    "followed up": Kind(
+        "What a smaller question brought, and what shall be asked next.",
+        {
+            "query": "text: the smaller question",
+            "score": "integer: how much the answer helps with the question, 0 to 100",
+            "notes": "list of texts: the answer; none where the evidence says nothing",
+            "evidence": "list of pieces: what was found for it",
+            "follow_ups": "list of texts: the questions that shall be asked next",
+        },
+        _list_fields("query", "score", "follow_ups"),
+    ),
+    # Steps of loops.
+    "stopped": Kind(
+        "Why a loop goes no further, and what its working memory holds then.",
+        {
+            "reason": "text: why, in words",
+            "pool": "optional list of objects: the rows of the working memory; left out by a loop without one",
+        },
+        _list_fields("reason"),
+    ),
+    "skipped": Kind(
+        "A reply of a model, or a part of one, that could not be used.",
+        {"reason": "text: why it could not be used"},
+        _list_fields("reason"),
+    ),
+    "chosen": Kind(
+        'The system that goes on, or "none".',
+        {
+            "chosen": "text: the name of the system",
+            "because": "text: why it was chosen",
+            "passed_over": "object: the systems that were not chosen, each with the reason",
+            "build_would_help": "list of texts: the systems that a build would add to the choice",
+        },
+        lambda chosen, because, passed_over, build_would_help: list_facts(
+            chosen=chosen,
+            because=because,
+            passed_over="; ".join(f"{way} ({why})" for way, why in passed_over.items()),
+            build_would_help=", ".join(build_would_help),
+        ),
+    ),
+    "thought": Kind(
+        "One sentence of reasoning.",
+        {
+            "thought": "text: the sentence",
+            "concludes": "boolean: whether it states the answer, so that the loop ends",
+        },
+        _list_fields("thought"),
+    ),
+    "decided": Kind(
+        "The next smaller question, whether it is searched for, and its answer where it is not.",
+        {
+            "reasoning": "text: why, in the words of the model",
+            "finished": "boolean: whether the model knows enough to answer",
+            "subquestion": "text: the next smaller question",
+            "search": "boolean: whether it is searched for although it has an answer",
+            "answer": "text: its answer where nothing is searched",
+        },
+        lambda finished, subquestion, search, answer, reasoning: list_facts(
+            decision="finished" if finished else "search" if search or not answer else "from memory",
+            subquestion=subquestion,
+            answer=answer,
+            reasoning=reasoning,
+        ),
+    ),
+    "found": Kind(
+        "The answer to a smaller question; empty if none was found.",
+        {"answer": "text: the answer", "asked": "text: the smaller question"},
+        lambda answer, asked: list_facts(subquestion=asked, answer=answer or "not found"),
+    ),
+    # Attempts to answer.
+    "tried": Kind("An attempt after which the loop may go on.", _ATTEMPT, _summarize_attempt),
+    "forced": Kind("The attempt of a model that may not decline any more.", _ATTEMPT, _summarize_attempt),
+    "answered from points": Kind(
+        "The last attempt of a loop whose working memory is a hypergraph.",
+        {
+            **_ATTEMPT,
+            "points": "integer: how many points the working memory holds",
+            "vertices_per_point": "number: the entities of a point, on average",
+            "most_vertices": "integer: the entities of the largest point",
+            "pool": "list of objects: the points, as rows",
+            "memory": "object: the whole hypergraph, from which its picture is drawn",
+        },
+        lambda points, vertices_per_point, most_vertices, **attempt: (
+            f"{_summarize_attempt(**attempt)}, points: {points}, vertices per point: {vertices_per_point}, "
+            f"most vertices: {most_vertices}"
+        ),
+    ),
+    "answered": Kind(
+        "The answer from what a reader wrote down.",
+        {
+            "evidence": "optional list of pieces: the passages that the answering role saw; left out of a cut trace",
+            "shown": "list of texts: the ids of the passages that these rest on",
+            "notes": "list of texts: what the reader wrote down",
+            "cut": "integer: how many notes and quotations did not fit",
+            "answer": _ATTEMPT["answer"],
+            "failed": _ATTEMPT["failed"],
+            "missing": "text: what the evidence lacks, and what was not read",
+            "ledger": "optional object: the whole ledger, from which its picture is drawn; left out by a loop that "
+            "keeps a note",
+        },
+        lambda answer, failed, missing, notes, cut, evidence=(), **_: list_facts(
+            answer="declined" if failed else answer, missing=missing, shown=evidence, notes=notes, cut=cut
+        ),
+    ),
+    "answer_part": Kind(
+        "What is new of an answer while a model writes it. It is streamed, and no trace has it.",
+        {"text": "text: the new words", "replace": "boolean: whether they take the place of all parts before"},
+        lambda text, replace: shorten(text),
+    ),
+    # Probing, with a pool.
+    "probed": Kind(
+        "The probes that a model thought of.",
+        {"probes": "list of texts: the questions that memory is searched with next"},
+        lambda probes: list_facts(probes="; ".join(probes) or "none"),
+    ),
+    "encoded": Kind(
+        "What the evidence of one probe means.",
+        {
+            "probe": "text: the probe",
+            "layer": "text: the layers that its evidence came from, separated by commas",
+            "cue": "text: what the evidence says on the question; empty for nothing",
+            "support": "list of texts: the ids of the evidence that the cue rests on",
+        },
+        lambda probe, layer, cue, support: list_facts(
+            probe=probe, in_=name_layers(layer), cue=cue or _NOTHING, rests_on=support or None
+        ),
+    ),
+    "fused": Kind(
+        "What the cues of earlier steps say together.",
+        {"cue": "text: one text in place of the earlier cues; empty for nothing"},
+        lambda cue: list_facts(cue=cue or _NOTHING),
+    ),
+    "updated": Kind(
+        "What the pool holds now.",
+        {
+            "units": "integer: how many searches the pool remembers, each with its cue",
+            "nodes": "integer: how many pieces of evidence it holds",
+        },
+        _list_fields(searches_remembered="units", passages_summaries_and_episodes="nodes"),
+    ),
+    # The loop `evolve`, with a hypergraph.
+    "planned": Kind(
+        "Whether the memory suffices, and which concerns are open.",
+        {
+            "sufficient": "boolean: whether the points suffice for an answer",
+            "reasoning": "text: why, in the words of the model",
+            "concerns": "list of objects: what to search for: each `concern`, what is not known yet, with its "
+            f"`subquery`, the `points` to search around, by their ids, and the `place`: {_REGION}",
+        },
+        lambda sufficient, concerns, **_: list_facts(
+            sufficient="yes" if sufficient else "no",
+            subqueries="; ".join(f"{each['subquery']} ({each['place']})" for each in concerns) or "none",
+        ),
+    ),
+    "evolved": Kind(
+        "Points that changed.",
+        {
+            "inserted": "list of objects: the new points",
+            "updated": "list of objects: the points with a new text",
+            "overlay": "list of texts: the entities that only this memory knows, and no layer",
+            "shown": _SHOWN,
+            "notes": "list of texts: the texts of these points",
+        },
+        lambda inserted, updated, notes, **_: list_facts(inserted=inserted, updated=updated, says=" ".join(notes)),
+    ),
+    "merged": Kind(
+        "Points that were made from others.",
+        {
+            "merged": "list of objects: the new points",
+            "parts": "object: the ids of the points from which each new one was made",
+            "notes": "list of texts: the texts of the new points",
+        },
+        lambda parts, notes, **_: list_facts(
+            merged="; ".join(f"{', '.join(earlier)} into {point}" for point, earlier in parts.items()) or "nothing",
+            says=" ".join(notes),
+        ),
+    ),
+    # Reading, with a ledger or a note.
+    "divided": Kind(
+        "How much there is to read.",
+        {
+            "chunks": "integer: the chunks that are read, one after another",
+            "tokens": "integer: the tokens of all of them",
+        },
+        _list_fields("chunks", "tokens"),
+    ),
+    "reading planned": Kind(
+        "What to look for while reading.",
+        {
+            "questions": "list of texts: the questions that the text has to answer",
+            "nets": "list of texts: wide questions, for facts of which nobody can know yet that they matter",
+        },
+        lambda questions, nets: list_facts(questions="; ".join(questions), nets="; ".join(nets)) or "no questions",
+    ),
+    "extracted": Kind(
+        "The facts of a chunk.",
+        {
+            "chunk": _CHUNK,
+            "notes": "list of texts: the facts",
+            "not_found": "integer: how many facts quote words that the chunk does not have",
+        },
+        lambda chunk, notes, not_found: list_facts(chunk=chunk, facts=notes, not_found=not_found or None),
+    ),
+    "read": Kind(
+        "The note after a chunk.",
+        {"chunk": _CHUNK, "notes": _NOTE},
+        lambda chunk, notes=(): list_facts(chunk=chunk, note=" ".join(notes)),
+    ),
+    "unread": Kind(
+        "A chunk without a usable reply, and the note as it was before, where there is one.",
+        {"chunk": _CHUNK, "notes": _NOTE},
+        lambda chunk, notes=(): list_facts(chunk=chunk, note=" ".join(notes)),
+    ),
+    "ledger updated": Kind(
+        "What the ledger holds.",
+        {
+            "pool": "list of objects: all entries, each with its `text` and its `kind`, `question`, `fact` or "
+            "`inference`; the last two have a `label`, by which others cite them"
+        },
+        _summarize_ledger,
+    ),
+    "recovered": Kind(
+        "What is read again for questions that are open after the whole text was read.",
+        {"open": "integer: how many questions are open", "tokens": "integer: how many tokens are read again"},
+        _list_fields("open", "tokens"),
+    ),
+    # Around a loop.
+    "rephrased": Kind(
+        "A follow-up question, and how it stands alone.",
+        {"asked": "text: the question as it was asked", "question": "text: the question as it is answered"},
+        lambda asked, question: list_facts(asked=asked, question="unchanged" if question == asked else question),
+    ),
+    "resumed": Kind(
+        "What a session brings to its next question.",
+        {
+            "session": "text: the name of the session",
+            "question": "integer: the number of the question in it, from 1",
+            "memory": "text: the kind of its working memory; empty without one",
+            "known": "list of texts: the notes that it brings",
+            "forgotten": "list of texts: the notes that went with their sources",
+        },
+        lambda session, question, known, forgotten, **_: list_facts(
+            session=session, question=question, known=known, forgotten=forgotten or None
+        ),
+    ),
+    "session": Kind(
+        "What an answer took from its session, and what the session dropped after it.",
+        {
+            "notes": "list of texts: the notes of earlier questions that the answering call saw",
+            "passages": "list of texts: the ids of passages of earlier questions that it saw",
+            "dropped": "list of texts: the notes and questions for which there was no room, or whose sources are gone",
+        },
+        lambda notes, passages, dropped: list_facts(
+            notes_taken=notes, passages_taken=passages, dropped="; ".join(dropped)
+        ),
+    ),
+    "waiting": Kind(
+        "A wait before a request is tried again.",
+        {
+            "seconds": "number: how long",
+            "asked": "number: how many seconds the server asks to wait",
+            "reason": "text: what the server replied",
+        },
+        lambda seconds, asked, reason: f"waiting {seconds:.0f} s, since the server asks for {asked:.0f} s: {reason}",
+    ),
+    "fallbacks": Kind(
+        "How many steps fell back on a simpler one.",
+        {"counts": "object: how often, by the kind of step"},
+        lambda counts: list_facts(**counts),
+    ),
+}
+"""All events of our loops and around them, by name."""

@@ -2,7 +2,7 @@
 
 A build writes one note for each kind, `fallback: KIND: COUNT`, into the notes of a `LayerReport`. The build record of a
 layer, `store.notes(BUILDS)[LAYER]["fallbacks"]`, holds the sums over all its builds. An answer reports them in its last
-event, `events.Fallbacks`, which maps each kind to its count. Kinds are stable, because programs read them.
+event, `fallbacks`, which maps each kind to its count. Kinds are stable, because programs read them.
 """
 
 from __future__ import annotations

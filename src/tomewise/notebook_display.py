@@ -13,14 +13,10 @@ from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tomewise.place import describe_source
-from tomewise.types.wording import list_remarks, summarize_lag
-
 if TYPE_CHECKING:
-    from tomewise.types import Answer, Progress, Quote
+    from tomewise.types import Progress
 
 _PAUSE = 0.1  # seconds between two pictures of the bars
-_AROUND = 120  # characters that are shown on either side of a quotation
 
 
 def write_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> str:
@@ -29,48 +25,6 @@ def write_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title
     body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     caption = f"<caption>{escape(title)}</caption>" if title else ""
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-# ---------------------------------------------------------------- an answer
-
-
-def write_answer(answer: Answer) -> str:
-    """The answer as HTML, with each quotation marked in the text around it."""
-    remarks = "".join(f"<p>{escape(remark)}</p>" for remark in list_remarks(answer))
-    quotes = [(statement, quote) for statement in answer.statements for quote in statement.quotes]
-    lines = "".join(f"<li>{_write_quote(quote, statement.choice, answer)}</li>" for statement, quote in quotes)
-    listed = f"<ol>{lines}</ol>" if quotes else ""
-    lag = f"<p>{escape(summarize_lag(answer.lagging))}</p>" if answer.lagging else ""
-    calls = f"{answer.cost.calls} call{'' if answer.cost.calls == 1 else 's'}"
-    origin = f"<p><small>{escape(' · '.join(filter(None, (answer.system, answer.model, calls))))}</small></p>"
-    if answer.only_quotes and quotes:
-        return f"<div>{remarks}{listed}{lag}{origin}</div>"
-    if not answer.resolved:
-        missing = answer.missing or "the evidence does not say"
-        return f"<div><p><b>Not answered:</b> {escape(missing)}</p>{lag}{origin}</div>"
-    choice = f"{escape(answer.choice)}. " if answer.choice else ""
-    missing = f"<p>Missing: {escape(answer.missing)}</p>" if answer.missing else ""
-    return f"<div><p><b>{choice}{escape(answer.text)}</b></p>{missing}{remarks}{listed}{lag}{origin}</div>"
-
-
-def _write_quote(quote: Quote, choice: str | None, answer: Answer) -> str:
-    where = f"<small>{escape(describe_source(quote))}</small>"
-    if not answer.only_quotes:
-        before, after = _find_surroundings(quote, answer)
-        return f"{escape(before)}<mark>{escape(quote.text)}</mark>{escape(after)} {where}"
-    option = f" → {escape(choice)}" if choice else ""
-    return f"{escape(quote.before)} <mark>{escape(quote.text)}</mark>{option} {escape(quote.after)} {where}"
-
-
-def _find_surroundings(quote: Quote, answer: Answer) -> tuple[str, str]:
-    """What stands before and after the quotation in the passage that it is from, if the answer holds its text."""
-    for piece in answer.evidence:
-        if piece.id == quote.passage and quote.text in piece.text:
-            before, _, after = piece.text.partition(quote.text)
-            start = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
-            end = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
-            return start, end
-    return "", ""
 
 
 # ---------------------------------------------------------------- bars

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import PartError, ReadingError, UsageError
-from tomewise.evaluate.items import Dataset, Item, Outcome
-from tomewise.evaluate.judges import Judge, Judgement
+from tomewise.evaluate.items import Dataset, Item, Judgement, Outcome
+from tomewise.evaluate.judges import Judge
 from tomewise.evaluate.metrics import Metric
-from tomewise.events import AnswerPart, Retrieved, Stopped
+from tomewise.events import make_event, report_retrieved
 from tomewise.language.roles import PassageIn
 from tomewise.loops.desk import Attempt, Desk, Prepared
 from tomewise.loops.evidence import make_token_counter
@@ -80,7 +80,6 @@ from tomewise.types import (
 __all__ = [
     "Above0",
     "Answer",
-    "AnswerPart",
     "Ask",
     "Attempt",
     "CallCount",
@@ -133,7 +132,6 @@ __all__ = [
     "Recall",
     "Recipe",
     "Report",
-    "Retrieved",
     "Retriever",
     "Rewrite",
     "Role",
@@ -141,7 +139,6 @@ __all__ = [
     "Selection",
     "Share",
     "Skipped",
-    "Stopped",
     "SummariesLayer",
     "System",
     "SystemDeclaration",
@@ -155,11 +152,13 @@ __all__ = [
     "answer_once",
     "ask_each",
     "content_id",
+    "make_event",
     "make_layers",
     "make_token_counter",
     "once",
     "probe",
     "read_calls",
+    "report_retrieved",
     "sum_calls",
     "take_steps",
 ]

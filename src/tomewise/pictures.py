@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from tomewise.errors import UsageError
-from tomewise.events import AnsweredFromNotes, Attempted, Evolved, Retrieved, read_common
+from tomewise.events import ATTEMPTS, is_event, read_common
 from tomewise.types import Answer, DocumentId, Event, NodeId, Noun
 
 Kind: TypeAlias = Literal["graph", "tree", "line", "table"]
@@ -139,10 +139,10 @@ def read_uses(answer: Answer) -> Uses:
     """What an answer used, as far as its events say; the last event that says what was shown counts."""
     shown: Iterable[NodeId] = [piece.id for piece in answer.evidence]
     for event in reversed(answer.events):
-        if not shown and isinstance(event, Attempted | AnsweredFromNotes | Evolved):
-            shown = event.shown
-        elif not shown and isinstance(event, Retrieved):
-            shown = [piece.id for piece in event.evidence]
+        if not shown and is_event(event, *ATTEMPTS, "evolved"):
+            shown = event.detail["shown"]
+        elif not shown and is_event(event, "retrieved", "looked up"):
+            shown = [piece.id for piece in read_common(event).evidence]
     return Uses(frozenset(shown), frozenset(quote.passage for quote in answer.quotes))
 
 

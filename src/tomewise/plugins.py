@@ -18,6 +18,7 @@ from traceback import walk_tb
 from types import CodeType, MappingProxyType
 from typing import Any
 
+from tomewise.brief import describe_fault
 from tomewise.errors import MissingDependency, PartError, TomewiseError, UnknownName, UsageError, suggest
 
 KINDS: Mapping[str, str] = MappingProxyType(
@@ -141,8 +142,8 @@ def find_fault(error: BaseException) -> PartError | None:
         package = used[owners[0]][1]
         part = " or ".join(f"the {kind[:-1]} {name!r}" for kind, name in owners)
         part += f" of {package}" if package else ""
-        what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        return PartError(f"{part} failed ({what}; {module}, line {line}): mend it, or use another one", part)
+        what = f"{part} failed ({describe_fault(error)}; {module}, line {line})"
+        return PartError(f"{what}: mend it, or use another one", part)
     return None
 
 
@@ -224,9 +225,8 @@ def _load(kind: str, point: EntryPoint) -> object:
         part = point.load()
     except Exception as error:  # a plugin may raise anything when it is imported
         package = point.dist.name if point.dist else point.value
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise MissingDependency(
-            f"the plugin {point.name!r} of {package} (tomewise.{kind}) cannot be imported ({reason}): "
+            f"the plugin {point.name!r} of {package} (tomewise.{kind}) cannot be imported ({describe_fault(error)}): "
             f"update or uninstall {package}"
         ) from error
     _imported[kind, point.name] = part, point.dist.name if point.dist else ""

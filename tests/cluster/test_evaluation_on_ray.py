@@ -37,8 +37,8 @@ from tests.patience import wait_until
 from tomewise.cluster import ray_cluster
 from tomewise.errors import Locked, MissingDependency, TomewiseError, UsageError
 from tomewise.evaluate.experiment import Experiment
-from tomewise.evaluate.items import Item
-from tomewise.evaluate.judges import Judge, Judgement
+from tomewise.evaluate.items import Item, Judgement
+from tomewise.evaluate.judges import Judge
 from tomewise.evaluate.report import write_csv
 from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.recall.flat import Dense
@@ -171,11 +171,11 @@ def test_a_killed_worker_gives_its_budget_back(nodes: object, tmp_path: Path, se
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("victim", ["desk", "driver"])
+@pytest.mark.parametrize("victim", ["hub", "driver"])
 def test_what_is_left_of_an_ended_evaluation_goes_on_without_ray(
     nodes: object, tmp_path: Path, server: OpenAIServer, whole_run: Experiment, victim: str
 ) -> None:
-    """Without the desk, which keeps replies, the driver ends by itself."""
+    """Without the hub, which keeps replies, the driver ends by itself."""
     server.requests.clear()
     out = str(tmp_path)
     driver = subprocess.Popen([sys.executable, "-c", RUN, out, server.url], stderr=subprocess.PIPE, text=True)
@@ -183,9 +183,9 @@ def test_what_is_left_of_an_ended_evaluation_goes_on_without_ray(
     if victim == "driver":
         driver.kill()
     else:
-        kill("Desk")
+        kill("Hub")
     _, err = driver.communicate(timeout=60)
-    assert victim != "desk" or "the process that keeps replies" in err
+    assert victim != "hub" or "the process that keeps replies" in err
     wait_until(lambda: not find_processes("Worker") and not server.at_once)
     before, kept = len(server.requests), read_kept(tmp_path / "calls.tome")
     experiment = make_killed(out, server.url)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from tests.cluster.killing import wait_for
-from tests.evaluate.test_shared_desk import REQUEST
+from tests.evaluate.test_hub import REQUEST
 from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with
 from tests.patience import wait_until
 
@@ -26,7 +26,7 @@ from tomewise.cluster.worker_parts import ModelParts, WorkerParts
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, PartError, TomewiseError
-from tomewise.evaluate.shared_desk import HERE, Desk
+from tomewise.evaluate.on_workers import HERE, Hub
 from tomewise.fallbacks import PART_SKIPPED, count_fallbacks
 from tomewise.language import roles
 from tomewise.language.budget import Budget, Budgeted
@@ -182,7 +182,7 @@ async def test_an_ask_that_is_given_up_ends_on_its_worker(station: Station) -> N
     assert time.monotonic() - begun < 10
     await asyncio.to_thread(wait_until, lambda: station.server.at_once == 0)
     assert len(station.server.requests) == 4, "what waited was never sent"
-    assert used.measure_cost().total.calls == 4, "a request that was sent counts"
+    assert used.measure_cost().calls == 4, "a request that was sent counts"
     station.server.handler = in_turn(reply_with('{"cue": "Mara hid it."}', delay=0.2))
     assert len(await ask_many(model, 8)) == 8
     assert station.server.most_at_once == 4
@@ -221,7 +221,7 @@ async def test_errors_are_those_of_the_model(station: Station) -> None:
         with meter() as used, pytest.raises(ModelError) as there:
             await model.ask(roles.FUSE, GIVEN)
         assert (type(there.value), str(there.value)) == (type(here.value), str(here.value))
-        assert used.measure_cost().total.calls == len(station.server.requests) / 2, "a failed ask costs too"
+        assert used.measure_cost().calls == len(station.server.requests) / 2, "a failed ask costs too"
 
 
 async def test_parts_of_a_reply_that_a_worker_skips_are_counted_here(station: Station) -> None:
@@ -236,10 +236,10 @@ async def test_parts_of_a_reply_that_a_worker_skips_are_counted_here(station: St
 
 async def test_requests_that_wait_keep_out_none_that_ends(station: Station, tmp_path: Path) -> None:
     """Ray's own limit is 1,000 calls at a time."""
-    desk = station.pool.start_beside(Desk, tmp_path / "calls.tome", partial(Budget, name="a model", calls=1))
-    assert await desk.reserve.remote(HERE, "first", REQUEST) == 1
-    waiting = [desk.reserve.remote(HERE, str(number), REQUEST) for number in range(1100)]
-    desk.settle.remote(HERE, "first", Cost(calls=1))
+    hub = station.pool.start_beside(Hub, tmp_path / "calls.tome", partial(Budget, name="a model", calls=1))
+    assert await hub.reserve.remote(HERE, "first", REQUEST) == 1
+    waiting = [hub.reserve.remote(HERE, str(number), REQUEST) for number in range(1100)]
+    hub.settle.remote(HERE, "first", Cost(calls=1))
     found = await asyncio.wait_for(asyncio.gather(*waiting), 60)
     assert all(isinstance(each, Failed) for each in found)
 
@@ -255,6 +255,6 @@ async def test_asks_are_replaced_under_the_limit(station: Station) -> None:
             with pytest.raises(asyncio.CancelledError):
                 await asking
     assert len(station.server.requests) < 6 * 12, "some were never sent"
-    assert used.measure_cost().total.calls >= 1 + 2 + 3 + 4 + 5 + 6
+    assert used.measure_cost().calls >= 1 + 2 + 3 + 4 + 5 + 6
     assert len(await ask_many(model, 8)) == 8
     assert station.server.most_at_once <= 4

@@ -7,17 +7,16 @@ from functools import cache
 from pathlib import Path
 
 from tests.texts import REPOSITORY
-from tomewise.outgoing import answer_models
 from tools.docs.event_pages import find_makers, write_event_page
 from tools.docs.limit_pages import SECTIONS, read_number, write_limit_page
-from tools.docs.python_pages import load_package
 
-from tomewise import Document, Tome, events
+from tomewise import Document, Tome
+from tomewise.events import EVENTS, is_event
 from tomewise.settings import SETTINGS
 from tomewise.systems.registry import LOOPS, SYSTEMS
 
 PACKAGE = REPOSITORY / "src" / "tomewise"
-AROUND = {events.Rephrased, events.Resumed, events.SessionUsed, events.Waiting, events.Fallbacks}  # in no loop
+AROUND = {"rephrased", "resumed", "session", "waiting", "fallbacks"}  # made by no loop
 STORY = """Ada Marsh kept the light of Skerry for nine years. Tom Reed forged the letter that called the boats home.
 
 On 3 May Ada Marsh put out the light at nine. Tom Reed sailed to Skerry with the letter.
@@ -27,32 +26,28 @@ Ada Marsh found the letter in the harbour office in June. The harbour office of 
 
 @cache
 def read_sections() -> dict[str, str]:
-    return dict(part.split("\n", 1) for part in write_event_page(load_package()).split("\n## ")[1:])
+    return dict(part.split("\n", 1) for part in write_event_page().split("\n## ")[1:])
 
 
 def test_each_event_has_a_section_and_is_made_somewhere() -> None:
-    for name, classes in events.CLASSES.items():
-        assert name in read_sections()
-        for made in classes:
-            assert (made in find_makers()) != (made in AROUND), made
+    for name, kind in EVENTS.items():
+        assert (name in find_makers()) != (name in AROUND), name
+        assert all(f"| `{field}` |" in read_sections()[name] for field in kind.fields)
 
 
-def test_systems_yield_what_the_page_says(tmp_path: Path) -> None:
-    seen = set[type[events.TypedEvent]]()
+def test_systems_yield_what_the_page_says_with_exactly_the_fields_of_the_table(tmp_path: Path) -> None:
+    seen = set[str]()
     with Tome.open(tmp_path / "a.tome", model="extractive", embedder="hash", passage_tokens=32) as tome:
         tome.add(Document(id="log", text=STORY))
         for name in [*(name for name in SYSTEMS if "+" not in name), *(f"hybrid+{loop}" for loop in LOOPS)]:
             tome.build(system=name)
             answer = tome.ask("Who forged the letter, and what burned in July?", system=name)
             for event in answer.events:
-                made = type(event)
-                assert issubclass(made, events.TypedEvent)
                 key = name.removeprefix("hybrid") if "+" in name else name
-                assert name == "auto" or made in AROUND or key in find_makers()[made], (name, event.name)
-                section = read_sections()[event.name]
-                plain = answer_models.Event.of(event).write()
-                missing = [field for field in plain["detail"] if f"| `{field}` |" not in section]
-                assert not missing or made is events.Fallbacks, (event.name, missing)
+                made = event.name
+                assert name == "auto" or made in AROUND or key in find_makers()[made], (name, made)
+                assert is_event(event, made), (name, event)
+                assert event.detail.keys() <= EVENTS[made].fields.keys()
                 seen.add(made)
     assert len(seen) > 20
 

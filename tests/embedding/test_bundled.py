@@ -36,7 +36,9 @@ def cache(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def embedder(cache):
-    return BundledMiniLM(cache)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOMEWISE_CACHE", str(cache))
+        yield BundledMiniLM()
 
 
 @pytest.fixture(scope="module")
@@ -99,28 +101,30 @@ def test_only_the_first_256_tokens_count(embedder):
 
 
 @needs_weights
-def test_a_damaged_file_is_written_again(embedder, cache, tmp_path):
+def test_a_damaged_file_is_written_again(embedder, cache, tmp_path, monkeypatch):
     expected = embedder.embed(["a text"])
     (good,) = cache.glob("*.onnx")
     (tmp_path / good.name).write_bytes(good.read_bytes()[:1_000_000])
-    assert np.array_equal(BundledMiniLM(tmp_path).embed(["a text"]), expected)
+    monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path))
+    assert np.array_equal(BundledMiniLM().embed(["a text"]), expected)
     assert [path.name for path in tmp_path.iterdir()] == [good.name]
 
 
 @needs_weights
-def test_a_cache_that_cannot_be_written_is_named(tmp_path):
-    (tmp_path / "file").write_text("in the way")
+def test_a_cache_that_cannot_be_written_is_named(monkeypatch):
+    monkeypatch.setenv("TOMEWISE_CACHE", f"{__file__}/cache")  # this file is in the way
     with pytest.raises(TomewiseError, match="TOMEWISE_CACHE"):
-        BundledMiniLM(tmp_path / "file" / "cache").embed(["a text"])
+        BundledMiniLM().embed(["a text"])
 
 
-def test_other_weights_are_refused(tmp_path):
+def test_other_weights_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "cache" / weights.NAME
     folder.mkdir(parents=True)
     (folder / "tokenizer.json").write_text("{}")
     (folder / "model.safetensors").write_bytes(b"other")
     with pytest.raises(TomewiseError, match=r"SHA-256.* run `tome weights`"):
-        BundledMiniLM(tmp_path / "cache").embed(["a text"])
+        BundledMiniLM().embed(["a text"])
     assert not list((tmp_path / "cache").glob("*.onnx"))
 
 

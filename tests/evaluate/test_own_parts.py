@@ -12,7 +12,8 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import MissingDependency, NotBuilt, UnknownName, UsageError
 from tomewise.evaluate.digests import digest_recipe
 from tomewise.evaluate.experiment import Experiment
-from tomewise.evaluate.judges import Judge, Judgement
+from tomewise.evaluate.items import Judgement
+from tomewise.evaluate.judges import Judge
 from tomewise.evaluate.metrics import Metric
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.flat import Dense

@@ -13,10 +13,9 @@ import pytest
 from rich.console import Console
 
 from tomewise.errors import ModelError
-from tomewise.evaluate import compare as comparing
-from tomewise.evaluate.about import About
-from tomewise.evaluate.items import Item, Prediction
-from tomewise.evaluate.judges import Judgement
+from tomewise.evaluate.compare import compare
+from tomewise.evaluate.design import About
+from tomewise.evaluate.items import Item, Judgement, Prediction
 from tomewise.evaluate.plots import score_by_cycles
 from tomewise.evaluate.report import make_json, make_rich_tables, write_csv, write_latex, write_markdown, write_parquet
 from tomewise.evaluate.results import Results, Table, list_slices, split_results, tabulate
@@ -205,13 +204,12 @@ async def test_two_systems_side_by_side(evaluate):
         return ModelError("no") if "Hale" in given.question else {"answer": "[it]"}
 
     results = await evaluate(model=ScriptedModel({"answer": reply}))
-    comparison = comparing.compare(results, "hybrid", "naive", "q0")
-    left, right = comparison.sides
-    assert (left.row.system, right.row.system) == ("hybrid", "naive")
-    assert left.scores["em"] == 0.0
-    assert ["Ada Marsh" in piece["text"] for piece in left.evidence if piece["gold"]] == [True]
-    assert all(piece["shared"] for piece in left.evidence)
-    failed = json.loads(json.dumps(comparing.make_json(comparing.compare(results, "hybrid", "naive", "q1"))))
+    left, right = compare(results, "hybrid", "naive", "q0")["systems"]
+    assert (left["system"], right["system"]) == ("hybrid", "naive")
+    assert left["scores"]["em"] == 0.0
+    assert ["Ada Marsh" in piece["text"] for piece in left["evidence"] if piece["gold"]] == [True]
+    assert all(piece["shared"] for piece in left["evidence"])
+    failed = json.loads(json.dumps(compare(results, "hybrid", "naive", "q1")))
     assert "ModelError: no" in str(failed["systems"])
 
 

@@ -16,8 +16,7 @@ import pytest
 from tests.patience import wait_until
 
 from tomewise.errors import BudgetExceeded, Locked, ModelError, ModelUnavailable
-from tomewise.evaluate.about import find_folder, list_experiments
-from tomewise.evaluate.design import Design
+from tomewise.evaluate.design import Design, find_folder, list_experiments
 from tomewise.evaluate.items import Dataset, Item, Outcome, Prediction
 from tomewise.evaluate.judges import find_judge
 from tomewise.evaluate.metrics import find_metric
@@ -292,7 +291,7 @@ def test_a_killed_run_continues_where_it_was(tmp_path):
         child.send_signal(signal.SIGKILL)
         child.wait()
     made = make_long(log, latency=0.0)
-    finished = {record["item"]["question"] for record in find_journal(out / made.name()).read()}
+    finished = {record["item"]["question"]["text"] for record in find_journal(out / made.name()).read()}
     assert 10 <= len(finished) < 40
     before = len(log.read_text().splitlines())
     assert len(asyncio.run(run(made, out)).rows) == 40

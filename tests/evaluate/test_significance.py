@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tomewise.evaluate.significance import compute_p_value, correct_p_values, estimate_interval, resample_means
+from tomewise.evaluate.results import compute_p_value, correct_p_values, estimate_interval, resample_means
 
 
 def resample_slowly(scores, resamples, seed):

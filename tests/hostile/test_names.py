@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.embedding.sentence_transformers import SentenceTransformersEmbedder
+from tomewise.embedding.libraries import SentenceTransformersEmbedder
 from tomewise.errors import MissingDependency, StoreError, UnknownName, UsageError
 from tomewise.settings import load
 from tomewise.tome.tome import Tome

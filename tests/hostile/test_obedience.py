@@ -22,7 +22,7 @@ from tomewise.language import roles
 from tomewise.language.chat import RULES, ChatModel
 from tomewise.language.fences import TAGS, fence
 from tomewise.language.prompts import Prompts
-from tomewise.language.together import make_batch, make_batch_role
+from tomewise.language.together import make_batch
 from tomewise.systems.registry import parse_variant
 from tomewise.types import Role
 
@@ -112,7 +112,7 @@ TOGETHER = [
 ]
 GIVEN = [
     *((role, fill(role.input, ATTACKS)) for role in roles.ROLES),
-    *((make_batch_role(role, 2), make_batch([given, given], 2)) for role, given in TOGETHER),
+    *(make_batch(role, [given, given], 2) for role, given in TOGETHER),
 ]
 
 

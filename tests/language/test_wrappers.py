@@ -15,7 +15,7 @@ from tomewise.language.cached import Cached
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts, render_once
-from tomewise.language.retry import Backoff, PassingFailure, retry
+from tomewise.language.retry import Backoff, Failure, retry
 from tomewise.language.usage import report_call
 from tomewise.meter import ModelCall
 from tomewise.run import change_run, meter, open_run
@@ -249,7 +249,7 @@ async def test_failures_with_no_reply_between_them_end_the_work_with_what_it_cos
     model = StopAtFailures(ScriptedModel({"fuse": [BAD, BAD, REPLY, BAD, BAD, BAD]}), 3)
     with open_run():
         assert await collect_errors(model, 5) == [BadReply, BadReply, str, BadReply, BadReply]
-        with pytest.raises(KeepsFailing, match=r"3 calls .* no\. Kept: 1 .* Spent: 6 requests") as raised:
+        with pytest.raises(KeepsFailing, match=r"3 calls .* no\. Kept: 1 .* Cost: 6 requests") as raised:
             await fuse(model)
     assert isinstance(raised.value, ModelUnavailable), "every further call would fail too"
 
@@ -273,7 +273,7 @@ async def test_each_piece_of_work_counts_for_itself_and_nothing_outside_of_one()
 
 async def take_slots(slots, order, *names):
     async def take(name):
-        async with slots:
+        async with slots.take():
             order.append(name)
             await asyncio.sleep(0)
 
@@ -296,7 +296,7 @@ async def test_who_goes_ahead_waits_for_nobody_of_the_same_queue():
     slots, order = CallSlots(1), []
 
     async def go_ahead():
-        async with slots.ahead():
+        async with slots.take(ahead=True):
             order.append("repair")
 
     async with asyncio.TaskGroup() as group:
@@ -305,7 +305,7 @@ async def test_who_goes_ahead_waits_for_nobody_of_the_same_queue():
             await asyncio.sleep(0)
         group.create_task(go_ahead())
     assert order == ["a0", "a1", "repair", "a2"], "a1 had its slot before"
-    async with asyncio.timeout(SOON), slots:
+    async with asyncio.timeout(SOON), slots.take():
         pass
 
 
@@ -318,7 +318,7 @@ async def test_never_more_than_the_limit_and_nobody_is_forgotten(seed):
 
     async def enter():
         nonlocal inside, most, done
-        async with slots:
+        async with slots.take():
             inside += 1
             most = max(most, inside)
             try:
@@ -364,12 +364,12 @@ async def test_waits_are_logged_and_told_where_the_server_asks_for_them_and_with
     reported, waited = [], []
 
     async def fail():
-        raise PassingFailure(ModelUnavailable("http://user:secret@host did not reply"), 3600.0)
+        raise Failure(ModelUnavailable("http://user:secret@host did not reply"), passes=True, retry_after=3600.0)
 
     async def sleep(seconds):
         waited.append(seconds)
 
-    with caplog.at_level("INFO", "tomewise"), change_run(on_wait=reported.append), pytest.raises(PassingFailure):
+    with caplog.at_level("INFO", "tomewise"), change_run(on_wait=reported.append), pytest.raises(Failure):
         await retry(fail, Backoff(retries=2, first=0.0, longest=9.0), sleep)
     asked = "9 s, since the server asks for 3600 s: http://[hidden]@host did not reply"
     assert caplog.messages == [f"retrying {number} of 2 in {asked}" for number in (1, 2)]

@@ -95,8 +95,8 @@ async def test_what_is_declined_or_in_doubt_goes_to_the_first_loop_that_is_built
     assert (answer.text, chosen) == ("at nine", ["hybrid", "hipporag2+probe"])
     event = [event for event in events if event.name == "chosen"][-1]
     assert because in event.detail["because"]
-    assert event.detail["passed over"] == {"comorag": "needs tree, episodes"}
-    assert event.detail["build would help"] == ["comorag"]
+    assert event.detail["passed_over"] == {"comorag": "needs tree, episodes"}
+    assert event.detail["build_would_help"] == ["comorag"]
     assert "comorag (needs tree, episodes), build would help: comorag" in event.summary
     assert ladder[0].loop.asked == ladder[2].loop.asked == []
     assert [event.name for event in events] == ["chosen", "worked", "stopped", "chosen", "worked"]
@@ -136,7 +136,7 @@ async def test_a_question_for_the_whole_text_goes_to_the_loop_that_may_read_it(w
     events, names, answer = await play(*ways, question=WHOLE, reading=reading)
     assert (names, first.loop.asked) == (chosen, [])
     assert answer == (FULL if chosen == ["cosmir"] else PARTLY)
-    assert events[0].detail["passed over"] == passed_over
+    assert events[0].detail["passed_over"] == passed_over
     if chosen == ["cosmir"]:
         assert events[0].detail["because"] == "the question needs the whole text (list)"
 
@@ -145,8 +145,8 @@ async def test_a_reader_that_states_no_calls_is_passed_over_and_nothing_built_le
     ways = [FULL, [way("comorag", lag=("tree",))], [way("cosmir", most=None)]]
     events, chosen, answer = await play(*ways, question=WHOLE, reading=20)
     assert (chosen, answer) == (["none", "none", "hybrid"], FULL)
-    assert "does not say how many calls" in events[0].detail["passed over"]["cosmir"]
-    assert events[1].detail["build would help"] == ["comorag"]
+    assert "does not say how many calls" in events[0].detail["passed_over"]["cosmir"]
+    assert events[1].detail["build_would_help"] == ["comorag"]
 
 
 async def test_the_limit_on_calls_holds():
@@ -155,7 +155,7 @@ async def test_the_limit_on_calls_holds():
     events, chosen, _ = await play(DECLINED, ladder, whole, budget=20)
     assert chosen == ["hybrid", "short"]
     reasons = {"comorag": "may take 33 calls, 19 are left", "own": "states no upper limit of its calls"}
-    assert events[-2].detail["passed over"] == reasons
+    assert events[-2].detail["passed_over"] == reasons
     assert (await play(DECLINED, ladder, whole, question=WHOLE, budget=20))[1][0] == "none"
     _, chosen, answer = await play(DECLINED, ladder, budget=3)
     assert (chosen, answer) == (["hybrid", "none"], DECLINED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tomewise.errors import UsageError
-from tomewise.events import Encoded, Piece, Recalled, Tried
+from tomewise.events import make_event
 from tomewise.loops.working_pictures import draw_hypergraph, draw_ledger, draw_pool
 from tomewise.types import Answer, Event, Question, Quote, Statement
 
@@ -13,17 +13,17 @@ QUESTION = Question(text="Who forged the letter?")
 
 
 def recall(step: int, probe: str, layer: str, *nodes: str) -> Event:
-    pieces = [Piece(id=node, layer=layer, score=0.5, title="T", text=f"Text of {node}") for node in nodes]
-    return Recalled(step=step, probe=probe, layer=layer, evidence=pieces)
+    pieces = [{"id": node, "layer": layer, "score": 0.5, "title": "T", "text": f"Text of {node}"} for node in nodes]
+    return make_event("recalled", step, probe=probe, layer=layer, evidence=pieces)
 
 
 def encode(step: int, probe: str, cue: str) -> Event:
-    return Encoded(step=step, probe=probe, layer="passages", cue=cue, support=["p1"])
+    return make_event("encoded", step, probe=probe, layer="passages", cue=cue, support=["p1"])
 
 
 def attempt(step: int, answer: str, missing: str, *shown: str) -> Event:
-    failed = not answer
-    return Tried(step=step, answer=answer, choice=None, failed=failed, missing=missing, shown=shown, cut=0, notes=())
+    fields = {"answer": answer, "choice": None, "failed": not answer, "missing": missing, "shown": shown}
+    return make_event("tried", step, **fields, cut=0, notes=[], kept="")
 
 
 EVENTS = (

@@ -82,7 +82,7 @@ async def test_each_thought_is_the_next_search_until_one_concludes(think, pieces
     assert not any(option in call.given.model_dump_json() for call in model.calls[:1] for option in QUESTION.options)
     assert last.notes == [], "the reader answers from the evidence alone"
     assert (answer.choice, answer.quotes[0].text) == ("B", "born in Bruges")
-    assert list_names(events) == ["recalled", "thought", "recalled", "thought", "stopped", "retrieved"]
+    assert list_names(events) == ["searched", "thought", "searched", "thought", "stopped", "retrieved"]
     assert events[2].summary == f"query: {BOUGHT}, new: 1, collected: 2"
     assert "concludes" in events[-2].summary
 
@@ -103,7 +103,7 @@ async def test_thoughts_end_and_the_question_is_answered(think, thoughts, settin
     (stopped,) = [event for event in events if event.name == "stopped"]
     assert stopped.summary == f"reason: {reason}"
     assert list_names(events).count("skipped") == (reason == "the reply was not usable")
-    assert len(recall.asked) == list_names(events).count("recalled")
+    assert len(recall.asked) == list_names(events).count("searched")
     assert answer.resolved
 
 
@@ -161,7 +161,7 @@ async def test_steps_by_search_and_from_memory_then_the_answer(step, pieces):
     assert last.options == list(QUESTION.options)
     assert [piece.id for piece in answer.evidence] == [pieces[n].id for n in (0, 2, 1)], "cited, then in turns"
     assert answer.choice == "B"
-    assert list_names(events)[:3] == ["decided", "recalled", "found"]
+    assert list_names(events)[:3] == ["decided", "searched", "found"]
     decided = [event.summary for event in events if event.name == "decided"]
     assert decided[0].startswith("decision: search, subquestion: Who bought")
     assert decided[2].startswith("decision: from memory")

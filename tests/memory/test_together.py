@@ -6,21 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from tests.memory.memories import (
-    EMBEDDER,
-    build_layer,
-    build_layers,
-    keep_replies,
-    list_texts,
-    put_passages,
-)
+from tests.memory.memories import EMBEDDER, build_layer, build_layers, keep_replies, list_texts, put_passages
 
 from tomewise import Tome
 from tomewise.errors import BadReply, Refused, UsageError
 from tomewise.fallbacks import ASKED_ALONE
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.roles import EXTRACT_FACTS, ExtractIn, PassageIn
-from tomewise.language.together import Batch, ask_together, make_batch, make_batch_role
+from tomewise.language.roles import EXTRACT_FACTS, Batch, ExtractIn, PassageIn
+from tomewise.language.together import ask_together, make_batch
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.neighbours import group_neighbours
@@ -125,8 +118,7 @@ async def test_after_a_failed_call_every_passage_is_asked_alone(story: SqlStore,
 
 
 def test_a_reply_without_one_usable_item_is_repaired() -> None:
-    role = make_batch_role(EXTRACT_FACTS, 2)
-    given = make_batch(INPUTS[:2], 2)
+    role, given = make_batch(EXTRACT_FACTS, INPUTS[:2], 2)
     assert role.output_tokens == 2 * EXTRACT_FACTS.output_tokens
     with pytest.raises(BadReply, match="P1, P2"):
         role.accept(given, role.output(passages=[{"label": "P1", "entities": ["Zanzibar"]}]))
@@ -148,9 +140,7 @@ async def test_passages_that_move_to_another_group_repeat_no_call(story: SqlStor
     assert sorted(list_texts(story, "gists")) == sorted(f"In short: {text}" for text in ("A new beginning.", *LINES))
 
 
-async def test_with_the_extractive_model_the_memory_is_the_same_at_any_size(
-    open_store: OpenStore,
-) -> None:
+async def test_with_the_extractive_model_the_memory_is_the_same_at_any_size(open_store: OpenStore) -> None:
     def make(store: SqlStore, together: int = 3) -> Sequence[Any]:
         model = keep_replies(ExtractiveModel(EMBEDDER), store)
         graphs = [GraphLayer(store, model, EMBEDDER, calls=calls, together=together) for calls in (1, 2)]

@@ -18,7 +18,7 @@ from tests.test_addresses import answer_with
 
 from tomewise.addresses import find_public
 from tomewise.errors import ReadingError
-from tomewise.reading import read
+from tomewise.reading import fetching
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.fetching import fetch
 from tomewise.tome.tome import Tome
@@ -69,7 +69,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
             pass
 
     hosts = {"site.example": ("127.0.0.1",), "inside.example": ()}
-    monkeypatch.setattr(read, "fetch", partial(fetch, find=lambda host: hosts.get(host, ())))
+    monkeypatch.setattr(fetching, "fetch", partial(fetch, find=lambda host: hosts.get(host, ())))
     with serve(Site(("127.0.0.1", 0), Handler)) as server:
         server.replies, server.asked = {"/page": (200, {"Content-Type": "text/html"}, PAGE)}, []
         yield server
@@ -238,7 +238,7 @@ def test_what_is_outside_is_public(number: str) -> None:
 def test_without_the_guard_of_the_tests_a_server_on_this_machine_is_not_asked(
     site: Site, tome: Tome, monkeypatch
 ) -> None:
-    monkeypatch.setattr(read, "fetch", fetch)
+    monkeypatch.setattr(fetching, "fetch", fetch)
     for host in ("127.0.0.1", "localhost", "[::1]", "2130706433", "0x7f.1"):
         with pytest.raises(ReadingError, match="not a public address"):
             tome.add(f"http://{host}:{site.server_port}/page")

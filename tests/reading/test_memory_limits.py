@@ -18,10 +18,9 @@ from tomewise.reading.memory_limits import (
     DataLimit,
     JobLimit,
     MemoryLimit,
-    Watch,
     choose_limit,
-    choose_watch,
     measure_process,
+    must_be_watched,
 )
 from tomewise.reading.process import ReaderProcess
 
@@ -73,7 +72,7 @@ def test_each_system_has_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(choose_limit("linux"), DataLimit)
     assert isinstance(choose_limit("win32"), JobLimit)
     assert type(choose_limit("darwin")) is MemoryLimit
-    assert [choose_watch(platform) is None for platform in ("linux", "win32", "darwin")] == [True, True, False]
+    assert [must_be_watched(platform) for platform in ("linux", "win32", "darwin")] == [False, False, True]
 
 
 def test_without_timers_of_the_system_a_thread_ends_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,8 +97,10 @@ def test_a_process_that_cannot_limit_itself_is_watched(tmp_path: Path, monkeypat
         return measured[-1]
 
     def watch(own_memory: int) -> None:
-        monkeypatch.setattr(reader_process, "choose_watch", lambda: Watch(measure, 0.01, own_memory))
+        monkeypatch.setattr(reader_process, "OWN_MEMORY", own_memory)
 
+    monkeypatch.setattr(reader_process, "must_be_watched", lambda: True)
+    monkeypatch.setattr(reader_process, "measure_process", measure)
     with ReaderProcess(Bounds(memory=512)) as process:
         watch(400 * 2**20)
         assert process.read(page, "html")[0].text

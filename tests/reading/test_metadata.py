@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from tomewise.errors import ReadingError
-from tomewise.reading.lengths import HEADING, ID, SPEAKER, TIME, TITLE, VALUE, cut_document
-from tomewise.reading.metadata import find_unstorable, read_front_matter, select_plain
+from tomewise.reading import metadata as limits
+from tomewise.reading.metadata import cut_document, find_unstorable, read_front_matter, select_plain
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
 from tomewise.reading.splitter import PassageSplitter
@@ -150,7 +150,7 @@ def test_front_matter_is_in_no_passage(reader, tmp_path, minilm):
     assert passage.place.chapter == ("One",)
     for document in (bare, replace(bare, body=-1)):
         assert [passage.text for passage in splitter.split(document)] == ["---\ntitle: Rain\n---"]
-    assert splitter.split(replace(bare, body=99)) == []
+    assert list(splitter.split(replace(bare, body=99))) == []
 
 
 def test_what_fits_stays_as_it_is_and_long_words_are_cut():
@@ -160,9 +160,9 @@ def test_what_fits_stays_as_it_is_and_long_words_are_cut():
     assert cut_document(document) == document
     place = Place(chapter=("a " * 9_000, *"bcdefghij"), speaker="s" * 9_000, time="t" * 9_000, row=7)
     document = cut_document(Document(id="d", text="t", title="a " * 9_000, marks=((0, place),)))
-    assert document.title == ("a " * TITLE)[:TITLE].strip()
-    heading = ("a " * HEADING)[:HEADING].strip()
-    cut = Place(chapter=(heading, *"bcdefgh"), speaker="s" * SPEAKER, time="t" * TIME, row=7)
+    assert document.title == ("a " * limits.TITLE)[: limits.TITLE].strip()
+    heading = ("a " * limits.HEADING)[: limits.HEADING].strip()
+    cut = Place(chapter=(heading, *"bcdefgh"), speaker="s" * limits.SPEAKER, time="t" * limits.TIME, row=7)
     assert document.marks == ((0, cut),)
 
 
@@ -170,8 +170,8 @@ def test_a_document_from_python_is_cut_too_and_a_long_id_is_refused(here):
     with Tome.open(embedder="hash") as tome:
         tome.add(Document(id="d", text="The rain fell.", title="t" * 9_000, metadata={"a": "x" * 9_000}))
         stored = tome.document("d")
-        assert (stored.title, stored.metadata) == ("t" * TITLE, {"a": "x" * VALUE})
+        assert (stored.title, stored.metadata) == ("t" * limits.TITLE, {"a": "x" * limits.VALUE})
         with pytest.raises(ReadingError, match=r"the id of the document 'i+' has 1,001 characters: give it at most"):
-            tome.add(Document(id="i" * (ID + 1), text="The rain fell."))
+            tome.add(Document(id="i" * (limits.ID + 1), text="The rain fell."))
         with pytest.raises(ReadingError, match=r"the metadata of the document 'd' is not plain: .* 64 bits"):
             tome.add(Document(id="d", text="The rain fell.", metadata={"year": 10**9000}))

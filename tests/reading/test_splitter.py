@@ -23,7 +23,7 @@ def split(
 ) -> list[Passage]:
     """The passages of a text, after what holds of all passages was checked; `marked` is with marks of its headings."""
     document = Document(id="/d.txt", text=text, title=title, marks=mark_headings(text) if marked else ())
-    passages = PassageSplitter(tokenizer, size, overlap).split(document)
+    passages = list(PassageSplitter(tokenizer, size, overlap).split(document))
     covers = [0] * len(text)
     for position, passage in enumerate(passages):
         assert passage.position == position
@@ -178,8 +178,8 @@ RAIN = "The rain fell on the town. " * 200
 def test_truncation_and_padding_do_not_count_and_stay_as_they_are(package_tokenizer, minilm):
     before = package_tokenizer.to_str()
     document = Document(id="/d.txt", text="word " * 2000)
-    passages = PassageSplitter(package_tokenizer, 512).split(document)
-    assert passages == PassageSplitter(minilm, 512).split(document)
+    passages = list(PassageSplitter(package_tokenizer, 512).split(document))
+    assert passages == list(PassageSplitter(minilm, 512).split(document))
     assert package_tokenizer.to_str() == before
 
 
@@ -200,7 +200,7 @@ def test_one_long_line_is_bounded_too(line, minilm):
 
 def test_passages_come_while_a_long_text_is_still_being_cut(minilm):
     document = Document(id="/d.txt", text="The rain fell on the town. " * 100_000)
-    first = next(PassageSplitter(minilm, 512).stream(document))
+    first = next(PassageSplitter(minilm, 512).split(document))
     assert first.position == 0
     assert first.end < 5000
 

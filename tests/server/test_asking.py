@@ -41,7 +41,7 @@ CHAT = "/v1/chat/completions"
 REPLY = json.dumps({"reasoning": "r", "supported": "full", "answer": "Ada Marsh put out the light.", "quotes": []})
 BODY = {"question": QUESTION, "system": "naive"}
 LATE = "Who dredged the harbour?"
-ODD = [None, "a text", {"node": 4, "score": 10**400, "place": {"chapter": 5}, "text": 2}]
+ODD = [None, "a text", {"id": 4, "score": 10**400, "place": {"chapter": 5}, "text": 2}]
 
 
 class Odd:

@@ -63,9 +63,9 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     load = arrays.load_rows
 
-    def count_load(connection: Any, dialect: Any, space: str) -> Any:
+    def count_load(transaction: Any, space: str) -> Any:
         seen.append(space)
-        return load(connection, dialect, space)
+        return load(transaction, space)
 
     monkeypatch.setattr(arrays, "load_rows", count_load)
     return seen

@@ -80,10 +80,10 @@ def remove(store: SqlStore, document: str) -> list[int]:
 
 def assert_arrays_follow(store: SqlStore) -> None:
     """The arrays are equal to the tables."""
-    with store.read() as connection:
-        vectors = connection.exec_driver_sql("SELECT space, key, vector FROM vectors ORDER BY key").all()
-        edges = connection.exec_driver_sql("SELECT space, key, a, b, weight FROM edges ORDER BY key").all()
-        touched = connection.exec_driver_sql("SELECT space FROM spaces WHERE space <> 'documents'").scalars().all()
+    with store.read() as transaction:
+        vectors = transaction.run("SELECT space, key, vector FROM vectors ORDER BY key").all()
+        edges = transaction.run("SELECT space, key, a, b, weight FROM edges ORDER BY key").all()
+        touched = transaction.run("SELECT space FROM spaces WHERE space <> 'documents'").scalars().all()
     assert touched, "nothing was ever stored here"
     for space in touched:
         kind, name = space.split("/", 1)

@@ -18,10 +18,8 @@ import numpy as np
 from tests.store.plain_write import Content, PlainNotes, PlainWrite
 
 from tomewise.errors import Locked, StoreError, UnknownName
-from tomewise.store.close_rows import Pairs
-from tomewise.store.lifetimes import list_source_spaces, name_source_space
-from tomewise.store.nearest import Nearest
-from tomewise.store.records import PASSAGES, DocumentRecord, Found, Intake
+from tomewise.store.nearest import Nearest, Pairs
+from tomewise.store.records import PASSAGES, DocumentRecord, Found, Intake, list_source_spaces, name_source_space
 from tomewise.types import Condition, Document, Node, Passage, Scope
 
 _WORD = re.compile(r"[^\W_]+")

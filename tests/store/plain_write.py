@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tomewise.store.lifetimes import Lifetime, list_source_spaces, name_source_space
-from tomewise.store.records import PASSAGES
+from tomewise.store.records import PASSAGES, Lifetime, list_source_spaces, name_source_space
 from tomewise.types import Document, Node, Passage, content_id
 
 Ends = tuple[int, int]
@@ -75,7 +74,7 @@ class Content:
 
 
 class PlainNotes:
-    """See `store.write_contract.Notes`."""
+    """See `store.contract.Notes`."""
 
     def __init__(self, content: Content) -> None:
         self.content = content
@@ -91,7 +90,7 @@ class PlainNotes:
 
 
 class PlainWrite(PlainNotes):
-    """See `store.write_contract.Write`; it changes a copy of the content."""
+    """See `store.contract.Write`; it changes a copy of the content."""
 
     def __init__(self, content: Content) -> None:
         super().__init__(content.copy())

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from tomewise.store import close_rows, int8_rows
-from tomewise.store.close_rows import Pairs, find_close_pairs, find_close_rows
+from tomewise.store import int8_rows, nearest
 from tomewise.store.int8_rows import (
     bound_cosines,
     find_candidates,
@@ -18,7 +17,7 @@ from tomewise.store.int8_rows import (
     multiply_exactly,
     pack_rows,
 )
-from tomewise.store.nearest import Nearest, find_top
+from tomewise.store.nearest import Nearest, Pairs, find_close_pairs, find_close_rows, find_top
 
 Rows = NDArray[np.float32]
 
@@ -61,8 +60,8 @@ def as_dict(pairs: Pairs) -> dict[tuple[int, int], float]:
 
 @pytest.mark.parametrize("block", [3, 1000])
 def test_close_rows_are_those_of_a_plain_comparison(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    monkeypatch.setattr(close_rows, "NEW_ROWS", block)
-    monkeypatch.setattr(close_rows, "KNOWN_ROWS", 2 * block)
+    monkeypatch.setattr(nearest, "NEW_ROWS", block)
+    monkeypatch.setattr(nearest, "KNOWN_ROWS", 2 * block)
     rows = make_unit_rows(40)
     assert as_dict(find_close_rows(rows[:9], rows, 0.8)) == compare_slowly(rows[:9], rows)
     expected = {pair: cosine for pair, cosine in compare_slowly(rows, rows).items() if pair[0] < pair[1]}

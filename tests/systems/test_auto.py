@@ -47,14 +47,14 @@ async def test_it_needs_no_layer_and_says_which_build_would_help(store):
     assert assemble("auto", Kit(store, make_model(), EMBEDDER)).layers == ()
     chosen, answer, _ = await choose(store)
     assert [detail["chosen"] for detail in chosen] == ["hybrid", "hybrid+probe"]
-    assert chosen[-1]["build would help"] == ["comorag", "hipporag2+probe", "raptor+probe"]
+    assert chosen[-1]["build_would_help"] == ["comorag", "hipporag2+probe", "raptor+probe"]
     assert not answer.resolved
 
 
 async def test_it_goes_on_with_what_is_built_also_where_it_lags_but_not_for_a_strict_question(store):
     await build_walk(store)
     chosen, _, _ = await choose(store)
-    assert (chosen[-1]["chosen"], chosen[-1]["build would help"]) == ("hipporag2+probe", ["comorag"])
+    assert (chosen[-1]["chosen"], chosen[-1]["build_would_help"]) == ("hipporag2+probe", ["comorag"])
     put_texts(store, EMBEDDER, "late", "Ada met Una on day 9.")
     chosen, answer, _ = await choose(store)
     assert (chosen[-1]["chosen"], answer.lagging.documents) == ("hipporag2+probe", ("late",))
@@ -81,7 +81,7 @@ async def test_a_whole_text_question_goes_to_a_system_that_is_known_by_then(stor
     forget_parts(monkeypatch)
     asked = Question(text="List all people whom Ada met, and how often.")
     chosen, _, _ = await choose(store, asked, whole="nobody_brings_this")
-    assert (chosen[0]["chosen"], chosen[0]["passed over"]) == ("none", {"nobody_brings_this": "not a system here"})
+    assert (chosen[0]["chosen"], chosen[0]["passed_over"]) == ("none", {"nobody_brings_this": "not a system here"})
     plugins.register("systems", "reader_of_all", lambda kit: hybrid(kit))
     chosen, answer, _ = await choose(
         store, asked, ScriptedModel({"answer": [{"answer": "6"}]}), whole="nobody_brings_this, reader_of_all"

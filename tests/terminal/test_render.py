@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pytest
 from rich.console import Console
 
-from tomewise.events import Chosen
+from tomewise.events import make_event
 from tomewise.store.records import Found
 from tomewise.terminal.render import print_answer, print_event
 from tomewise.types import Answer, Event
@@ -29,7 +29,7 @@ def print_lines(shown: Event | Answer) -> list[str]:
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
-PIECE = {"node": "p-1", "layer": "passages", "score": 0.5, "title": "", "text": "The tide\nturned."}
+PIECE = {"id": "p-1", "layer": "passages", "score": 0.5, "title": "", "text": "The tide\nturned."}
 POOL = [{"probe": f"probe {n}", "layer": "tree", "evidence": n, "cue": "c" * 99} for n in range(20)]
 MANY = [{"layer": "tree", "score": 0.5, "text": f"text {n}"} for n in range(9)]
 OTHERS = "… and 4 more (`tome log` keeps them; `--json` shows them)"
@@ -42,11 +42,7 @@ ODD = [{"score": "0.5", "layer": 1, "place": "here", "text": 2}, {"score": None,
         ("[b]cut: 1", {"evidence": [PIECE], "found": 2, "cut": 1}, ["0.500 passage The tide turned."]),
         ("reason: enough", {"pool": POOL}, [f"probe {n}, tree, evidence: {n}, {'c' * 99}" for n in range(20)]),
         ("answer: nine", {"shown": ["p-1", "p-2"], "notes": ["[b]x"]}, ["note [b]x"]),
-        (
-            "many",
-            {"evidence": MANY},
-            [*(f"0.500 summary text {n}" for n in range(5)), OTHERS],
-        ),
+        ("many", {"evidence": MANY}, [*(f"0.500 summary text {n}" for n in range(5)), OTHERS]),
         ("odd", {"evidence": ["a text", {"text": "only a text"}], "notes": 3, "pool": "words"}, ["0.000  only a text"]),
         ("odd", {"evidence": ODD}, ["0.000 1 2", "0.000"]),
     ],
@@ -58,10 +54,9 @@ def test_an_event_shows_its_summary_and_what_it_found_below(summary, detail, bel
 
 
 def test_what_was_chosen_is_said_below_the_answer():
-    events = (
-        Chosen(chosen="hybrid", because="one shot comes first", passed_over={}, build_would_help=()),
-        Chosen(chosen="hybrid+probe", because="declined", passed_over={}, build_would_help=["comorag", "raptor+probe"]),
-    )
+    first = {"chosen": "hybrid", "because": "one shot comes first", "build_would_help": []}
+    second = {"chosen": "hybrid+probe", "because": "declined", "build_would_help": ["comorag", "raptor+probe"]}
+    events = (*(make_event("chosen", passed_over={}, **each) for each in (first, second)),)
     assert print_lines(Answer(text="Ada", events=events, system="auto"))[2:4] == [
         "chosen: hybrid (one shot comes first), then hybrid+probe (declined)",
         "a build would let it choose comorag, raptor+probe: tome build --system comorag",

@@ -14,7 +14,6 @@ from tests.texts import prose
 
 from tomewise import Answer, Document, Tome
 from tomewise.errors import ModelError, NotBuilt, UnknownName, UsageError
-from tomewise.events import Retrieved
 from tomewise.language.chat import ChatModel
 from tomewise.systems.registry import choose_variant
 from tomewise.testing.scripted import ScriptedModel
@@ -193,7 +192,7 @@ def test_several_questions_keep_their_order_and_the_limit(here):
 async def test_events_come_before_the_answer_and_the_trace_is_kept(here):
     with open_tome(here, make_model()) as tome:
         items = [item async for item in tome.astream(QUESTION, system="naive limit=2")]
-        assert [type(item) for item in items] == [Retrieved, Answer]
+        assert [type(item) for item in items] == [Event, Answer]
         assert items[-1].events == tuple(items[:-1])
         assert (items[-1].text, items[-1].system) == ("Ada", "naive limit=2")
         assert items[-1].quotes[0].text == "put out the light"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tomewise.events import Piece, Retrieved
 from tomewise.pictures import Uses
-from tomewise.types import Answer, Question
+from tomewise.types import Answer, Event, Question
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.hypergraph_picture import draw_memory
 from tomewise.working.ledger import Fact, Ledger, add_facts, add_inferences, infer_from
@@ -27,7 +26,7 @@ def make_memory() -> Hypergraph:
 
 
 def test_points_vertices_evidence_and_history_are_joined():
-    read = Retrieved(evidence=[Piece(id="p1", text="He fell.")], found=1, cut=0)
+    read = Event(name="retrieved", detail={"evidence": [{"id": "p1", "text": "He fell."}]})
     picture = draw_memory(make_memory(), Question(text="Why?"), Answer(text="", events=(read,)))
     assert {node.id: node.group for node in picture.nodes} == {
         **dict.fromkeys(["M3", "M4"], "point"),

@@ -33,7 +33,7 @@ def main() -> None:
     """Build the site, or serve it. Raises SystemExit with all faults that were found."""
     package = load_package()
     pages = {**write_command_pages(), **write_reference_pages(), **write_python_pages(package)}
-    write_files(DOCS / "reference", {**pages, "events.md": write_event_page(package), "limits.md": write_limit_page()})
+    write_files(DOCS / "reference", {**pages, "events.md": write_event_page(), "limits.md": write_limit_page()})
     systems = {f"systems/{name}.md": text for name, text in write_system_parts().items()}
     write_files(PARTS, {**systems, "changes.md": write_export_difference()})
     config = read_config()

@@ -34,17 +34,6 @@ class PlainTwins(griffe.Extension):
             cls.del_member(found[1])
 
 
-class TransformedClasses(griffe.Extension):
-    """Reads a class below one with `dataclass_transform` as the dataclass that this makes of it."""
-
-    def on_class_instance(self, *, cls: griffe.Class, **_: Any) -> None:
-        """Give it the decorators of that class, before its parameters are read."""
-        for base in cls.bases:
-            above = cls.parent.members.get(str(base)) if cls.parent else None
-            if isinstance(above, griffe.Class) and any("transform" in str(each.value) for each in above.decorators):
-                cls.decorators += above.decorators
-
-
 class FieldTables(griffe.Extension):
     """Lists the fields of a class in its docstring, as one table, and hides them elsewhere."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import griffe
-from tools.docs.griffe_extensions import PlainTwins, TransformedClasses, has_fields, is_field, is_protocol
+from tools.docs.griffe_extensions import PlainTwins, has_fields, is_field, is_protocol
 
 SOURCE = Path("src")
 # Each page: the module whose names it has, and the classes that methods of these return and no public module exports.
@@ -33,9 +33,7 @@ _MODULE = re.compile(r"`(?:tomewise\.)?([a-z_]+)\.[a-z_.]*\w")
 
 def load_package() -> griffe.Module:
     """The package, read from its source. Nothing is imported."""
-    loader = griffe.GriffeLoader(
-        search_paths=[SOURCE], extensions=griffe.load_extensions(PlainTwins, TransformedClasses)
-    )
+    loader = griffe.GriffeLoader(search_paths=[SOURCE], extensions=griffe.load_extensions(PlainTwins))
     package = loader.load("tomewise", submodules=True)
     loader.resolve_aliases(external=False)
     assert isinstance(package, griffe.Module)

@@ -59,7 +59,7 @@ class Failed:
         return replace(self, error=type(self.error)(f"the worker on {self.machine}: {self.error}"))
 
 
-async def _attempt(work: Callable[..., Awaitable[T]], *given: Any) -> T | Failed:
+async def attempt(work: Callable[..., Awaitable[T]], *given: Any) -> T | Failed:
     """What comes of the work, or its error: also one that would end the process, which would never say so."""
     try:
         return await work(*given)
@@ -70,7 +70,7 @@ async def _attempt(work: Callable[..., Awaitable[T]], *given: Any) -> T | Failed
 
 
 def _attempt_here(work: Callable[..., T], *given: Any) -> T | Failed:
-    """The same for a function that runs in a thread."""
+    """The same for a function that runs in a thread, where asyncio would wait for ever after a StopIteration."""
     try:
         return work(*given)
     except BaseException as error:  # noqa: BLE001 - the driver raises it
@@ -163,7 +163,7 @@ class Worker:
         begun = perf_counter()
         permits = (_Bound(ask.most),) if ask.most else ()
         with meter() as seen, count_fallbacks() as fallbacks, change_run(permits=permits):
-            asking = self._asks[ask.number] = asyncio.create_task(_attempt(self._ask, role, ask.given))
+            asking = self._asks[ask.number] = asyncio.create_task(attempt(self._ask, role, ask.given))
             if ask.number in self._given_up:  # long input waits longer on its way, so the word of the end was sooner
                 asking.cancel()
             await asyncio.wait([asking])
@@ -206,12 +206,12 @@ class Worker:
             return "the ask was given up"
         return f"the model {self._model.name} cancelled an ask of {ask.role.name!r} itself: ask again, or correct it"
 
-    async def run_group(self, sent: bytes, desk: Any) -> Failed | None:
-        """Run `function(place, desk, work)`, which was pickled with its work, and is imported here."""
-        result = await _attempt(self._run_group, sent, desk)
+    async def run_group(self, sent: bytes, hub: Any) -> Failed | None:
+        """Run `function(place, hub, work)`, which was pickled with its work, and is imported here."""
+        result = await attempt(self._run_group, sent, hub)
         return result.locate() if result else None
 
-    async def _run_group(self, sent: bytes, desk: Any) -> None:
+    async def _run_group(self, sent: bytes, hub: Any) -> None:
         try:
             function, work = pickle.loads(sent)
         except (ImportError, AttributeError) as error:
@@ -220,11 +220,11 @@ class Worker:
         with TemporaryDirectory(prefix="tomewise-") as folder:
             prompts = parts.write_prompts(Path(folder))
             place = Workplace(embedder=self._embedder, model=model, prompts=prompts, limit=parts.limit)
-            await function(place, desk, work)
+            await function(place, hub, work)
 
     async def describe(self) -> WorkerFacts | Failed:
         """What this worker is. The embedder is loaded and the model prepared, so that what is wrong shows at once."""
-        result = await _attempt(self._describe)
+        result = await attempt(self._describe)
         return result.locate() if isinstance(result, Failed) else result
 
     async def _describe(self) -> WorkerFacts | Failed:

@@ -60,7 +60,7 @@ class PooledModel(Forwarding):
         name = self.name_for(role)
         single, size = split_batch_role(role)
         slots = self._slots.setdefault(asyncio.get_running_loop(), defaultdict(partial(CallSlots, self._limit)))
-        async with slots[name]:
+        async with slots[name].take():
             tokens = self.count_input_tokens(role, given)
             request = Request(tokens, role.output_tokens, partial(_find_price, name), most=_REQUESTS)
             async with announce_request(request) as bill:
@@ -116,6 +116,8 @@ def make_model_parts(
     prompts: Prompts,
     api_key: str | None,
     settings: Settings,
+    *,
+    short_answers: bool = False,
 ) -> ModelParts:
     """What workers make their model of. Raises UsageError for a key that was given as an argument."""
     if api_key is not None:
@@ -128,6 +130,7 @@ def make_model_parts(
         timeout=settings.timeout,
         window=settings.window,
         prompts=prompts.read_own(),
+        short_answers=short_answers,
     )
     home = find_provider(parts.model, parts.models)
     address = next((spec.address for spec in parts.list_specs() if spec.provider == home), None)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tomewise.embedding.unit_rows import embed_as_unit_rows, read_tokenizer
+from tomewise.embedding.unit_rows import UnitRows, Vectors, read_tokenizer
 from tomewise.embedding.weights import HASHES, NAME, find_weights, read_verified
 from tomewise.errors import TomewiseError
 from tomewise.settings import find_cache_folder, read_variable
@@ -29,12 +29,12 @@ BATCH_TOKENS = 512  # about 0.15 s on one core: an interruption waits no longer 
 GRAPH_VERSION = 1  # increase it with every change of the graph that `onnx_graph` builds
 
 
-class BundledMiniLM:
+class BundledMiniLM(UnitRows):
     """all-MiniLM-L6-v2 in float32: mean of the last hidden states, scaled to length one; 384 dimensions, 256 tokens.
 
-    Nothing is loaded before it is needed. The ONNX file (90 MB) is written once to `cache` (if None, to
-    `settings.find_cache_folder()`), after the weights and the tokenizer were checked against their SHA-256; a damaged
-    file is written again. Texts are batched by equal length, one batch per core at a time, so a text's vector is bit
+    Nothing is loaded before it is needed. The ONNX file (90 MB) is written once to the folder of
+    `settings.find_cache_folder`, after the weights and the tokenizer were checked against their SHA-256; a damaged file
+    is written again. Texts are batched by equal length, one batch per core at a time, so a text's vector is bit
     for bit the same, whatever texts are embedded with it. A single short text uses one core. Computes on a GPU where
     ONNX Runtime was built with CUDA (`choose_providers`). Raises MissingDependency when the weights are not there,
     TomewiseError when they are not the official ones or the cache cannot be written. Source: Reimers and Gurevych,
@@ -46,8 +46,7 @@ class BundledMiniLM:
     max_tokens = MAX_TOKENS
     embeds_apart = True  # see `CachedEmbedder`
 
-    def __init__(self, cache: Path | None = None) -> None:
-        self._cache = cache
+    def __init__(self) -> None:
         self._lock = Lock()
         self._tokenizer: Tokenizer | None = None
         self._session: Any = None
@@ -57,19 +56,17 @@ class BundledMiniLM:
         """The model's tokenizer without truncation and padding, so that it counts all tokens of a text."""
         with self._lock:
             if self._tokenizer is None:
-                self._tokenizer = read_tokenizer(read_verified("tokenizer.json", self._cache).decode("utf-8"))
+                self._tokenizer = read_tokenizer(read_verified("tokenizer.json").decode("utf-8"))
             return self._tokenizer
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return embed_as_unit_rows(texts, DIMENSIONS, MAX_TOKENS, self._embed_distinct)
 
     def find_device(self) -> str:
         """What computes: `GPU` or `CPU`. Opens the model, and so writes the ONNX file if it is not there."""
         return "GPU" if _CUDA in self._ready_session().get_providers() else "CPU"
 
-    def _embed_distinct(self, texts: list[str]) -> NDArray[np.float32]:
+    def _embed_distinct(self, texts: list[str]) -> Vectors:
         session = self._ready_session()
-        ids = [_truncate(encoding.ids) for encoding in self.tokenizer.encode_batch_fast(texts)]
+        whole = [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts)]
+        ids = [row if len(row) <= MAX_TOKENS else [*row[: MAX_TOKENS - 1], row[-1]] for row in whole]
         pooled = np.empty((len(texts), DIMENSIONS), np.float32)
 
         def run(batch: NDArray[np.intp]) -> None:
@@ -83,7 +80,7 @@ class BundledMiniLM:
     def _ready_session(self) -> Any:
         with self._lock:
             if self._session is None:
-                self._session = _open_session(self._cache or find_cache_folder())
+                self._session = _open_session()
             return self._session
 
 
@@ -119,10 +116,6 @@ def _run_concurrently(run: Any, work: Iterator[NDArray[np.intp]]) -> None:
         pool.shutdown(cancel_futures=True)
 
 
-def _truncate(ids: list[int]) -> list[int]:
-    return ids if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], ids[-1]]
-
-
 def choose_providers(available: Sequence[str]) -> list[str | tuple[str, dict[str, int]]]:
     """Where ONNX Runtime computes: on a GPU with CUDA if its build can, else on the processor.
 
@@ -133,14 +126,14 @@ def choose_providers(available: Sequence[str]) -> list[str | tuple[str, dict[str
     return [(_CUDA, {"use_tf32": 0}), *providers] if _CUDA in available else providers
 
 
-def _open_session(cache: Path) -> Any:
+def _open_session() -> Any:
     from onnxruntime.capi import onnxruntime_pybind11_state as problems
 
-    find_weights(cache)
+    find_weights()
     # The name contains the hash of the weights. The weights are hashed when the file is written, not at each start.
-    path = cache / f"{NAME}-{HASHES['model.safetensors'][:12]}-{GRAPH_VERSION}.onnx"
+    path = find_cache_folder() / f"{NAME}-{HASHES['model.safetensors'][:12]}-{GRAPH_VERSION}.onnx"
     if not path.exists():
-        _make_graph(path, cache)
+        _make_graph(path)
     try:
         return _make_session(path)
     except (
@@ -151,7 +144,7 @@ def _open_session(cache: Path) -> Any:
         problems.NoSuchFile,
         problems.RuntimeException,
     ):
-        _make_graph(path, cache)
+        _make_graph(path)
         return _make_session(path)
 
 
@@ -172,13 +165,13 @@ def _make_session(path: Path) -> Any:
         return onnxruntime.InferenceSession(str(path), options, providers=providers)
 
 
-def _make_graph(path: Path, cache: Path) -> None:
+def _make_graph(path: Path) -> None:
     from safetensors.numpy import load
 
     from tomewise.embedding.onnx_graph import build_model, write_model
 
-    read_verified("tokenizer.json", cache)
-    model = build_model(load(read_verified("model.safetensors", cache)), layers=LAYERS, heads=HEADS)
+    read_verified("tokenizer.json")
+    model = build_model(load(read_verified("model.safetensors")), layers=LAYERS, heads=HEADS)
     try:
         write_model(model, path)
     except OSError as error:

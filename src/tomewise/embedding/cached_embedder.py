@@ -9,22 +9,20 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from operator import attrgetter
 from threading import Lock
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
+from tomewise.embedding.unit_rows import Vectors
 from tomewise.errors import BadReply
 from tomewise.types import Embedder
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from tokenizers import Tokenizer
 
 CACHE_SIZE = 256  # texts
 AT_ONCE = 64  # texts, where the embedder states nothing: one or two seconds of work
 MOST_JOINED = 64  # texts of a call that others may wait for; those of a build are more
-_Row: TypeAlias = "Future[NDArray[np.float32]]"  # of shape (1, dimensions)
+_Row: TypeAlias = Future[Vectors]  # of shape (1, dimensions)
 
 
 class ForwardingEmbedder:
@@ -33,30 +31,16 @@ class ForwardingEmbedder:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
-    @property
-    def inner(self) -> Embedder:
-        return self._embedder
-
-    @property
-    def name(self) -> str:
-        return self._embedder.name
-
-    @property
-    def dimensions(self) -> int:
-        return self._embedder.dimensions
-
-    @property
-    def max_tokens(self) -> int:
-        return self._embedder.max_tokens
+    inner = property(attrgetter("_embedder"))
+    name = property(attrgetter("_embedder.name"))
+    dimensions = property(attrgetter("_embedder.dimensions"))
+    max_tokens = property(attrgetter("_embedder.max_tokens"))
+    tokenizer = property(attrgetter("_embedder.tokenizer"))
 
     @property
     def texts_at_once(self) -> int:
         """How many texts of a longer list to embed before what is done can be shown, and the work stopped."""
         return int(getattr(self._embedder, "texts_at_once", AT_ONCE))
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self._embedder.tokenizer
 
 
 class CachedEmbedder(ForwardingEmbedder):
@@ -75,7 +59,7 @@ class CachedEmbedder(ForwardingEmbedder):
         self._lock = Lock()  # of both
         self._turn = Lock()  # of the call
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> Vectors:
         if len(texts) != 1 and not (self._joins and 1 < len(texts) <= MOST_JOINED):
             return self._embedder.embed(texts)
         with self._lock:
@@ -111,27 +95,22 @@ class CachedEmbedder(ForwardingEmbedder):
             taken = [text, *others[: MOST_JOINED - 1]]
         if len(taken) > 1:
             with suppress(Exception):
-                self._give(taken, self._call(taken))
+                self._embed_and_give(taken)
                 return
         for each in taken:
             try:
-                row = self._call([each])
+                self._embed_and_give([each])
             except Exception as error:  # noqa: BLE001 - all who wait for this text get it, this caller too
                 with self._lock:
                     self._cache.pop(each, None)
                     waiting = self._waiting.pop(each)
                 waiting.set_exception(error)
-            else:
-                self._give([each], row)
 
-    def _call(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _embed_and_give(self, texts: Sequence[str]) -> None:
+        """Embed these texts, and give their vectors to all who wait for them."""
         vectors = self._embedder.embed(texts)
         if len(vectors) != len(texts):
             raise BadReply(f"the embedder {self.name} gave {len(vectors)} vectors for {len(texts)} texts")
-        return vectors
-
-    def _give(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """Give their vectors to all who wait for these texts."""
         rows = [vectors[[place]] for place in range(len(texts))]
         for row in rows:
             row.flags.writeable = False

@@ -28,14 +28,10 @@ def choose_embedder(name: str, *, base_url: str | None = None, loopback_only: bo
         from tomewise.embedding.hash import HashEmbedder
 
         return HashEmbedder(int(model)) if model else HashEmbedder()
-    if kind == "fastembed" and model:
-        from tomewise.embedding.fastembed import FastEmbed
+    if kind in ("fastembed", "sentence-transformers") and model:
+        from tomewise.embedding.libraries import FastEmbed, SentenceTransformersEmbedder
 
-        return FastEmbed(model)
-    if kind == "sentence-transformers" and model:
-        from tomewise.embedding.sentence_transformers import SentenceTransformersEmbedder
-
-        return SentenceTransformersEmbedder(model)
+        return FastEmbed(model) if kind == "fastembed" else SentenceTransformersEmbedder(model)
     if kind == "openai" and model:
         from tomewise.embedding.openai import OpenAIEmbedder
 

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.embedding.unit_rows import embed_as_unit_rows
+from tomewise.embedding.unit_rows import UnitRows, Vectors
 from tomewise.errors import UsageError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
 WORD = re.compile(r"\w+")
 DEFAULT_DIMENSIONS = 256
 
 
-class HashEmbedder:
+class HashEmbedder(UnitRows):
     """Texts that share words, or parts of words, have a high cosine. The vectors are the same on every machine.
 
     A text is the set of its words in lower case. The features of a word are the word itself (weight 2) and, if it has
@@ -48,11 +47,7 @@ class HashEmbedder:
         tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         return tokenizer
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, shape (len(texts), dimensions)."""
-        return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
-
-    def _embed_distinct(self, texts: list[str]) -> NDArray[np.float32]:
+    def _embed_distinct(self, texts: list[str]) -> Vectors:
         vectors = np.empty((len(texts), self.dimensions), np.float32)
         for row, text in enumerate(texts):
             words = set(WORD.findall(text.lower())[: self.max_tokens])
@@ -64,7 +59,7 @@ class HashEmbedder:
 
 
 @lru_cache(maxsize=20_000)
-def _hash_word(word: str, dimensions: int) -> NDArray[np.float32]:
+def _hash_word(word: str, dimensions: int) -> Vectors:
     vector = np.zeros(dimensions, np.float32)
     for feature, weight in _list_features(word):
         digest = int.from_bytes(blake2b(feature.encode(), digest_size=8).digest(), "little")

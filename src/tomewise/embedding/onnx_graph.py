@@ -9,9 +9,9 @@ Devlin et al., "BERT", 2019, section 3; Vaswani et al., "Attention Is All You Ne
 from __future__ import annotations
 
 import os
+import struct
 import tempfile
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,26 +24,10 @@ FUSED = "com.microsoft"
 _VERSIONS = {"": 17, FUSED: 1}  # of the operators, by domain
 _EPSILON = 1e-12  # of the layer normalisation
 FLOAT, INT32 = 1, 6  # TensorProto.DataType
-_FLOAT_ATTRIBUTE, _INT_ATTRIBUTE = 1, 2  # AttributeProto.AttributeType
-_PACKAGE = "onnx"
-_TYPES = {"float": 2, "int64": 3, "int32": 5, "string": 9, "message": 11, "bytes": 12}  # FieldDescriptorProto.Type
-_MESSAGES: Mapping[str, str] = {
-    "OperatorSetId": "string domain 1, int64 version 2",
-    "Dimension": "int64 dim_value 1, string dim_param 2",
-    "TensorShape": "*Dimension dim 1",
-    "TensorType": "int32 elem_type 1, TensorShape shape 2",
-    "Type": "TensorType tensor_type 1",
-    "ValueInfo": "string name 1, Type type 2",
-    "Tensor": "*int64 dims 1, int32 data_type 2, string name 8, bytes raw_data 9",
-    "Attribute": "string name 1, float f 2, int64 i 3, int32 type 20",
-    "Node": "*string input 1, *string output 2, string op_type 4, *Attribute attribute 5, string domain 7",
-    "Graph": "*Node node 1, string name 2, *Tensor initializer 5, *ValueInfo input 11, *ValueInfo output 12",
-    "Model": "int64 ir_version 1, Graph graph 7, *OperatorSetId opset_import 8",
-}
 Weights = Mapping[str, "NDArray[np.float32]"]
 
 
-def build_model(weights: Weights, *, layers: int, heads: int) -> Any:
+def build_model(weights: Weights, *, layers: int, heads: int) -> bytes:
     """The model: `ids` (texts, tokens) int32 -> `states` (texts, tokens, dimensions) float32, the last hidden states.
 
     `weights` have the names of a BertModel of Hugging Face Transformers.
@@ -55,12 +39,12 @@ def build_model(weights: Weights, *, layers: int, heads: int) -> Any:
     return graph.make_model(states)
 
 
-def write_model(model: Any, path: Path) -> None:
+def write_model(model: bytes, path: Path) -> None:
     """Write the model under a temporary name, then rename it, so that readers of `path` find all of it or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".partial", delete=False) as file:
         try:
-            file.write(model.SerializeToString())
+            file.write(model)
             file.flush()
             os.fsync(file.fileno())
             file.close()
@@ -76,8 +60,8 @@ class _Graph:
     def __init__(self, weights: Weights, heads: int) -> None:
         self._weights = weights
         self._heads = heads
-        self._nodes: list[Any] = []
-        self._tensors: list[Any] = []
+        self._nodes: list[bytes] = []
+        self._tensors: list[bytes] = []
 
     def add_embeddings(self) -> str:
         prefix = "embeddings"
@@ -104,18 +88,14 @@ class _Graph:
         active = self._add_node("BiasGelu", [wide, bias], f"{prefix}.active")  # with erf, as in training
         return self._add_residual(prefix, active, states)
 
-    def make_model(self, states: str) -> Any:
+    def make_model(self, states: str) -> bytes:
         dimensions = self._weights["embeddings.LayerNorm.weight"].shape[0]
-        graph = _make_message(
-            "Graph",
-            name="bert",
-            node=self._nodes,
-            initializer=self._tensors,
-            input=[_make_value("ids", INT32, ["texts", "tokens"])],
-            output=[_make_value(states, FLOAT, ["texts", "tokens", dimensions])],
-        )
-        versions = [_make_message("OperatorSetId", domain=name, version=number) for name, number in _VERSIONS.items()]
-        return _make_message("Model", ir_version=9, opset_import=versions, graph=graph)
+        given = _describe_value("ids", INT32, ["texts", "tokens"])
+        output = _describe_value(states, FLOAT, ["texts", "tokens", dimensions])
+        # GraphProto: 1 node, 2 name, 5 initializer, 11 input, 12 output; OperatorSetIdProto: 1 domain, 2 version.
+        graph = _encode({1: self._nodes, 2: "bert", 5: self._tensors, 11: given, 12: output})
+        versions = [_encode({1: domain, 2: version}) for domain, version in _VERSIONS.items()]
+        return _encode({1: 9, 7: graph, 8: versions})  # ModelProto: 1 ir_version, 7 graph, 8 opset_import
 
     def _add_residual(self, prefix: str, inner: str, states: str) -> str:
         prefix = f"{prefix}.output"
@@ -131,53 +111,48 @@ class _Graph:
 
     def _add_tensor(self, name: str, values: NDArray[np.float32]) -> str:
         raw = np.ascontiguousarray(values, "<f4").tobytes()
-        self._tensors.append(_make_message("Tensor", dims=values.shape, data_type=FLOAT, name=name, raw_data=raw))
+        # TensorProto: 1 dims, 2 data_type, 8 name, 9 raw_data.
+        self._tensors.append(_encode({1: list(values.shape), 2: FLOAT, 8: name, 9: raw}))
         return name
 
     def _add_node(
         self, kind: str, inputs: list[str], output: str, *more: str, domain: str = FUSED, **attributes: int | float
     ) -> str:
         """Add a node, and return its first output."""
+        # AttributeProto: 1 name, 2 f, 3 i, 20 type (1 for a float, 2 for an int).
         named = [
-            _make_message("Attribute", name=name, i=value, type=_INT_ATTRIBUTE)
-            if isinstance(value, int)
-            else _make_message("Attribute", name=name, f=value, type=_FLOAT_ATTRIBUTE)
+            _encode({1: name, 3: value, 20: 2} if isinstance(value, int) else {1: name, 2: value, 20: 1})
             for name, value in attributes.items()
         ]
-        outputs = [output, *more]
-        node = _make_message("Node", op_type=kind, input=inputs, output=outputs, domain=domain, attribute=named)
-        self._nodes.append(node)
+        # NodeProto: 1 input, 2 output, 4 op_type, 5 attribute, 7 domain.
+        self._nodes.append(_encode({1: inputs, 2: [output, *more], 4: kind, 5: named, 7: domain}))
         return output
 
 
-def _make_message(message: str, /, **fields: Any) -> Any:
-    """A message of one of the kinds in `_MESSAGES`."""
-    return _load_messages()[f"{_PACKAGE}.{message}"](**fields)
-
-
-def _make_value(name: str, element: int, shape: list[str | int]) -> Any:
+def _describe_value(name: str, element: int, shape: list[str | int]) -> bytes:
     """The name, type and shape of an input or an output; a dimension without a size has a name."""
-    dimensions = [{"dim_param": size} if isinstance(size, str) else {"dim_value": size} for size in shape]
-    return _make_message(
-        "ValueInfo", name=name, type={"tensor_type": {"elem_type": element, "shape": {"dim": dimensions}}}
-    )
+    # Dimension: 1 dim_value, 2 dim_param; shape: 1 dim; tensor: 1 elem_type, 2 shape; type: 1 tensor_type.
+    dimensions = [_encode({2 if isinstance(size, str) else 1: size}) for size in shape]
+    tensor = _encode({1: element, 2: _encode({1: dimensions})})
+    return _encode({1: name, 2: _encode({1: tensor})})  # ValueInfoProto: 1 name, 2 type
 
 
-@cache
-def _load_messages() -> Mapping[str, Any]:
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+def _encode(fields: Mapping[int, Any]) -> bytes:
+    """A message of Protocol Buffers with these fields by their numbers in `onnx.proto`; a list is a repeated field."""
+    raw = bytearray()
+    for number, value in fields.items():
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, float):
+                raw += _encode_number(number << 3 | 5) + struct.pack("<f", each)
+            elif isinstance(each, int):
+                raw += _encode_number(number << 3) + _encode_number(each)
+            else:
+                content = each.encode() if isinstance(each, str) else each
+                raw += _encode_number(number << 3 | 2) + _encode_number(len(content)) + content
+    return bytes(raw)
 
-    file = descriptor_pb2.FileDescriptorProto(name="tomewise/onnx.proto", package=_PACKAGE)
-    for message, fields in _MESSAGES.items():
-        described = file.message_type.add(name=message)
-        for field in fields.split(", "):
-            kind, name, number = field.lstrip("*").split(" ")
-            typed: dict[str, Any] = {"type": _TYPES.get(kind, _TYPES["message"])}
-            if kind not in _TYPES:
-                typed["type_name"] = f".{_PACKAGE}.{kind}"
-            label = 3 if field.startswith("*") else 1  # repeated or optional
-            described.field.add(name=name, number=int(number), label=label, **typed)
-    # A pool of its own: the package `onnx`, where it is installed, registers messages in the common one.
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return dict(message_factory.GetMessageClassesForFiles([file.name], pool))
+
+def _encode_number(number: int) -> bytes:
+    """Seven bits a byte, the lowest first; the highest bit of a byte says that more follow."""
+    groups = [number >> shift & 127 for shift in range(0, max(1, number.bit_length()), 7)]
+    return bytes([*(group | 128 for group in groups[:-1]), groups[-1]])

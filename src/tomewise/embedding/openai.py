@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tomewise.addresses import find_loopback
 from tomewise.credentials import remember_credentials
-from tomewise.embedding.unit_rows import embed_as_unit_rows
+from tomewise.embedding.unit_rows import UnitRows, Vectors
 from tomewise.errors import BadReply, MissingDependency, ModelError, ModelUnavailable, UsageError
 from tomewise.language.spec import check_address
 from tomewise.settings import read_key, read_variable
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from openai import OpenAI
     from tokenizers import Tokenizer
 
@@ -30,13 +29,13 @@ TIMEOUT = 60.0  # seconds
 LONGEST_TOKEN = 6  # characters; a limit of the approximate tokenizer
 
 
-class OpenAIEmbedder:
+class OpenAIEmbedder(UnitRows):
     """The embedding model `model` at `base_url` (any address that speaks the OpenAI API).
 
     Without `base_url`, the address is OPENAI_BASE_URL, or else that of OpenAI. Without `api_key`, the key is
     OPENAI_API_KEY. `dimensions` asks the model for shorter vectors and becomes part of the name ("openai:MODEL@256").
     Without it, the vectors have the model's own dimensions. If these are not known, one word is embedded to find out.
-    With `loopback_only`, only a server on this machine is asked, and without a key (see `embedding.loopback`).
+    With `loopback_only`, only a server on this machine is asked, and without a key (see `checked_transport`).
     Time-outs and the status codes 429 and 5xx are retried with growing pauses. Raises UsageError (an address that
     cannot be read, or is never asked), ModelUnavailable (no key for OpenAI, no connection, key refused, all retries
     failed), ModelError (request refused), BadReply (wrong number of vectors or of dimensions).
@@ -55,11 +54,11 @@ class OpenAIEmbedder:
     ) -> None:
         if dimensions is not None and dimensions < 1:
             raise UsageError(f"an embedder cannot have {dimensions} dimensions: give 1 or more")
-        if address := base_url or read_variable("OPENAI_BASE_URL"):
-            check_address(address)
-        remember_credentials(api_key, address)
+        self.address = base_url or read_variable("OPENAI_BASE_URL") or ADDRESS
+        """The address of the server."""
+        check_address(self.address)
+        remember_credentials(api_key, self.address)
         self._model = model
-        self._base_url = base_url
         self._api_key = api_key
         self._requested_dimensions = dimensions
         self.loopback_only = loopback_only
@@ -86,12 +85,7 @@ class OpenAIEmbedder:
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), pieces])
         return tokenizer
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        if not texts:
-            return np.zeros((0, self.dimensions), np.float32)
-        return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
-
-    def _embed_distinct(self, texts: list[str]) -> NDArray[np.float32]:
+    def _embed_distinct(self, texts: list[str]) -> Vectors:
         cut_texts = [self._cut_to_limit(text) for text in texts]
         requests = [cut_texts[start : start + BATCH] for start in range(0, len(cut_texts), BATCH)]
         pool = ThreadPoolExecutor(min(PARALLEL_REQUESTS, len(requests)))
@@ -137,11 +131,6 @@ class OpenAIEmbedder:
         return _read_vectors(reply, len(texts), source)
 
     @cached_property
-    def address(self) -> str:
-        """The address of the server."""
-        return self._base_url or read_variable("OPENAI_BASE_URL") or ADDRESS
-
-    @cached_property
     def _client(self) -> OpenAI:
         key = None if self.loopback_only else read_key(KEY_VARIABLE, given=self._api_key)
         if not key and self.address.rstrip("/") == ADDRESS:
@@ -154,9 +143,10 @@ class OpenAIEmbedder:
         if self.loopback_only:
             from httpx2 import Client
 
-            from tomewise.embedding.loopback import make_loopback_transport
+            from tomewise.checked_transport import CheckedTransport
 
-            options["http_client"] = Client(transport=make_loopback_transport(), follow_redirects=False)
+            transport = CheckedTransport(find_loopback, "is not on this machine")
+            options["http_client"] = Client(transport=transport, follow_redirects=False)
         return OpenAI(api_key=key or "none", **options)
 
 

@@ -32,12 +32,12 @@ HASHES = {
 _SECONDS = 1800.0  # for 84 MB over a slow line
 
 
-def find_weights(cache: Path | None = None) -> Path:
-    """The folder with the model files: that in `cache` (by default the user's), else that of the installed package.
+def find_weights() -> Path:
+    """The folder with the model files: that in the cache folder, else that of the installed package.
 
     Raises MissingDependency.
     """
-    if (fetched := _name_folder(cache)).is_dir():
+    if (fetched := find_cache_folder() / NAME).is_dir():
         return fetched
     # `find_spec` does not import the package, whose modules may import torch.
     spec = find_spec(PACKAGE)
@@ -49,9 +49,9 @@ def find_weights(cache: Path | None = None) -> Path:
     return Path(spec.submodule_search_locations[0]) / "model"
 
 
-def read_verified(file: str, cache: Path | None = None) -> bytes:
+def read_verified(file: str) -> bytes:
     """One of the files in `HASHES`. Raises MissingDependency, and TomewiseError if it is not the official one."""
-    path = find_weights(cache) / file
+    path = find_weights() / file
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -63,17 +63,17 @@ def read_verified(file: str, cache: Path | None = None) -> bytes:
     return content
 
 
-def fetch_weights(cache: Path | None = None) -> Path:
-    """Fetch the weights into `cache` (by default the user's) with pip or uv, check them, and return their folder.
+def fetch_weights() -> Path:
+    """Fetch the weights into the cache folder with pip or uv, check them, and return their folder.
 
     pip and uv use the registry, the proxy and the credentials that they are set up for. If `find_weights` finds intact
-    ones, nothing is fetched. Raises MissingDependency without pip and uv, and
-    TomewiseError if the fetched files are not the official ones or cannot be written.
+    ones, nothing is fetched. Raises MissingDependency without pip and uv, and TomewiseError if the fetched files are
+    not the official ones or cannot be written.
     """
     with suppress(MissingDependency):
-        if _is_intact(present := find_weights(cache)):
+        if _is_intact(present := find_weights()):
             return present
-    folder = _name_folder(cache)
+    folder = find_cache_folder() / NAME
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=folder.parent, prefix=f"{NAME}-") as work:
@@ -93,10 +93,6 @@ def fetch_weights(cache: Path | None = None) -> Path:
             "or set TOMEWISE_CACHE to a folder that can be written"
         ) from error
     return folder
-
-
-def _name_folder(cache: Path | None) -> Path:
-    return (cache or find_cache_folder()) / NAME
 
 
 def _is_intact(folder: Path) -> bool:

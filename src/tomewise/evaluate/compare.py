@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import UnknownName, suggest
-from tomewise.evaluate.items import Item
 from tomewise.evaluate.metrics.rankings import finds
 from tomewise.evaluate.results import Results, score_row
 from tomewise.evaluate.rows import JsonObject, Row, make_question_record
@@ -21,29 +19,13 @@ _MOST_CHARACTERS = 300  # of a piece of evidence, on a terminal
 _MOST_IDS = 10  # of questions, in a message
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One system's answer. `scores` lacks the columns for which the question has no gold; None: it was not judged.
+def compare(results: Results, first: str, second: str, question: str) -> dict[str, Any]:
+    """The answers of two systems to the question of that id: the question with its gold, and `systems`, a list of two.
 
-    `evidence` is what the system showed to the model: node, layer, title and text, whether one of its source passages
-    holds gold (`gold`), and whether the other system showed it too (`shared`).
+    Each has its `scores` by column, without the columns for which the question has no gold; null: it was not judged.
+    `evidence` is what the system showed to the model: id, layer, title and text, whether one of its source passages
+    holds gold (`gold`), and whether the other system showed it too (`shared`). Raises UnknownName.
     """
-
-    row: Row
-    scores: Mapping[str, float | None]
-    evidence: tuple[JsonObject, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """One question and the answers of two systems."""
-
-    item: Item
-    sides: tuple[Side, Side]
-
-
-def compare(results: Results, first: str, second: str, question: str) -> Comparison:
-    """The answers of two systems to the question of that id. Raises UnknownName."""
     rows = {(row.system, row.item.id): row for row in results.select([first, second]).rows}
     for system in (first, second):
         if (system, question) not in rows:
@@ -54,21 +36,30 @@ def compare(results: Results, first: str, second: str, question: str) -> Compari
             raise UnknownName(f"{system} was not asked the question {question!r}: {hint}it was asked {asked}")
     left, right = rows[first, question], rows[second, question]
     shared = {piece["id"] for piece in left.evidence} & {piece["id"] for piece in right.evidence}
-    return Comparison(left.item, (_make_side(left, results, shared), _make_side(right, results, shared)))
+    sides = [_describe_side(row, score_row(row, results.about), shared) for row in (left, right)]
+    return {**make_question_record(left.item), "systems": sides}
 
 
-def _make_side(row: Row, results: Results, shared: set[str]) -> Side:
+def _describe_side(row: Row, scores: Mapping[str, float | None], shared: set[str]) -> dict[str, Any]:
     gold = _find_gold(row)
-    pieces = tuple(
-        {
-            **{name: piece[name] for name in ("id", "layer", "title")},
-            "text": row.texts[piece["id"]],
-            "gold": bool(gold & set(piece["sources"])),
-            "shared": piece["id"] in shared,
-        }
-        for piece in row.evidence
-    )
-    return Side(row, score_row(row, results.about), pieces)
+    return {
+        "system": row.system,
+        "answer": row.prediction.answer,
+        "choice": row.prediction.choice,
+        **{name: getattr(row, name) for name in ("error", "resolved", "forced", "claimed", "support")},
+        "scores": scores,
+        "quotes": [quote["text"] for quote in row.quotes],
+        "evidence": [
+            {
+                **{name: piece[name] for name in ("id", "layer", "title")},
+                "text": row.texts[piece["id"]],
+                "gold": bool(gold & set(piece["sources"])),
+                "shared": piece["id"] in shared,
+            }
+            for piece in row.evidence
+        ],
+        "cost": dict(row.cost),
+    }
 
 
 def _find_gold(row: Row) -> set[str]:
@@ -81,60 +72,36 @@ def _find_gold(row: Row) -> set[str]:
     }
 
 
-def make_json(comparison: Comparison) -> dict[str, Any]:
-    """The comparison as one object: the question with its gold, and `systems`, a list of two."""
-    return {**make_question_record(comparison.item), "systems": [_make_side_json(side) for side in comparison.sides]}
-
-
-def _make_side_json(side: Side) -> dict[str, Any]:
-    row = side.row
-    return {
-        "system": row.system,
-        "answer": row.prediction.answer,
-        "choice": row.prediction.choice,
-        "error": row.error,
-        "resolved": row.resolved,
-        "forced": row.forced,
-        "claimed": row.claimed,
-        "support": row.support,
-        "scores": dict(side.scores),
-        "quotes": [quote["text"] for quote in row.quotes],
-        "evidence": list(side.evidence),
-        "cost": dict(row.cost),
-    }
-
-
-def make_rich_comparison(comparison: Comparison) -> list[RenderableType]:
-    """What to print on a terminal: the question, then two columns."""
+def make_rich_comparison(comparison: JsonObject) -> list[RenderableType]:
+    """What to print of a comparison on a terminal: the question, then two columns."""
     from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
-    item = comparison.item
-    letters = [f"{get_letter(number)}. {option}" for number, option in enumerate(item.question.options)]
-    reference = " / ".join(item.answers) or item.correct or ""
-    head = Text("\n".join([item.question.text, *letters]), style="bold")
+    letters = [f"{get_letter(number)}. {option}" for number, option in enumerate(comparison["options"])]
+    reference = " / ".join(comparison["answers"]) or comparison["correct"] or ""
+    head = Text("\n".join([comparison["question"], *letters]), style="bold")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0), expand=True)
-    for side in comparison.sides:
-        table.add_column(escape(side.row.system), ratio=1, overflow="fold")
-    for parts in zip(*(_write_side(side) for side in comparison.sides), strict=True):
+    for side in comparison["systems"]:
+        table.add_column(escape(side["system"]), ratio=1, overflow="fold")
+    for parts in zip(*map(_write_side, comparison["systems"]), strict=True):
         table.add_row(*parts)
     marks = Text("◆ rests on gold   = shown by both", style="dim")
     return [head, Text(f"reference: {reference}", style="green"), table, marks]
 
 
-def _write_side(side: Side) -> tuple[str, ...]:
+def _write_side(side: JsonObject) -> tuple[str, ...]:
     """The cells of one system, from top to bottom."""
     from rich.markup import escape
 
-    row = side.row
-    choice = f"[bold cyan]{row.prediction.choice}.[/bold cyan] " if row.prediction.choice else ""
-    answer = f"[red]failed: {escape(row.error)}[/red]" if row.error else choice + escape(row.prediction.answer or "–")
-    forced = "\n[yellow]made to answer[/yellow]" if row.forced and row.resolved else ""
-    values = "  ".join(f"{name} {'–' if value is None else f'{value:.2f}'}" for name, value in side.scores.items())
-    cited = "\n".join(f"“{escape(' '.join(quote['text'].split()))}”" for quote in row.quotes)
-    cost = f"{row.cost['calls']} calls, {row.cost['input_tokens']:,} tokens in, path {row.cost['depth']}"
-    evidence = "\n".join(_write_piece(number, piece) for number, piece in enumerate(side.evidence, start=1))
+    spent = side["cost"]
+    choice = f"[bold cyan]{side['choice']}.[/bold cyan] " if side["choice"] else ""
+    answer = f"[red]failed: {escape(side['error'])}[/red]" if side["error"] else choice + escape(side["answer"] or "–")
+    forced = "\n[yellow]made to answer[/yellow]" if side["forced"] and side["resolved"] else ""
+    values = "  ".join(f"{name} {'–' if value is None else f'{value:.2f}'}" for name, value in side["scores"].items())
+    cited = "\n".join(f"“{escape(' '.join(quote.split()))}”" for quote in side["quotes"])
+    cost = f"{spent['calls']} calls, {spent['input_tokens']:,} tokens in, path {spent['depth']}"
+    evidence = "\n".join(_write_piece(number, piece) for number, piece in enumerate(side["evidence"], start=1))
     return answer + forced, f"[dim]{escape(values)}[/dim]", cited, evidence, f"[dim]{cost}[/dim]"
 
 

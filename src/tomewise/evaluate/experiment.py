@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from tomewise.brief import describe_object
 from tomewise.cluster.pooled_model import make_model_parts
-from tomewise.cluster.worker_parts import ModelParts
 from tomewise.cluster.worker_pool import WorkerPool, open_pool
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import MissingDependency, UsageError
@@ -89,18 +88,20 @@ class Experiment:
     ) -> None:
         arguments = signature(type(self)).parameters.values()
         check_model_settings(model_settings, [each.name for each in arguments if each.kind is Parameter.KEYWORD_ONLY])
-        Settings(  # checks them
-            passage_tokens=passage_tokens,
-            overlap=overlap,
-            limit=limit,
-            max_failures=max_failures,
-            start_seconds=start_seconds,
-        )
+        bounded: dict[str, Any] = {
+            "passage_tokens": passage_tokens,
+            "overlap": overlap,
+            "limit": limit,
+            "max_failures": max_failures,
+        }
+        Settings(**bounded, start_seconds=start_seconds)  # checks them
         check_pool(on, workers)
         if questions is not None and questions < 1:
             raise UsageError(f"an experiment with {questions} questions measures nothing: take 1 or more")
         # Before the data, so that a misspelt name costs no time.
-        variants = choose_variants(map(_choose_variant, _check_several("systems", systems)))
+        variants = choose_variants(
+            choose_variant(*each) if isinstance(each, tuple) else each for each in _check_several("systems", systems)
+        )
         chosen_metrics = _choose_parts("metrics", metrics, Metric, find_metric, "Metric(name, needs, score)")
         chosen_judges = _choose_parts("judges", judges, Judge, find_judge, "Judge(name, ask)")
         dataset = _read_data(data, layout)
@@ -109,7 +110,7 @@ class Experiment:
         if isinstance(embedder, str):
             embedder = choose_embedder(embedder, base_url=embedder_base_url)
         shared: dict[str, Any] = {"embedder": embedder, "limit": limit, "prompts": Prompts(folder), **model_settings}
-        # On workers the budget of the model that answers is kept at the desk.
+        # On workers the budget of the model that answers is kept at the hub.
         answering = {**shared, **dict.fromkeys(LIMITS)} if on else shared
         self.design = Design(
             dataset=replace(dataset, items=dataset.items[:questions]),
@@ -123,28 +124,22 @@ class Experiment:
             retrieval_only=retrieval_only,
             short_answers=short_answers,
             prompts=folder,
-            passage_tokens=passage_tokens,
-            overlap=overlap,
-            limit=limit,
-            max_failures=max_failures,
+            **bounded,
         )
         check_design(self.design)
         self._open_pool: Callable[[], WorkerPool] | None = None
         self._make_budget: Callable[[], Budget] | None = None
         if on:
             check_importable(variants)
-            parts = _make_parts(model, models, Prompts(folder), limit, short_answers, model_settings)
+            stated = {name: value for name, value in model_settings.items() if value is not None}
+            api_key = stated.pop("api_key", None)
+            settings = Settings(limit=limit, **stated)
+            parts = make_model_parts(model, models, Prompts(folder), api_key, settings, short_answers=short_answers)
             self._open_pool = partial(
-                open_pool,
-                self.design.embedder,
-                parts,
-                workers,
-                by_name=by_name,
-                start_seconds=start_seconds,
-                share_limit=True,
+                open_pool, embedder, parts, workers, by_name=by_name, start_seconds=start_seconds, share_limit=True
             )
-            calls, tokens, money = (model_settings.get(name) for name in LIMITS)
-            if calls is not None or tokens is not None or money is not None:
+            if not stated.keys().isdisjoint(LIMITS):
+                calls, tokens, money = map(stated.get, LIMITS)
                 name = self.design.model.name
                 self._make_budget = partial(Budget, name=name, calls=calls, tokens=tokens, money=money)
         self.out = Path(out)
@@ -212,25 +207,6 @@ class Experiment:
         except ImportError as error:
             raise MissingDependency("a data frame needs pandas: pip install 'tomewise[eval]'") from error
         return pandas.DataFrame(records)
-
-
-def _make_parts(
-    model: ModelOrName,
-    models: Mapping[str, ModelOrName] | None,
-    prompts: Prompts,
-    limit: int,
-    short_answers: bool,
-    stated: Mapping[str, Any],
-) -> ModelParts:
-    """What workers make their model of. Raises UsageError for a key that was given as an argument."""
-    stated = {name: value for name, value in stated.items() if value is not None}
-    api_key = stated.pop("api_key", None)
-    parts = make_model_parts(model, models, prompts, api_key, Settings(limit=limit, **stated))
-    return replace(parts, short_answers=short_answers)
-
-
-def _choose_variant(compared: Compared) -> Choice:
-    return choose_variant(*compared) if isinstance(compared, tuple) else compared
 
 
 def _check_several(what: str, parts: Any) -> Iterable[Any]:

@@ -1,10 +1,11 @@
-"""What an evaluation reads and scores: datasets and their items, and the predictions of systems."""
+"""What an evaluation reads and scores: datasets and their items, the predictions of systems, and judgements."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tomewise.types import Document, DocumentId, PassageId, Question
 
@@ -85,3 +86,13 @@ class Outcome:
     """The question and its gold."""
     prediction: Prediction
     """What a system answered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The score of a judge, and in `detail` its reasons. A judge that failed gives the score 0 and an `error`."""
+
+    score: float
+    """From 0 to 1."""
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    error: str | None = None

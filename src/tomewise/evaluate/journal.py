@@ -33,7 +33,7 @@ class Journal:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(str(self._path.with_suffix(".lock")), timeout=0), self._path.open("a+b", 0) as file:
-                _cut_torn_line(file)
+                file.truncate(self._path.read_bytes().rfind(b"\n") + 1)  # without a line that a kill has cut off
                 self._file, self._synced_at = file, self._clock()
                 try:
                     yield
@@ -83,17 +83,3 @@ class Journal:
             message = f"{self._path}, line {number} is damaged: delete that line, and its question is asked again"
             raise StoreError(message)
         return record
-
-
-def _cut_torn_line(file: FileIO) -> None:
-    """Cut off the last line if it is not whole."""
-    end = file.seek(0, os.SEEK_END)
-    while end:
-        start = max(0, end - 65_536)
-        file.seek(start)
-        newline = file.read(end - start).rfind(b"\n")
-        if newline >= 0:
-            end = start + newline + 1
-            break
-        end = start
-    file.truncate(end)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from math import nan
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from tomewise.errors import ModelError, TomewiseError, UnknownName, UsageError, suggest
-from tomewise.evaluate.items import Item
+from tomewise.evaluate.items import Item, Judgement
 from tomewise.language.roles import (
     JUDGE_CORRECT,
     JUDGE_ENTAILED,
@@ -16,22 +17,14 @@ from tomewise.language.roles import (
     JUDGE_STATEMENTS,
     JudgeIn,
     LevelIn,
-    StatementsIn,
     StatementsOut,
     VerdictOut,
 )
 from tomewise.plugins import find_plugin, list_names, refuse_hidden, register
 from tomewise.types import Embedder, LanguageModel, Role
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """The score of a judge, and in `detail` its reasons. A judge that failed gives the score 0 and an `error`."""
-
-    score: float
-    """From 0 to 1."""
-    detail: Mapping[str, Any] = field(default_factory=dict)
-    error: str | None = None
+if TYPE_CHECKING:
+    from tomewise.evaluate.rows import Row
 
 
 Ask: TypeAlias = Callable[[LanguageModel, Embedder, Item, str], Awaitable[Judgement]]
@@ -46,9 +39,21 @@ class Judge:
     ask: Ask
     """An asynchronous function of model, embedder, item and answer that returns a `Judgement`."""
 
+    of_answer: ClassVar = True  # as those of a `Metric`
+    of_ranking: ClassVar = False
+    overall: ClassVar = None
+
     def applies(self, item: Item) -> bool:
         """Whether the item has a reference to judge by."""
         return bool(item.answers)
+
+    def score_row(self, row: Row) -> float | None:
+        """The score of a row: NaN where its item has no reference, None where it was not judged."""
+        if not self.applies(row.item):
+            return nan
+        if row.error:
+            return 0.0
+        return row.judgements[self.name].score if self.name in row.judgements else None
 
     async def judge(self, model: LanguageModel, embedder: Embedder, item: Item, answer: str) -> Judgement:
         """The judgement of `model`. An empty answer scores 0 without a call; a failed call becomes the `error`.
@@ -101,7 +106,7 @@ async def _judge_statements(model: LanguageModel, embedder: Embedder, item: Item
     """0.75 times the F1 of statements plus 0.25 times the cosine of the whole, from 0 to 1 (GraphRAG-Bench, ACC)."""
     reference = item.answers[0]
     statements = await model.ask(
-        JUDGE_STATEMENTS, StatementsIn(question=item.question.text, reference=reference, prediction=answer)
+        JUDGE_STATEMENTS, JudgeIn(question=item.question.text, reference=reference, prediction=answer)
     )
     answer_row, reference_row = embedder.embed([answer, reference])
     likeness = (min(1.0, max(-1.0, float(answer_row @ reference_row))) + 1) / 2

@@ -1,142 +1,122 @@
 """Memories that workers of a pool build and ask: this process judges and writes the journal, they do the rest.
 
-A worker makes the tome in a folder of its own. Every reply of a model is kept first at the desk (`shared_desk.py`), so
-that a memory which begins again on another worker pays for nothing twice.
+A worker makes the tome in a folder of its own. Every reply of a model is kept first at the hub, one actor beside this
+process, so that a memory which begins again on another worker pays for nothing twice.
 """
 
 from __future__ import annotations
 
 import asyncio
 import pickle
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tomewise.cluster.pool_worker import Workplace
+from tomewise.cluster.pool_worker import Failed, Workplace, attempt
 from tomewise.cluster.worker_pool import WorkerPool
-from tomewise.concurrency import run_side_by_side
-from tomewise.errors import UsageError
-from tomewise.evaluate.asking import Asking, KeyedItem
+from tomewise.errors import BudgetExceeded, TomewiseError, UsageError
+from tomewise.evaluate.asking import GroupsHere, KeyedItem, Message, Send
 from tomewise.evaluate.design import Design
-from tomewise.evaluate.items import Dataset
-from tomewise.evaluate.memories import Build, open_memory
 from tomewise.evaluate.replay import PaidOnce
-from tomewise.evaluate.shared_desk import BudgetedAtDesk, DeskCalls, Message, Opened, Receive, reach
+from tomewise.language.budget import Budget, ask_within
 from tomewise.language.failures import StopAtFailures
+from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
-from tomewise.run import change_run
+from tomewise.run import Request, change_run
 from tomewise.systems.registry import Variant
-from tomewise.types import Document
+from tomewise.tome.open_store import open_store
+from tomewise.types import Cost, Document, LanguageModel
 
-_FIELDS = ("retrieval_only", "passage_tokens", "overlap", "short_answers", "max_failures", "seed")  # of a `Design`
+if TYPE_CHECKING:
+    from tomewise.types import In, Out, Role
+
+_MOVE = "put it in a module that is installed on every machine, and import it from there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupWork:
-    """What a worker needs for one memory: the `questions` are keys with the name of a variant and an item.
+    """What a worker needs for one memory: the `questions` are keys with a variant and an item.
 
-    `openie` are the extractions that the dataset brings. `fields` are those of the `Design`, but for what the worker
-    has itself. With `has_budget` each request is announced to the desk.
+    The `experiment` lacks what the worker has itself, and what this process does. Its dataset has the documents of the
+    memory; `openie` are the extractions that the dataset brings. With `has_budget` the hub hears of each request.
     """
 
     number: int
-    dataset: str
-    documents: tuple[Document, ...]
-    variants: tuple[Variant, ...]
+    experiment: Design
     questions: tuple[KeyedItem, ...]
     openie: bytes | None
     has_budget: bool
-    fields: Mapping[str, Any]
 
 
 class GroupsOnWorkers:
     """Gives each worker one memory at a time, with all its questions."""
 
-    def __init__(self, experiment: Design, pool: WorkerPool, desk: Any, *, has_budget: bool) -> None:
+    def __init__(self, experiment: Design, pool: WorkerPool, hub: Any, *, has_budget: bool) -> None:
         self._pool = pool
-        self._desk = desk
+        self._hub = hub
         self._has_budget = has_budget
         self._places = asyncio.Semaphore(max(1, pool.size))
-        self._receivers: dict[int, Receive] = {}
-        self._dataset = experiment.dataset.name
-        self._openie = experiment.dataset.openie
-        self._fields = {"metrics": (), **{name: getattr(experiment, name) for name in _FIELDS}}
+        self._senders: list[Send] = []
+        # A worker has these itself; objects that cannot be sent may be among them.
+        own: dict[str, Any] = dict.fromkeys(("model", "embedder", "judge_model", "prompts"))
+        self._experiment = replace(experiment, metrics=(), judges=(), **own)
 
-    async def ask(
-        self,
-        documents: tuple[Document, ...],
-        variants: Sequence[Variant],
-        questions: Sequence[KeyedItem],
-        receive: Receive,
-    ) -> None:
-        """Let a worker build a memory and ask; `receive` gets what it sends, a part of it twice if a worker dies.
+    async def ask_group(self, documents: tuple[Document, ...], questions: Sequence[KeyedItem], send: Send) -> None:
+        """Let a worker build a memory and ask; `send` gets what comes out, a part of it twice if a worker dies.
 
         The last messages may come after the end. Raises what stopped the work, with the name of the machine.
         """
-        number = len(self._receivers)
-        self._receivers[number] = receive
+        number = len(self._senders)
+        self._senders.append(send)
+        dataset = self._experiment.dataset
         async with self._places:
             work = GroupWork(
                 number=number,
-                documents=documents,
-                variants=tuple(variants),
+                experiment=replace(
+                    self._experiment, dataset=replace(dataset, documents=documents, items=(), openie=None)
+                ),
                 questions=tuple(questions),
-                dataset=self._dataset,
-                openie=self._openie.read_bytes() if self._openie else None,
+                openie=dataset.openie.read_bytes() if dataset.openie else None,
                 has_budget=self._has_budget,
-                fields=self._fields,
             )
-            await asyncio.wrap_future(self._pool.submit("run_group", pickle.dumps((ask_group, work)), self._desk))
+            await asyncio.wrap_future(self._pool.submit("run_group", pickle.dumps((ask_on_worker, work)), self._hub))
 
     async def listen(self) -> None:
-        """Hand on messages, for ever. Raises TomewiseError when the desk is lost."""
+        """Hand on messages, for ever. Raises TomewiseError when the hub is lost."""
         while True:
-            for number, message in await reach(self._desk.take.remote()):
-                self._receivers[number](message)
+            for number, message in await reach(self._hub.take.remote()):
+                await self._senders[number](message)
 
 
-async def ask_group(place: Workplace, desk: Any, work: GroupWork) -> None:
+async def ask_on_worker(place: Workplace, hub: Any, work: GroupWork) -> None:
     """Build a memory in a folder of its own and ask all questions over it. Runs on a worker."""
-    model = place.model
+    model, experiment = place.model, work.experiment
     if work.has_budget:
-        model = BudgetedAtDesk(model, desk, await reach(desk.begin.remote(work.number)))
-    model = StopAtFailures(model, work.fields["max_failures"])
-    builds: dict[str, Build] = {}
-    slots = asyncio.Semaphore(place.limit)
+        model = BudgetedAtHub(model, hub, await reach(hub.begin.remote(work.number)))
+    model = StopAtFailures(model, experiment.max_failures)
+
+    async def send(message: Message) -> None:
+        await reach(hub.put.remote(work.number, message))
+
     with TemporaryDirectory(prefix="tomewise-", ignore_cleanup_errors=True) as folder, change_run(must_keep=True):
         openie = None
         if work.openie is not None:
             openie = Path(folder) / "openie.jsonl"
             openie.write_bytes(work.openie)
-        experiment = Design(
-            dataset=Dataset(name=work.dataset, documents=(), items=(), openie=openie),
-            variants=work.variants,
-            model=PaidOnce(model, Prompts(place.prompts), DeskCalls(desk)),
+        experiment = replace(
+            experiment,
+            dataset=replace(experiment.dataset, openie=openie),
+            model=PaidOnce(model, Prompts(place.prompts), HubCalls(hub)),
             embedder=place.embedder,
             prompts=place.prompts,
-            **work.fields,
         )
-        asking = Asking(experiment)
-        memory = await open_memory(
-            experiment,
-            work.variants,
-            work.documents,
-            Path(folder) / "memory.tome",
-            lambda _: None,
-            builds.__setitem__,
-        )
-
-        async def send(message: Message) -> None:
-            await reach(desk.put.remote(work.number, message))
-
-        try:
-            await send(Opened(builds=builds, refused=memory.refused))
-            async with run_side_by_side() as under_way:
-                await asking.begin_all(work.questions, work.variants, memory, slots, under_way, send)
-        finally:
-            memory.tome.close()
+        groups = GroupsHere(experiment, Path(folder), asyncio.Semaphore(place.limit))
+        await groups.ask_group(experiment.dataset.documents, work.questions, send)
 
 
 def check_importable(variants: Sequence[Variant]) -> None:
@@ -151,4 +131,166 @@ def check_importable(variants: Sequence[Variant]) -> None:
             raise UsageError(f"{what}: {_MOVE}")
 
 
-_MOVE = "put it in a module that is installed on every machine, and import it from there"
+# ---------------------------------------------------------------- the hub
+
+Place: TypeAlias = tuple[int, int]  # who reserves: the number of a group, and how often that group has begun
+HERE: Place = (-1, 0)  # the process of the evaluation; groups have 0, 1, ...
+
+
+class Hub:
+    """Keeps replies for all workers, their messages until the driver takes them, and what they may spend together.
+
+    It runs as one actor, which raises nothing: what is wrong is returned as `Failed`.
+    """
+
+    def __init__(self, path: Path, make_budget: Callable[[], Budget] | None) -> None:
+        self._store = open_store(path)
+        self._budget = make_budget() if make_budget else Budget(name="")
+        # By place and ticket, requests that the budget lets pass, or will: then it is being asked.
+        self._reserved: dict[tuple[Place, str], tuple[Request, asyncio.Task[int]]] = {}
+        self._begun: Counter[int] = Counter()  # how often each group has begun
+        self._messages: list[tuple[int, Message]] = []
+        self._arrived = asyncio.Event()
+
+    async def use_calls(self, verb: str, key: str, named: Mapping[str, str]) -> Any:
+        """The result of a method of the cache of calls, or `Failed`."""
+        return await attempt(partial(getattr(self._store.calls, verb), key, **named))
+
+    async def put(self, number: int, message: Message) -> None:
+        """Add a message about the group of that number."""
+        self._messages.append((number, message))
+        self._arrived.set()
+
+    async def take(self) -> list[tuple[int, Message]]:
+        """Wait for messages, and take all in their order."""
+        await self._arrived.wait()
+        self._arrived.clear()
+        taken, self._messages = self._messages, []
+        return taken
+
+    async def begin(self, number: int) -> Place:
+        """A group begins, perhaps again: requests that a dead worker had sent for it count as sent, without a reply.
+
+        Returns the place where it reserves from now on. A worker that was only out of reach reserves nothing any more.
+        """
+        for place, ticket in [key for key in self._reserved if key[0][0] == number]:
+            request, _ = self._reserved[place, ticket]
+            cost = request.price(request.input_tokens, 0)
+            await self.settle(place, ticket, Cost(calls=1, input_tokens=request.input_tokens, dollars=cost))
+        self._begun[number] += 1
+        return number, self._begun[number]
+
+    async def check(self) -> Failed | None:
+        """See `Account`."""
+        return await attempt(self._budget.check)
+
+    async def reserve(self, place: Place, ticket: str, request: Request) -> int | Failed:
+        """See `Permit`; `settle` with the same place and ticket ends it, also while it waits."""
+        return await attempt(self._reserve, place, ticket, request)
+
+    async def settle(self, place: Place, ticket: str, spent: Cost) -> None:
+        """See `Permit`. A reservation that is unknown has been settled: its worker was given up."""
+        if (place, ticket) not in self._reserved:
+            return
+        request, granting = self._reserved.pop((place, ticket))
+        if not granting.done():
+            granting.cancel()
+        elif granting.exception() is None:
+            self._budget.settle(request, spent)
+
+    async def count(self, spent: Cost) -> None:
+        """See `Account`."""
+        self._budget.count(spent)
+
+    async def _reserve(self, place: Place, ticket: str, request: Request) -> int:
+        number, times = place
+        if times != self._begun[number]:
+            raise BudgetExceeded("the request was given up: its work goes on with another worker")
+        granting = asyncio.create_task(self._budget.reserve(request))
+        self._reserved[place, ticket] = request, granting
+        await asyncio.wait([granting])
+        try:
+            return granting.result()
+        except BudgetExceeded:
+            self._reserved.pop((place, ticket), None)
+            raise
+        except asyncio.CancelledError:
+            raise BudgetExceeded("the request was given up while it waited") from None
+
+
+class HubCalls:
+    """The cache of calls of a `Hub`, for every process of the cluster."""
+
+    def __init__(self, hub: Any) -> None:
+        self._hub = hub
+
+    async def get(self, key: str, *, since: str = "") -> str | None:
+        """See `CallCache`."""
+        found: str | None = await self._use("get", key, since=since)
+        return found
+
+    async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
+        """See `CallCache`."""
+        await self._use("keep", key, role=role, model=model, reply=reply, since=since)
+
+    async def drop(self, key: str) -> None:
+        """See `CallCache`."""
+        await self._use("drop", key)
+
+    async def _use(self, verb: str, key: str, **named: str) -> Any:
+        return await reach(self._hub.use_calls.remote(verb, key, named))
+
+
+class BudgetedAtHub(Forwarding):
+    """A model within the budget of a hub, which all workers and the process of the evaluation share."""
+
+    def __init__(self, model: LanguageModel, hub: Any, place: Place) -> None:
+        super().__init__(model)
+        self._hub = hub
+        self._place = place
+
+    async def ask(self, role: Role[In, Out], given: In) -> Out:
+        """As the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
+        return await ask_within(_HubAccount(self._hub, self._place), self._model, role, given)
+
+
+class _HubAccount:
+    """The account of a hub, for one ask, which may send several requests side by side."""
+
+    def __init__(self, hub: Any, place: Place) -> None:
+        self._hub = hub
+        self._place = place
+        self._tickets: defaultdict[int, list[str]] = defaultdict(list)  # by the id of a request that was let pass
+
+    async def check(self) -> None:
+        await reach(self._hub.check.remote())
+
+    async def reserve(self, request: Request) -> int:
+        ticket = token_hex(8)
+        try:
+            granted = await reach(self._hub.reserve.remote(self._place, ticket, request))
+        except asyncio.CancelledError:
+            self._hub.settle.remote(self._place, ticket, Cost())
+            raise
+        self._tickets[id(request)].append(ticket)  # a request may be announced again while it is under way
+        return int(granted)
+
+    def settle(self, request: Request, spent: Cost) -> None:
+        self._hub.settle.remote(self._place, self._tickets[id(request)].pop(), spent)
+
+    def count(self, spent: Cost) -> None:
+        self._hub.count.remote(spent)
+
+
+async def reach(call: Awaitable[Any]) -> Any:
+    """The result of a call of the hub. Raises the error that the hub returned, and TomewiseError when it is lost."""
+    try:
+        result = await call
+    except Exception as error:
+        raise TomewiseError(
+            f"the process that keeps replies on the machine of the evaluation ended ({type(error).__name__}): repeat "
+            "the command, which goes on from here"
+        ) from error
+    if isinstance(result, Failed):
+        raise result.error
+    return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -88,22 +88,19 @@ def _read_cost(line: Line, in_dollars: bool) -> float:
 def _draw_length(axes: Axes, results: Results, metric: str) -> None:
     """A line for each system over bins of length."""
     parts = split_results(results, LENGTH)
-    _draw_lines(axes, results, lambda system: [_compute_mean(part, system, metric) for part in parts.values()])
+    means = [
+        {line.system: line.cells[metric].value for line in tabulate(part, columns=[metric], resamples=1).lines}
+        for part in parts.values()
+    ]
+    _draw_lines(axes, results, lambda system: [values.get(system) for values in means])
     axes.set_xticks(range(len(parts)), list(parts))
     axes.set_xlabel("characters of the documents asked over")
 
 
-def _draw_lines(axes: Axes, results: Results, score: Callable[[str], list[float]]) -> None:
+def _draw_lines(axes: Axes, results: Results, score: Callable[[str], Sequence[float | None]]) -> None:
     for system, style in _list_styles(results.systems):
         if scores := score(system):
-            axes.plot(range(len(scores)), [100 * value for value in scores], **style)
-
-
-def _compute_mean(results: Results, system: str, metric: str) -> float:
-    if system not in results.systems:
-        return float("nan")
-    cell = tabulate(results.select([system]), columns=[metric], resamples=1).lines[0].cells[metric]
-    return float("nan") if cell.value is None else cell.value
+            axes.plot(range(len(scores)), 100 * np.array(scores, dtype=np.float64), **style)
 
 
 def _draw_cycles(axes: Axes, results: Results, metric: str) -> None:
@@ -119,9 +116,9 @@ def score_by_cycles(results: Results, metric: str, most: int) -> list[float]:
 
     A question that was not answered by then counts as wrong.
     """
-    column = score_rows(results.rows, metric, metric in results.about.judges)
+    column = score_rows(results.rows, metric, results.about)
     if column is None:
         return []
-    pairs = [(row.cycles, score) for row, score in zip(results.rows, column, strict=True) if not np.isnan(score)]
-    sums = [sum(score for cycles, score in pairs if cycles <= limit) for limit in range(most + 1)]
-    return [float(total) / max(len(pairs), 1) for total in sums]
+    cycles, has_gold = np.array([row.cycles for row in results.rows]), ~np.isnan(column)
+    sums = [column[has_gold & (cycles <= limit)].sum() for limit in range(most + 1)]
+    return [float(total) / max(has_gold.sum(), 1) for total in sums]

@@ -8,53 +8,45 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
 from pydantic import BaseModel
 
-from tomewise.embedding.cached_embedder import ForwardingEmbedder
 from tomewise.errors import BadReply, ModelError, Refused
 from tomewise.evaluate.digests import digest_code, digest_data
-from tomewise.language.cached import Cached, CallCache
+from tomewise.language.cached import Cached
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import count_replies, report_call
 from tomewise.meter import ModelCall
 from tomewise.run import meter
-from tomewise.types import LanguageModel, Passage, Scope
+from tomewise.types import CallCache, LanguageModel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.store.contract import Store
     from tomewise.types import In, Out, Role
 
 _Costs: TypeAlias = Sequence[Mapping[str, Any]]  # what each call of one reply took
-_COUNTED = ("model", "input_tokens", "output_tokens", "dollars", "cached_tokens", "reasoning_tokens")
+_COUNTED = "model input_tokens output_tokens dollars cached_tokens reasoning_tokens".split()
 _memo: ContextVar[Memo | None] = ContextVar("tomewise_replay", default=None)
 
 
 @dataclass(slots=True)
 class Memo:
-    """What one question asked of the model, the embedder and the store."""
+    """What the model replied to one question, also with an error."""
 
     replies: dict[tuple[str, str], Any] = field(default_factory=dict)
-    rows: dict[str, NDArray[np.float32]] = field(default_factory=dict)
-    passages: dict[int, Passage] = field(default_factory=dict)
-    lexical: dict[tuple[str, int, Scope | None], list[tuple[int, float]]] = field(default_factory=dict)
     replaying: bool = False
 
 
 @contextmanager
 def remember_question() -> Iterator[None]:
-    """Remember the replies, vectors and passages of one question, starting with none."""
+    """Remember the replies to one question, starting with none."""
     token = _memo.set(Memo())
     try:
         yield
@@ -100,54 +92,6 @@ class ReplayedModel(Forwarding):
 
     async def close(self) -> None:
         """Leave the model open: the caller that made it closes it."""
-
-
-class ReplayedEmbedder(ForwardingEmbedder):
-    """An embedder that remembers the vectors of the current question."""
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed as the embedder does."""
-        memo = _memo.get()
-        if memo is None:
-            return self._embedder.embed(texts)
-        if memo.replaying and texts and all(text in memo.rows for text in texts):
-            return np.stack([memo.rows[text] for text in texts])
-        rows = self._embedder.embed(texts)
-        memo.rows.update(zip(texts, rows, strict=True))
-        return rows
-
-
-class ReplayedStore:
-    """A store that remembers the passages and the lexical searches of the current question.
-
-    It replaces the store in the kit of a system, because reading passages takes most of the time of a ranking.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def passages(self, keys: Iterable[int] | None = None, **chosen: Any) -> dict[int, Passage]:
-        """Read passages as the store does."""
-        memo = _memo.get()
-        if memo is None or keys is None:
-            return self._store.passages(keys, **chosen)
-        numbers = [int(key) for key in keys]
-        missing = [key for key in numbers if key not in memo.passages] if memo.replaying else numbers
-        memo.passages |= self._store.passages(missing) if missing else {}
-        return {key: memo.passages[key] for key in dict.fromkeys(numbers) if key in memo.passages}
-
-    def lexical(self, query: str, limit: int, *, within: Scope | None = None) -> list[tuple[int, float]]:
-        """Search for words as the store does."""
-        memo = _memo.get()
-        if memo is None:
-            return self._store.lexical(query, limit, within=within)
-        key = (query, limit, within)
-        if not memo.replaying or key not in memo.lexical:
-            memo.lexical[key] = self._store.lexical(query, limit, within=within)
-        return list(memo.lexical[key])
 
 
 class _Record(BaseModel):

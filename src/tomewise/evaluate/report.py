@@ -12,6 +12,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jinja2 import Environment
+from rich.markup import escape
+
 from tomewise.errors import MissingDependency
 from tomewise.evaluate.results import Results, score_row
 from tomewise.evaluate.rows import Row, make_question_record
@@ -21,14 +24,13 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _LEADING = ("system", "n", "failed")
-_PLAIN = ("ranked_by", "resolved", "forced", "claimed", "support", "missing", "cycles", "error", "asked", "characters")
-_NESTED = ("quotes", "evidence", "events", "texts", "versions", "fallbacks")
-_LATEX = {
+_PLAIN = "ranked_by resolved forced claimed support missing cycles error asked characters".split()
+_NESTED = "quotes evidence events texts versions fallbacks".split()
+_LATEX_SIGNS = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "·": r"$\cdot$", "†": r"$^{\dagger}$",
     "‡": r"$^{\ddagger}$", "§": r"\S{}", "<": r"$<$", ">": r"$>$", "|": r"$|$",
 }  # fmt: skip
-_LATEX_FORMS = (r"\textbf{{{}}}", r" {{\scriptsize ({})}}")  # of the best of a column, and of an interval
 
 
 def make_json(table: Table) -> dict[str, Any]:
@@ -200,7 +202,6 @@ def _measure_width(column: Column) -> int:
 
 
 def _make_rich_table(grid: Grid) -> RenderableType:
-    from rich.markup import escape
     from rich.table import Table as RichTable
 
     rich_table = RichTable(
@@ -209,71 +210,83 @@ def _make_rich_table(grid: Grid) -> RenderableType:
     for number, heading in enumerate(grid.headings):
         rich_table.add_column(escape(heading), justify="right" if number else "left", overflow="fold")
     for row in grid.rows:
-        rich_table.add_row(*(_write_entry(entry, escape, "[bold]{}[/bold]", "\n[dim]{}[/dim]") for entry in row))
+        rich_table.add_row(*map(_mark_up, row))
     return rich_table
 
 
-def _write_entry(entry: Entry, escape: Callable[[str], str], best: str, interval: str) -> str:
-    """A cell in a format that writes the best of a column, and an interval behind the text, in these ways."""
+def _mark_up(entry: Entry) -> str:
     text = escape(entry.text)
-    text = (best.format(text) if entry.best else text) + escape(entry.mark)
-    return text + interval.format(escape(entry.interval)) if entry.interval else text
+    return (
+        (f"[bold]{text}[/bold]" if entry.best else text)
+        + entry.mark
+        + (f"\n[dim]{entry.interval}[/dim]" if entry.interval else "")
+    )
 
 
-# ---------------------------------------------------------------- Markdown
+# ---------------------------------------------------------------- Markdown and LaTeX
+
+_MARKDOWN = """\
+<% for grid in grids %>
+**<<grid.title>>**
+
+|<% for heading in grid.headings %> <<heading>> |<% endfor %>
+
+| ---<% for _ in grid.headings[1:] %> | ---:<% endfor %> |
+<% for row in grid.rows %>
+|<% for cell in row %> <% if cell.best %>**<<cell.text>>**<% else %><<cell.text>><% endif %><<cell.mark>>
+<%- if cell.interval %> (<<cell.interval>>)<% endif %> |<% endfor %>
+
+<% endfor %>
+
+<% endfor %>
+<% for note in notes %>
+- <<note>>
+<% endfor %>
+"""
+_LATEX = r"""% needs \usepackage{booktabs}
+<% for grid in grids %>
+\begin{table}[t]
+\centering
+\caption{<<grid.title>>.<% if loop.first %> <<" ".join(notes)>><% endif %>}
+\label{tab:<<label>>-<<loop.index>>}
+\begin{tabular}{l<<"r" * (grid.headings|length - 1)>>}
+\toprule
+<% for heading in grid.headings %><<heading>><% if not loop.last %> & <% endif %><% endfor %> \\
+\midrule
+<% for row in grid.rows %>
+<% for cell in row %><% if cell.best %>\textbf{<<cell.text>>}<% else %><<cell.text>><% endif %><<cell.mark>>
+<%- if cell.interval %> {\scriptsize (<<cell.interval>>)}<% endif %><% if not loop.last %> & <% endif %><% endfor %> \\
+<% endfor %>
+\bottomrule
+\end{tabular}
+\end{table}
+<% if not loop.last %>
+
+<% endif %>
+<% endfor %>
+"""
 
 
 def write_markdown(table: Table) -> str:
     """The tables in GitHub's Markdown, and the notes as a list."""
-    parts = [_write_markdown_grid(grid) for grid in make_grids(table)]
-    return "\n\n".join([*parts, "\n".join(f"- {_escape_markdown(note)}" for note in write_notes(table))]) + "\n"
-
-
-def _write_markdown_grid(grid: Grid) -> str:
-    rows = [
-        [_escape_markdown(heading) for heading in grid.headings],
-        ["---", *["---:"] * (len(grid.headings) - 1)],
-        *([_write_entry(entry, _escape_markdown, "**{}**", " ({})") for entry in row] for row in grid.rows),
-    ]
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([f"**{_escape_markdown(grid.title)}**", "", *lines])
-
-
-def _escape_markdown(text: str) -> str:
-    return re.sub(r"([\\`*_{}\[\]<>|])", r"\\\1", text)
-
-
-# ---------------------------------------------------------------- LaTeX
+    return _fill_in(_MARKDOWN, table, lambda text: re.sub(r"([\\`*_{}\[\]<>|])", r"\\\1", text))
 
 
 def write_latex(table: Table) -> str:
     r"""`table` environments for the package booktabs; the notes end the caption of the first."""
-    notice = " ".join(write_notes(table))
-    parts = [
-        _write_latex_grid(grid, f"{table.about.name}-{number}", notice if number == 1 else "")
-        for number, grid in enumerate(make_grids(table), start=1)
-    ]
-    return "% needs \\usepackage{booktabs}\n" + "\n".join(parts)
+    return _fill_in(_LATEX, table, lambda text: "".join(_LATEX_SIGNS.get(sign, sign) for sign in text))
 
 
-def _write_latex_grid(grid: Grid, label: str, notice: str) -> str:
-    caption = f"{grid.title}. {notice}".strip()
-    lines = [
-        r"\begin{table}[t]",
-        r"\centering",
-        rf"\caption{{{_escape_latex(caption)}}}",
-        rf"\label{{tab:{re.sub('[^A-Za-z0-9-]', '-', label)}}}",
-        rf"\begin{{tabular}}{{l{'r' * (len(grid.headings) - 1)}}}",
-        r"\toprule",
-        " & ".join(map(_escape_latex, grid.headings)) + r" \\",
-        r"\midrule",
-        *(" & ".join(_write_entry(entry, _escape_latex, *_LATEX_FORMS) for entry in row) + r" \\" for row in grid.rows),
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _escape_latex(text: str) -> str:
-    return "".join(_LATEX.get(sign, sign) for sign in text)
+def _fill_in(template: str, table: Table, escape: Callable[[str], str]) -> str:
+    """A template with the tables and the notes in it, every text of them escaped."""
+    environment = Environment(
+        block_start_string="<%",
+        block_end_string="%>",
+        variable_start_string="<<",
+        variable_end_string=">>",
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        finalize=lambda value: escape(str(value)),
+    )
+    label = re.sub("[^A-Za-z0-9-]", "-", table.about.name)
+    return environment.from_string(template).render(grids=make_grids(table), notes=write_notes(table), label=label)

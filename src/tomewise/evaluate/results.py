@@ -9,22 +9,23 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isnan
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from tomewise.brief import describe_object
 from tomewise.errors import UnknownName
-from tomewise.evaluate.about import About, read_about
+from tomewise.evaluate.design import About, read_about
 from tomewise.evaluate.journal import Journal
-from tomewise.evaluate.judges import find_judge
+from tomewise.evaluate.judges import Judge, find_judge
 from tomewise.evaluate.metrics import Metric, find_metric
-from tomewise.evaluate.risk import Risk, measure_risks
 from tomewise.evaluate.rows import JsonObject, RankedBy, Row, read_latest_rows, sum_costs
-from tomewise.evaluate.significance import Scores, compute_p_value, correct_p_values, estimate_interval, resample_means
-from tomewise.evaluate.table import Cell, Line, Table
+from tomewise.evaluate.table import LEVELS, RESAMPLES, Cell, Line, Risk, Table
 
-Column: TypeAlias = Callable[[Row], "float | None"]  # NaN: the item lacks the gold; None: the row was not judged
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_Key: TypeAlias = tuple[str, str]  # of a system and of a column
 
 LENGTH = "length"
 _ROWS = "rows.jsonl"
@@ -121,25 +122,25 @@ def tabulate(
 
     Raises UnknownName for a column, a baseline or a slice that does not exist.
     """
-    names = tuple(columns or (*results.about.metrics, *results.about.judges))
-    judged = tuple(name for name in names if name in results.about.judges)
-    metrics = {name: find_metric(name) for name in names if name not in judged}
+    about = results.about
+    names = tuple(columns or (*about.metrics, *about.judges))
+    judged = tuple(name for name in names if name in about.judges)
     if baseline is not None and baseline not in results.systems:
         raise UnknownName(f"the baseline {baseline!r} has no row: it is one of {', '.join(results.systems)}")
+    scored = {name: _find_column(name, about) for name in names}
     by_system = {system: [row for row in results.rows if row.system == system] for system in results.systems}
-    score_columns = {
-        (system, name): score_rows(rows, name, name in judged) for system, rows in by_system.items() for name in names
-    }
-    ranked = tuple(name for name in names if name in metrics and metrics[name].of_ranking)
-    cells = _make_cells(by_system, score_columns, metrics, baseline, resamples, results.about.seed)
-    _correct_p(cells, names)
-    of_answers = {name for name, metric in metrics.items() if metric.of_answer and metric.overall is None}
-    risk_of = next((name for name in names if name in of_answers or name in judged), None)
-    risks = {
-        system: measure_risks(rows, score_columns[system, risk_of]) for system, rows in by_system.items() if risk_of
-    }
+    scores = {(system, name): score_rows(rows, name, about) for system, rows in by_system.items() for name in names}
+    cells = _make_cells(by_system, scored, scores, baseline, resamples, about.seed)
+    risk_of = next((name for name, column in scored.items() if column.of_answer and column.overall is None), None)
     lines = tuple(
-        _make_line(system, rows, cells[system], judged, results.builds.get(system), risks.get(system, ()))
+        _make_line(
+            system,
+            rows,
+            {name: cells[system, name] for name in names},
+            judged,
+            results.builds.get(system),
+            measure_risks(rows, scores[system, risk_of]) if risk_of else (),
+        )
         for system, rows in by_system.items()
     )
     slices = {
@@ -149,7 +150,8 @@ def tabulate(
         }
         for name in by
     }
-    return Table(results.about, names, judged, lines, baseline, slices, risk_of, results.refused, ranked)
+    ranked = tuple(name for name, column in scored.items() if column.of_ranking)
+    return Table(about, names, judged, lines, baseline, slices, risk_of, results.refused, ranked)
 
 
 def split_results(results: Results, name: str) -> dict[str, Results]:
@@ -194,17 +196,16 @@ def _choose_labels(values: Sequence[str | int]) -> Callable[[Any], str]:
     return lambda value: names[bisect_left(tops, value)]
 
 
-def score_rows(rows: Sequence[Row], name: str, judged: bool) -> Scores | None:
+def score_rows(rows: Sequence[Row], name: str, about: About) -> Scores | None:
     """The score of each row, NaN where its item lacks the gold; None when a row was not judged."""
-    column = _make_column(name, judged)
-    values = [column(row) for row in rows]
+    column = _find_column(name, about)
+    values = [column.score_row(row) for row in rows]
     return None if None in values else np.array(values, dtype=np.float64)
 
 
 def score_row(row: Row, about: About) -> dict[str, float | None]:
     """The scores of one row by column, None where it was not judged. Columns whose gold its item lacks are left out."""
-    names = (*about.metrics, *about.judges)
-    scores = {name: _make_column(name, name in about.judges)(row) for name in names}
+    scores = {name: _find_column(name, about).score_row(row) for name in (*about.metrics, *about.judges)}
     return {
         name: None if score is None else float(score)
         for name, score in scores.items()
@@ -212,55 +213,42 @@ def score_row(row: Row, about: About) -> dict[str, float | None]:
     }
 
 
-def _make_column(name: str, judged: bool) -> Column:
-    if not judged:
-        metric = find_metric(name)
-        return lambda row: metric.score(row.outcome) if metric.applies(row.item) else float("nan")
-    judge = find_judge(name)
-
-    def score(row: Row) -> float | None:
-        if not judge.applies(row.item):
-            return float("nan")
-        if row.error:
-            return 0.0
-        return row.judgements[name].score if name in row.judgements else None
-
-    return score
+def _find_column(name: str, about: About) -> Metric | Judge:
+    return find_judge(name) if name in about.judges else find_metric(name)
 
 
 def _make_cells(
     by_system: Mapping[str, list[Row]],
-    score_columns: Mapping[tuple[str, str], Scores | None],
-    metrics: Mapping[str, Metric],
+    columns: Mapping[str, Metric | Judge],
+    scores: Mapping[_Key, Scores | None],
     baseline: str | None,
     resamples: int,
     seed: int,
-) -> dict[str, dict[str, Cell]]:
+) -> dict[_Key, Cell]:
     """All cells. All columns are resampled together, since for many systems that is most of the work."""
-    keys = list(score_columns)
-    known = [_drop_missing(score_columns[key]) for key in keys]
-    differences = [_subtract_baseline(by_system, score_columns, key, baseline, metrics) for key in keys]
-    means = resample_means([*known, *differences], resamples=resamples, seed=seed)
-    cells: dict[str, dict[str, Cell]] = {system: {} for system in by_system}
-    for number, (system, name) in enumerate(keys):
-        metric = metrics.get(name)
-        if metric is not None and metric.overall is not None:
-            cells[system][name] = Cell(metric.total([row.outcome for row in by_system[system]]))
-        elif len(known[number]):
-            pairs = differences[number]
-            p = compute_p_value(pairs, means[len(keys) + number]) if len(pairs) >= _FEWEST else None
-            cells[system][name] = Cell(float(known[number].mean()), *estimate_interval(means[number]), p)
+    known = {key: _drop_missing(column) for key, column in scores.items()}
+    differences = [_subtract_baseline(by_system, columns, scores, key, baseline) for key in scores]
+    means = resample_means([*known.values(), *differences], resamples=resamples, seed=seed)
+    p_values = {
+        key: compute_p_value(pairs, drawn)
+        for key, pairs, drawn in zip(scores, differences, means[len(known) :], strict=True)
+        if len(pairs) >= _FEWEST
+    }
+    corrected: dict[_Key, float] = {}  # for the systems of each column
+    for name in columns:
+        tested = {key: p for key, p in p_values.items() if key[1] == name}
+        corrected |= zip(tested, correct_p_values(list(tested.values())), strict=True)
+    cells: dict[_Key, Cell] = {}
+    for key, drawn in zip(scores, means, strict=False):
+        column = columns[key[1]]
+        if isinstance(column, Metric) and column.overall is not None:
+            cells[key] = Cell(column.total([row.outcome for row in by_system[key[0]]]))
+        elif len(drawn):
+            interval = estimate_interval(drawn)
+            cells[key] = Cell(float(known[key].mean()), *interval, p_values.get(key), corrected.get(key))
         else:
-            cells[system][name] = Cell()
+            cells[key] = Cell()
     return cells
-
-
-def _correct_p(cells: dict[str, dict[str, Cell]], names: Sequence[str]) -> None:
-    """Correct the p-values of the cells for the systems of each column."""
-    for name in names:
-        tested = {system: p for system, columns in cells.items() if (p := columns[name].p) is not None}
-        for system, corrected in zip(tested, correct_p_values(list(tested.values())), strict=True):
-            cells[system][name] = replace(cells[system][name], p_holm=corrected)
 
 
 def _drop_missing(column: Scores | None) -> Scores:
@@ -270,27 +258,27 @@ def _drop_missing(column: Scores | None) -> Scores:
 
 def _subtract_baseline(
     by_system: Mapping[str, list[Row]],
-    score_columns: Mapping[tuple[str, str], Scores | None],
-    key: tuple[str, str],
+    columns: Mapping[str, Metric | Judge],
+    scores: Mapping[_Key, Scores | None],
+    key: _Key,
     baseline: str | None,
-    metrics: Mapping[str, Metric],
 ) -> Scores:
     """The scores of a system minus those of the baseline, on the questions that both were asked.
 
-    The difference of rankings of two kinds has no meaning, so it is left out.
+    The difference of rankings of two kinds has no meaning, so it is left out, as is that of scores that are no means.
     """
     system, name = key
-    system_scores = score_columns[key]
-    base = score_columns.get((baseline, name)) if baseline and baseline != system else None
-    kinds = {_read_ranked_by(by_system[each]) for each in (system, baseline) if each}
-    of_ranking = name in metrics and metrics[name].of_ranking
-    if system_scores is None or base is None or baseline is None or (of_ranking and len(kinds) > 1):
+    if baseline is None or system == baseline or columns[name].overall is not None:
         return np.empty(0)
-    by_question = dict(zip((row.item.id for row in by_system[baseline]), base, strict=True))
-    pairs = zip(by_system[system], system_scores, strict=True)
-    return _drop_missing(
-        np.array([score - by_question.get(row.item.id, np.nan) for row, score in pairs], dtype=np.float64)
-    )
+    rows, base_rows = by_system[system], by_system[baseline]
+    column, base = scores[key], scores[baseline, name]
+    if column is None or base is None:
+        return np.empty(0)
+    if columns[name].of_ranking and _read_ranked_by(rows) != _read_ranked_by(base_rows):
+        return np.empty(0)
+    by_question = dict(zip((row.item.id for row in base_rows), base, strict=True))
+    base = np.array([by_question.get(row.item.id, np.nan) for row in rows], dtype=np.float64)
+    return _drop_missing(column - base)
 
 
 def _make_line(
@@ -315,3 +303,106 @@ def _make_line(
 
 def _read_ranked_by(rows: Sequence[Row]) -> RankedBy:
     return "shown" if any(row.ranked_by == "shown" for row in rows) else "retriever"
+
+
+Scores: TypeAlias = "NDArray[np.float64]"
+
+# ---------------------------------------------------------------- could a difference between systems be chance?
+#
+# The bootstrap over questions. Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap: percentile
+# intervals (section 13.3), and for paired differences the test on resamples shifted to the null hypothesis
+# (section 16.4).
+
+_TAILS = ((1 - 0.95) / 2, (1 + 0.95) / 2)  # outside of an interval
+_AT_ONCE = 2_000_000  # drawn positions in memory at a time
+_NEAR = 1e-12  # sums of equal numbers in another order differ by less
+
+
+def resample_means(columns: Sequence[Scores], *, resamples: int = RESAMPLES, seed: int = 0) -> list[Scores]:
+    """For each column of scores the means of its resamples, shape (resamples,); for an empty column shape (0,).
+
+    Columns of equal length are drawn together: their i-th resamples hold the same questions.
+    """
+    means: list[Scores] = [np.empty(0)] * len(columns)
+    for length in sorted({len(column) for column in columns} - {0}):
+        numbers = [number for number, column in enumerate(columns) if len(column) == length]
+        drawn = _draw_means(np.column_stack([columns[number] for number in numbers]), resamples, seed)
+        for position, number in enumerate(numbers):
+            means[number] = drawn[:, position]
+    return means
+
+
+def estimate_interval(means: Scores) -> tuple[float, float]:
+    """The percentile interval that holds 95 % of the resampled means."""
+    low, high = np.quantile(means, _TAILS)
+    return float(low), float(high)
+
+
+def compute_p_value(differences: Scores, means: Scores) -> float:
+    """The two-sided p: how often the mean of a resample differs from the mean by as much as that differs from 0.
+
+    `means` are those of resamples of `differences`. Numerator and denominator each get 1, so that p is never 0.
+    """
+    observed = float(differences.mean())
+    extreme = np.abs(means - observed) >= abs(observed) - _NEAR
+    return float((1 + extreme.sum()) / (1 + len(means)))
+
+
+def correct_p_values(p_values: Sequence[float]) -> list[float]:
+    """The p-values corrected for multiple tests, in their order: from the smallest on, times the number that remain.
+
+    Rejecting those below a level keeps the chance of any false rejection below it, also where the tests are dependent.
+    Source: Holm 1979, A Simple Sequentially Rejective Multiple Test Procedure.
+    """
+    raw = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(raw, kind="stable")
+    stepped = np.maximum.accumulate(raw[order] * np.arange(len(raw), 0, -1))
+    corrected = np.empty_like(raw)
+    corrected[order] = np.minimum(stepped, 1.0)
+    return [float(p) for p in corrected]
+
+
+def _draw_means(scores: Scores, resamples: int, seed: int) -> Scores:
+    count = len(scores)
+    generator = np.random.default_rng(seed)
+    most = max(1, _AT_ONCE // count)  # resamples at a time
+    parts = []
+    for start in range(0, resamples, most):
+        size = min(most, resamples - start)
+        drawn = generator.integers(count, size=(size, count)) + np.arange(size)[:, None] * count
+        times = np.bincount(drawn.ravel(), minlength=size * count).reshape(size, count)
+        parts.append(times.astype(np.float64) @ scores / count)
+    return np.concatenate(parts)
+
+
+# ---------------------------------------------------------------- risk against coverage
+#
+# How often is a system wrong if it answers only where it is sure enough? El-Yaniv and Wiener (JMLR 2010): coverage is
+# the share of the questions that are answered, risk the mean loss among these, here 1 minus the score. The system
+# itself says how sure an answer is: answers given freely are surer than forced ones; among each, full support by the
+# evidence is surer than partial support, and that is surer than none.
+
+
+def measure_risks(rows: Sequence[Row], scores: Scores | None) -> tuple[Risk, ...]:
+    """The risk at each level, surest first. No level covers a question that failed or was declined.
+
+    `scores` are those of the rows; rows without gold have NaN and do not count. Without scores there are no risks.
+    """
+    if scores is None or not (has_gold := ~np.isnan(scores)).any():
+        return ()
+    levels = np.array([_find_level(row) for row in rows])[has_gold]
+    known = scores[has_gold]
+    return tuple(_measure_risk(name, known[levels <= level], len(known)) for level, name in enumerate(LEVELS))
+
+
+def _measure_risk(level: str, covered: Scores, questions: int) -> Risk:
+    risk = 1 - float(covered.mean()) if len(covered) else None
+    return Risk(level, len(covered) / questions, risk)
+
+
+def _find_level(row: Row) -> int:
+    """The index of its confidence in LEVELS; without an answer, one more than the last."""
+    if row.error or not (row.prediction.answer or row.prediction.choice):
+        return len(LEVELS)
+    forced = row.forced or not row.resolved
+    return LEVELS.index(f"forced, {row.claimed}" if forced else row.claimed)

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from tomewise.evaluate.items import Item, Outcome, Prediction, RankedPassage, Span
-from tomewise.evaluate.judges import Judgement
+from pydantic import TypeAdapter
+
+from tomewise.evaluate.items import Item, Judgement, Outcome, Prediction, RankedPassage
 from tomewise.meter import Meter
-from tomewise.types import Answer, Claim, Cost, Event, Evidence, Question, Support, write_plain
+from tomewise.types import Answer, Claim, Cost, Event, Evidence, Support, write_plain
 
 JsonObject = Mapping[str, Any]
 RankedBy = Literal["retriever", "shown"]
-_ANSWERED = (
-    "resolved",
-    "forced",
-    "claimed",
-    "support",
-    "missing",
-    "dropped_quotes",
-    "derived_quotes",
-)  # as in answers
-_LISTS = ("quotes", "evidence", "events")
-_STORED = (
-    "key", "system", *_ANSWERED, "texts", "cost", "fallbacks", "error", "asked", "characters", "ranked_by", *_LISTS,
-    "versions",
-)  # fmt: skip
-_RANKINGS = ("ranked", "shown", "cited")
-_COUNTED = ("calls", "reused", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+_ANSWERED = "resolved forced claimed support missing dropped_quotes derived_quotes".split()  # as in answers
+_COUNTED = "calls reused input_tokens output_tokens cached_tokens reasoning_tokens".split()
 _TIMED = ("model_seconds", "own_seconds")
 
 
@@ -80,6 +67,10 @@ class Row:
         return max((int(event["step"]) for event in self.events), default=0)
 
 
+_ROW = TypeAdapter(Row)
+_JUDGEMENT = TypeAdapter(Judgement)
+
+
 def read_answer_fields(answer: Answer) -> dict[str, Any]:
     """The fields of a row that an answer fills. The prediction has no ranking and no shown passages yet."""
     texts: dict[str, str] = {}
@@ -99,25 +90,7 @@ def read_answer_fields(answer: Answer) -> dict[str, Any]:
 
 def make_row_record(row: Row) -> dict[str, Any]:
     """The row as one JSON object. Judgements are separate records, see `make_judgement_record`."""
-    return {
-        "kind": "row",
-        **{name: getattr(row, name) for name in _STORED},
-        "item": _make_item_record(row.item),
-        "answer": row.prediction.answer,
-        "choice": row.prediction.choice,
-        **{name: list(map(astuple, getattr(row.prediction, name))) for name in _RANKINGS},
-    }
-
-
-def read_row(record: JsonObject, judgements: Mapping[str, Judgement]) -> Row:
-    """The row of a record."""
-    fields = {**{name: record[name] for name in _STORED}, **{name: tuple(record[name]) for name in _LISTS}}
-    rankings = {
-        name: tuple(RankedPassage(id=id, document=of, start=start, end=end) for id, of, start, end in record[name])
-        for name in _RANKINGS
-    }
-    prediction = Prediction(answer=record["answer"], choice=record["choice"], **rankings)
-    return Row(**fields, item=_read_item(record["item"]), prediction=prediction, judgements=judgements)
+    return {"kind": "row", **_ROW.dump_python(row, mode="json", exclude={"judgements"})}
 
 
 def make_judgement_record(key: str, judge: str, model: str, judgement: Judgement, cost: Cost) -> dict[str, Any]:
@@ -132,12 +105,13 @@ def read_latest_rows(records: Iterable[JsonObject], judge_model: str) -> tuple[R
     rows: dict[tuple[str, str], JsonObject] = {}
     for record in records:
         if record["kind"] == "judgement" and record["model"] == judge_model:
-            judgement = Judgement(score=record["score"], detail=record["detail"], error=record["error"])
-            judgements.setdefault(record["key"], {})[record["judge"]] = judgement
+            judgements.setdefault(record["key"], {})[record["judge"]] = _JUDGEMENT.validate_python(record)
         elif record["kind"] == "row":
             rows[record["system"], record["item"]["id"]] = record
             judgements.pop(record["key"], None)  # they judge an answer or a reference that has changed
-    return tuple(read_row(record, judgements.get(record["key"], {})) for record in rows.values())
+    return tuple(
+        _ROW.validate_python({**record, "judgements": judgements.get(record["key"], {})}) for record in rows.values()
+    )
 
 
 def make_cost_record(used: Meter) -> dict[str, Any]:
@@ -158,7 +132,7 @@ def sum_costs(costs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _make_evidence_record(piece: Evidence, texts: dict[str, str]) -> dict[str, Any]:
     texts[piece.id] = piece.text
-    record = {"id": piece.id, "layer": piece.layer, "score": piece.score, "title": piece.title}
+    record = {name: getattr(piece, name) for name in ("id", "layer", "score", "title")}
     return {**record, "sources": list(piece.sources)}
 
 
@@ -186,27 +160,3 @@ def make_question_record(item: Item) -> dict[str, Any]:
         "answers": list(item.answers),
         "correct": item.correct,
     }
-
-
-def _make_item_record(item: Item) -> dict[str, Any]:
-    return {
-        **make_question_record(item),
-        "instructions": item.question.instructions,
-        "supporting": list(item.supporting),
-        "spans": list(map(astuple, item.spans)),
-        "documents": list(item.documents),
-        "slices": dict(item.slices),
-    }
-
-
-def _read_item(record: JsonObject) -> Item:
-    text, options, instructions = record["question"], tuple(record["options"]), record["instructions"]
-    lists: dict[str, Any] = {name: tuple(record[name]) for name in ("answers", "supporting", "documents")}
-    return Item(
-        id=record["id"],
-        question=Question(text=text, options=options, instructions=instructions),
-        correct=record["correct"],
-        spans=tuple(Span(document=of, start=start, end=end) for of, start, end in record["spans"]),
-        slices=record["slices"],
-        **lists,
-    )

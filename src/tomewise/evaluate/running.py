@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,27 +13,24 @@ from typing import Any
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.concurrency import run_side_by_side
 from tomewise.errors import ModelUnavailable, UsageError
-from tomewise.evaluate.about import describe_experiment, read_earlier_systems, write_about
-from tomewise.evaluate.asking import GroupsHere
-from tomewise.evaluate.design import Design, check_design
+from tomewise.evaluate.asking import Build, GroupsHere, Message, Opened
+from tomewise.evaluate.design import Design, check_design, describe_experiment, read_earlier_systems, write_about
 from tomewise.evaluate.digests import digest_documents, digest_prompts
 from tomewise.evaluate.items import Item
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge
-from tomewise.evaluate.memories import Build
-from tomewise.evaluate.on_workers import GroupsOnWorkers
+from tomewise.evaluate.on_workers import HERE, BudgetedAtHub, GroupsOnWorkers, Hub, HubCalls
 from tomewise.evaluate.replay import PaidOnce
 from tomewise.evaluate.results import Results, find_journal, read_results
 from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_latest_rows, sum_costs
-from tomewise.evaluate.shared_desk import HERE, BudgetedAtDesk, Desk, DeskCalls, Message
 from tomewise.language.budget import Budget
-from tomewise.language.cached import CallCache, prove_room
+from tomewise.language.cached import prove_room
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
 from tomewise.run import change_run, meter
 from tomewise.systems.registry import Variant
 from tomewise.tome.open_store import open_store
-from tomewise.types import Document, Progress
+from tomewise.types import CallCache, Document, Progress
 
 OnProgress = Callable[[Progress], None]
 _MOST_EARLY_FAILURES = 5  # if so many first questions all fail because the model is unavailable, the run stops
@@ -59,9 +56,9 @@ async def run(
     check_design(experiment)
     folder = out / experiment.name()
     journal = find_journal(folder)
-    with journal.open_to_append(), _open_calls(out / "calls.tome", pool, make_budget) as (calls, desk):
+    with journal.open_to_append(), _open_calls(out / "calls.tome", pool, make_budget) as (calls, hub):
         if make_budget:
-            experiment = replace(experiment, model=BudgetedAtDesk(experiment.model, desk, HERE))
+            experiment = replace(experiment, model=BudgetedAtHub(experiment.model, hub, HERE))
         paid_once = _pay_once(experiment, calls)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         groups = _plan_groups(paid_once, journal, retry_failed)
@@ -70,7 +67,7 @@ async def run(
         write_about(folder, describe_experiment(experiment, read_earlier_systems(folder), now))
         slots, report = asyncio.Semaphore(experiment.limit), on_progress or (lambda _: None)
         place = (
-            GroupsOnWorkers(experiment, pool, desk, has_budget=bool(make_budget))
+            GroupsOnWorkers(experiment, pool, hub, has_budget=bool(make_budget))
             if pool
             else GroupsHere(paid_once, out / "tomes", slots, report)
         )
@@ -157,15 +154,15 @@ def _open_calls(
     path: Path, pool: WorkerPool | None, make_budget: Callable[[], Budget] | None
 ) -> Iterator[tuple[CallCache, Any]]:
     """The replies at a path, and the actor that alone keeps them, and the budget, when a pool works."""
-    store = open_store(path)  # with a pool too: an error here names what is wrong, but a desk would only end
+    store = open_store(path)  # with a pool too: an error here names what is wrong, but a hub would only end
     try:
         if pool is None:
             yield store.calls, None
             return
     finally:
         store.close()
-    desk = pool.start_beside(Desk, path.absolute(), make_budget)  # it works in another folder
-    yield DeskCalls(desk), desk
+    hub = pool.start_beside(Hub, path.absolute(), make_budget)  # it works in another folder
+    yield HubCalls(hub), hub
 
 
 def _pay_once(experiment: Design, calls: CallCache) -> Design:
@@ -202,8 +199,7 @@ class _Run:
         tasks = [task for group in groups for task in group.tasks]
         self._total = len(tasks)
         self._waiting = sum(task.row is None for task in tasks)
-        self._done = sum(task.row is not None and not task.judges for task in tasks)
-        self._report_done()
+        self._count_done(sum(task.row is not None and not task.judges for task in tasks))
         async with run_side_by_side() as around:
             listening = around.create_task(self._place.listen())
             async with run_side_by_side() as under_way:
@@ -214,10 +210,7 @@ class _Run:
     async def _work_on_group(self, group: _Group, under_way: asyncio.TaskGroup) -> None:
         """Let what was not asked yet be asked; rows are stored as they come, and judged."""
         unasked = {(task.key, task.variant.name): task for task in group.tasks if task.row is None}
-        variants = {task.variant.name: task.variant for task in unasked.values()}
-        name = self._experiment.name_memory(group.digest)
-        built: set[str] = set()
-        all_asked = asyncio.Event()
+        opened, all_asked = asyncio.Event(), asyncio.Event()
 
         def begin_judging(task: _Task, row: Row) -> None:
             if not row.error:
@@ -230,18 +223,14 @@ class _Run:
                 finishing.close()
                 raise
 
-        def receive(message: Message) -> None:
+        async def receive(message: Message) -> None:
+            # A worker that began again for one that died sends some messages once more.
             if isinstance(message, Row):
-                # A worker that began again for one that died sends some rows once more.
                 if task := unasked.pop((message.key, message.system), None):
                     begin_judging(task, self._store_row(replace(message, item=task.item), group))
-            else:
-                for key in self._leave_out(unasked, message.refused):
-                    del unasked[key]
-                for system, build in message.builds.items():
-                    if system not in built:
-                        self._record_build(name, system, build)
-                        built.add(system)
+            elif not opened.is_set():
+                opened.set()
+                self._record_opening(message, group, unasked)
             if not unasked:
                 all_asked.set()
 
@@ -249,38 +238,35 @@ class _Run:
             if task.row is not None and task.judges:
                 begin_judging(task, task.row)
         if unasked:
-            questions = [(key, system, task.item) for (key, system), task in unasked.items()]
-            await self._place.ask(group.documents, list(variants.values()), questions, receive)
+            questions = [(task.key, task.variant, task.item) for task in unasked.values()]
+            await self._place.ask_group(group.documents, questions, receive)
             await all_asked.wait()
 
-    def _leave_out(self, unasked: Mapping[tuple[str, str], _Task], refused: Mapping[str, str]) -> list[tuple[str, str]]:
-        """The questions to refused systems; the journal gets the reason of each refusal once."""
-        for system in sorted(set(refused) - self._refused):
-            self._journal.append({"kind": "refused", "system": system, "reason": refused[system]})
+    def _record_opening(self, opened: Opened, group: _Group, unasked: dict[tuple[str, str], _Task]) -> None:
+        """Write what a memory took, and each refusal once; the questions to refused systems are left out."""
+        for system in sorted(set(opened.refused) - self._refused):
+            self._journal.append({"kind": "refused", "system": system, "reason": opened.refused[system]})
             self._refused.add(system)
-        left_out = [(key, system) for key, system in unasked if system in refused]
-        if left_out:
-            self._done += len(left_out)
-            self._waiting -= len(left_out)
-            self._report_done()
-        return left_out
-
-    def _record_build(self, memory: str, system: str, build: Build) -> None:
-        if build != Build(sum_costs([]), {}, ()):  # a system without layers has nothing to build
-            self._journal.append({"kind": "build", "system": system, "memory": memory, **asdict(build)})
+        memory = self._experiment.name_memory(group.digest)
+        for system, build in opened.builds.items():
+            if build != Build(sum_costs([]), {}, ()):  # a system without layers has nothing to build
+                self._journal.append({"kind": "build", "system": system, "memory": memory, **asdict(build)})
+        left_out = [key for key in unasked if key[1] in opened.refused]
+        for key in left_out:
+            del unasked[key]
+            self._waiting -= 1
+            self._count_done(1)
 
     async def _finish(self, task: _Task, row: Row) -> None:
+        model, embedder = self._experiment.judging_model, self._experiment.embedder
         for judge in () if row.error else task.judges:
             async with self._slots:
-                await self._judge(judge, row)
-        self._done += 1
-        self._report_done()
-
-    async def _judge(self, judge: Judge, row: Row) -> None:
-        model, embedder = self._experiment.judging_model, self._experiment.embedder
-        with meter() as used:
-            judgement = await judge.judge(model, embedder, row.item, row.prediction.answer)
-        self._journal.append(make_judgement_record(row.key, judge.name, model.name, judgement, used.measure_cost()))
+                with meter() as used:
+                    judgement = await judge.judge(model, embedder, row.item, row.prediction.answer)
+                self._journal.append(
+                    make_judgement_record(row.key, judge.name, model.name, judgement, used.measure_cost())
+                )
+        self._count_done(1)
 
     def _store_row(self, row: Row, group: _Group) -> Row:
         """Write a row to the journal. Raises ModelUnavailable when the first questions all failed with that error."""
@@ -298,5 +284,6 @@ class _Run:
         self._early_failures.clear()
         return row
 
-    def _report_done(self) -> None:
+    def _count_done(self, more: int) -> None:
+        self._done += more
         self._report(Progress(label="questions", done=self._done, total=self._total))

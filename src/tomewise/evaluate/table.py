@@ -8,25 +8,29 @@ from html import escape
 from typing import TypeAlias
 
 from tomewise.brief import describe_object
-from tomewise.evaluate.about import About
-from tomewise.evaluate.risk import LEVELS, Risk
+from tomewise.evaluate.design import About
 from tomewise.evaluate.rows import JsonObject, RankedBy
-from tomewise.evaluate.significance import RESAMPLES
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.memory.schemata.network import describe_network
 from tomewise.notebook_display import write_table
 
+RESAMPLES = 10_000
+_SUPPORT = ("full", "partly", "none")
+LEVELS = (*_SUPPORT, *(f"forced, {support}" for support in _SUPPORT))  # of confidence, the surest first
 _NOTHING = "–"
+# The columns of costs: what they show of a question, and how.
 _COSTS = {
-    "calls": "calls",
-    "tokens in": "input_tokens",
-    "tokens out": "output_tokens",
-    "$": "dollars",
-    "model s": "model_seconds",
-    "own s": "own_seconds",
-    "path": "depth",
+    "calls": ("calls", "{:,.1f}"),
+    "tokens in": ("input_tokens", "{:,.0f}"),
+    "tokens out": ("output_tokens", "{:,.0f}"),
+    "$": ("dollars", "{:.4f}"),
+    "model s": ("model_seconds", "{:,.2f}"),
+    "own s": ("own_seconds", "{:,.2f}"),
+    "path": ("depth", "{:,.1f}"),
+    "tokens cached": ("cached_tokens", "{:,.0f}"),
+    "tokens reasoning": ("reasoning_tokens", "{:,.0f}"),
 }
-_RARE_COSTS = {"tokens cached": "cached_tokens", "tokens reasoning": "reasoning_tokens"}  # columns where not all 0
+_RARE = ("cached_tokens", "reasoning_tokens")  # are shown where not all are 0
 _MACHINERY = "machinery, not accuracy"
 _SHOWN = "§"
 _MARKS = ((0.01, "‡"), (0.05, "†"))
@@ -46,6 +50,18 @@ class Cell:
     high: float | None = None
     p: float | None = None
     p_holm: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """The answers at one level of confidence or a higher one.
+
+    `coverage` is their share of all questions. `risk` is 1 minus their mean score, or None without such an answer.
+    """
+
+    level: str
+    coverage: float
+    risk: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +275,10 @@ def _format_percent(value: float | None) -> str:
 
 
 def _make_costs(table: Table, title: str) -> Grid:
-    rare = {name: key for name, key in _RARE_COSTS.items() if any(line.cost[key] for line in table.lines)}
     columns = [
-        (heading, [Entry(_format_cost(heading, line.per_question[name])) for line in table.lines])
-        for heading, name in {**_COSTS, **rare}.items()
+        (heading, [Entry(_format_cost(line.per_question[name], form)) for line in table.lines])
+        for heading, (name, form) in _COSTS.items()
+        if name not in _RARE or any(line.cost[name] for line in table.lines)
     ]
     counts = [sum(_read_fallbacks(line).values()) for line in table.lines]
     if any(map(_read_fallbacks, table.lines)):
@@ -303,11 +319,5 @@ def _has_several_levels(table: Table) -> bool:
     return len(_list_levels(table)) > 1
 
 
-def _format_cost(heading: str, value: float | None) -> str:
-    if value is None:
-        return "unknown"
-    if heading == "$":
-        return f"{value:.4f}"
-    if heading.startswith("tokens"):
-        return f"{value:,.0f}"
-    return f"{value:,.2f}" if heading.endswith(" s") else f"{value:,.1f}"
+def _format_cost(value: float | None, form: str) -> str:
+    return "unknown" if value is None else form.format(value)

@@ -6,15 +6,12 @@ import asyncio
 import math
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tomewise.errors import BudgetExceeded
 from tomewise.language.forwarding import Forwarding
 from tomewise.run import Permit, Request, change_run, current_run, meter
-from tomewise.types import Cost, LanguageModel
-
-if TYPE_CHECKING:
-    from tomewise.types import In, Out, Role
+from tomewise.types import Cost, In, LanguageModel, Out, Role
 
 
 class Account(Permit, Protocol):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from secrets import token_urlsafe
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
@@ -16,33 +16,16 @@ from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelError, 
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts, render_once
 from tomewise.language.reply import write_schema
-from tomewise.language.together import Batch
+from tomewise.language.roles import Batch
 from tomewise.language.usage import count_replies
 from tomewise.run import current_run, warn_unkept
-from tomewise.types import LanguageModel
-
-if TYPE_CHECKING:
-    from tomewise.types import In, Out, Role
+from tomewise.types import CallCache, In, LanguageModel, Out, Role
 
 _ROOM_KEY = "0" * 64  # of no ask
 _ROOM = 1024  # bytes for each reply
 _LEAST_REPLIES, _MOST_REPLIES = 64, 4_096  # for which room is proven
 
 _RunningAsk: TypeAlias = tuple[asyncio.AbstractEventLoop, str, str]  # the event loop, the key, the mark `since`
-
-
-class CallCache(Protocol):
-    """A store of replies, as JSON.
-
-    `keep` replaces the earlier reply for this key. When `keep` returns, the reply is durable. `since` is a mark, any
-    text: if it is not empty, `get` finds only the replies of calls of `keep` with the same mark.
-    """
-
-    async def get(self, key: str, *, since: str = "") -> str | None: ...
-
-    async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None: ...
-
-    async def drop(self, key: str) -> None: ...
 
 
 async def prove_room(calls: CallCache, count: int) -> None:

@@ -12,7 +12,7 @@ from tomewise.run import current_run
 
 
 class CallSlots:
-    """A semaphore with several queues: at most `limit` calls at a time, each inside `async with slots`.
+    """A semaphore with several queues: at most `limit` calls at a time, each inside `slots.take()`.
 
     A call waits in the `queue` of its run. The shortest queue is served first, each queue in its order. So a layer that
     makes few calls at a time, since each needs the reply to an earlier one, does not wait behind the thousand calls of
@@ -28,22 +28,16 @@ class CallSlots:
         self._free = limit
         self._queues: dict[object, deque[asyncio.Future[None]]] = {}
 
-    async def __aenter__(self) -> None:
-        await self._acquire(ahead=False)
-
-    async def __aexit__(self, *_: object) -> None:
-        self._release()
-
     @asynccontextmanager
-    async def ahead(self) -> AsyncIterator[None]:
-        """As `async with slots`, before all calls that wait in the same queue."""
-        await self._acquire(ahead=True)
+    async def take(self, *, ahead: bool = False) -> AsyncIterator[None]:
+        """Wait for a slot, with `ahead` before all calls that wait in the same queue."""
+        await self._acquire(ahead)
         try:
             yield
         finally:
             self._release()
 
-    async def _acquire(self, *, ahead: bool) -> None:
+    async def _acquire(self, ahead: bool) -> None:
         if self._free:
             self._free -= 1
             return

@@ -19,10 +19,10 @@ from tomewise.language.retry import PATIENT, Backoff
 from tomewise.language.spec import OPENAI_PROTOCOL, PROVIDERS, ModelSpec
 from tomewise.language.usage import count_replies, estimate_tokens
 from tomewise.run import current_run
+from tomewise.types import In, Out, Role
 
 if TYPE_CHECKING:
     from tomewise.language.client import Client
-    from tomewise.types import In, Out, Role
 
 RULES = """You carry out one well-defined task on texts and reply in JSON.
 
@@ -41,8 +41,8 @@ class ChatModel:
     `base_url` is another server that speaks the provider's protocol (for `openai:`, Chat Completions). At most `limit`
     requests run at a time, over one HTTP client. Each attempt may take `timeout` seconds in all. Failures that may pass
     are tried again with `backoff`. `window` replaces the number of tokens that the model accepts, which its server
-    states (`stated_window`) or which is known. With `temperature` None the model uses its own default. At a temperature
-    above 0, `Cached` uses no reply twice.
+    states (`models_at_hand`), or which is known. With `temperature` None the model uses its own default. At a
+    temperature above 0, `Cached` uses no reply twice.
 
     A reply that does not fit its role is repaired once: the model sees its reply and what is wrong with it. A reply
     that was cut off is asked for again, once, with twice the room. If one request keeps failing while the model replies
@@ -89,7 +89,7 @@ class ChatModel:
         with self._asking_window:
             if self._window and time.monotonic() < self._window_until:
                 return self._window
-            from tomewise.language.stated_window import ask_window
+            from tomewise.language.models_at_hand import ask_window
 
             stated = ask_window(self._spec, self._timeout)
             self._window = stated.tokens

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.plugins import call_part, find_plugin, list_names
 from tomewise.settings import DEFAULTS
+from tomewise.types import Embedder, LanguageModel
 
 if TYPE_CHECKING:
     from tomewise.language.prompts import Prompts
-    from tomewise.types import Embedder, LanguageModel
 
 EXTRACTIVE = "extractive"
-ModelOrName: TypeAlias = "str | LanguageModel"
+ModelOrName: TypeAlias = str | LanguageModel
 
 
 def choose_model(
@@ -83,8 +83,10 @@ def check_models(spec: ModelOrName, roles: Mapping[str, ModelOrName], base_url: 
             from tomewise.language.spec import ModelSpec
 
             ModelSpec.parse(name, base_url if _read_provider(name) == home else None)
-    for role in roles:
-        _check_role(role)
+    known = list_roles() if roles else set()
+    for role in roles:  # one that is near to none of ours may come from outside
+        if role not in known and (hint := suggest(role, known)):
+            raise UnknownName(f"{role!r} is not a role: {hint}known are {', '.join(sorted(known))}")
 
 
 def list_roles() -> set[str]:
@@ -104,13 +106,6 @@ def check_model_settings(names: Iterable[str], others: Iterable[str]) -> None:
             raise UsageError(f"{name!r} is not an argument: {hint}known are {', '.join(sorted(known))}")
 
 
-def _check_role(role: str) -> None:
-    """Raise `UnknownName` for a role that looks misspelt; one that is near to none of ours may come from outside."""
-    known = list_roles()
-    if role not in known and (hint := suggest(role, known)):
-        raise UnknownName(f"{role!r} is not a role: {hint}known are {', '.join(sorted(known))}")
-
-
 def _read_provider(name: str) -> str:
     return name.strip().partition(":")[0]
 
@@ -128,8 +123,6 @@ def _make_model(name: str, embedder: Embedder, short_answers: bool, **settings: 
         return ExtractiveModel(embedder, short_answers=short_answers)
     kind, _, rest = name.partition(":")
     if (make := find_plugin("models", kind)) is not None:
-        from tomewise.types import LanguageModel
-
         model = call_part("models", kind, make, rest, embedder=embedder, **settings)
         if not isinstance(model, LanguageModel):
             raise UsageError(f"the plugin {kind!r} made {model!r}, which is not a LanguageModel")

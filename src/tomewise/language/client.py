@@ -29,7 +29,7 @@ from tomewise.errors import ModelError, ModelUnavailable, Refused
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.price_list import find_price
 from tomewise.language.reply import THINKING_ROOM, Reply, make_lean_schema
-from tomewise.language.retry import Backoff, Failure, PassingFailure, retry
+from tomewise.language.retry import Backoff, Failure, retry
 from tomewise.language.server_errors import classify_error, shorten
 from tomewise.language.spec import ModelSpec
 from tomewise.language.usage import announce_request, estimate_tokens, report_call
@@ -93,7 +93,7 @@ class Client:
         started = perf_counter()
         attempts = _Attempts(self, request)
         try:
-            async with self.slots.ahead() if ahead else self.slots:
+            async with self.slots.take(ahead=ahead):
                 reply = await attempts.run()
         finally:
             if (spent := attempts.spent).calls:
@@ -130,7 +130,7 @@ class Client:
                         request.listener.hear(piece)
         except TimeoutError as error:
             late = ModelUnavailable(f"{self.spec.full_name} did not reply within {self.timeout:g} s")
-            raise PassingFailure(late, may_be_stream=may_be_stream) from error
+            raise Failure(late, passes=True, may_be_stream=may_be_stream) from error
         except Failure as failure:
             failure.answered = failure.answered and answered
             failure.may_be_stream = failure.may_be_stream and may_be_stream
@@ -201,7 +201,7 @@ class _Attempts:
         self._request = request
         self._has_listener = request.listener is not None
         self._replies_before = 0
-        self._failures: list[PassingFailure] = []  # without those of a busy server: the request does not cause them
+        self._failures: list[Failure] = []  # without those of a busy server: the request does not cause them
 
     async def run(self) -> Reply:
         """The first reply. Raises a `ModelError`."""
@@ -225,7 +225,7 @@ class _Attempts:
                 self._request = replace(self._request, listener=None)
             if not (failure.sent or self._client.replies) and self._client.spec.is_here:
                 raise Failure(failure.error, sent=False) from failure  # a server that nobody started stays away
-            if isinstance(failure, PassingFailure):  # `retry` waits before the next attempt
+            if failure.passes:  # `retry` waits before the next attempt
                 self._failures += [] if failure.busy else [failure]
                 raise
             if not failure.may_be_stream:
@@ -273,7 +273,7 @@ class _Attempts:
 
     async def _fails_alone(self, last: Failure) -> bool:
         """Whether only this request fails: the model replies to others."""
-        if not (self._failures and isinstance(last, PassingFailure)):
+        if not (self._failures and last.passes):
             return False
         if self._model_replied_since:
             return True

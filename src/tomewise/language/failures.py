@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tomewise.errors import BudgetExceeded, KeepsFailing, ModelError, ModelUnavailable
 from tomewise.language.forwarding import Forwarding
 from tomewise.run import Outcomes, current_run
-
-if TYPE_CHECKING:
-    from tomewise.types import In, LanguageModel, Out, Role
+from tomewise.types import In, LanguageModel, Out, Role
 
 
 class StopAtFailures(Forwarding):

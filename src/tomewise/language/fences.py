@@ -17,10 +17,10 @@ from string import ascii_uppercase
 
 from tomewise.errors import UsageError
 
-TAGS = (
-    "evidence", "note", "question", "options", "instructions", "passage", "before", "names", "name", "description",
-    "text", "items", "tried", "finding", "missing", "probe", "reference", "prediction",
-)  # fmt: skip
+TAGS = tuple(
+    "evidence note question options instructions passage before names name description text items tried finding "
+    "missing probe reference prediction".split()
+)
 # Characters without a shape of their own: controls, direction marks, fillers, variation selectors, Unicode tags.
 INVISIBLE = (
     "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
@@ -34,7 +34,8 @@ BRACKETS = "[\uff3b\ufe47" + _BRACKET_END  # both begin marks
 _TAG_END = ">\uff1e\ufe65›»\u232a\u3009》⟩⟫⧽⦒˃ᐳ❭❯❱≯≫≻⋗⋙⪢⊳▷▹"
 _CLOSING = frozenset(_TAG_END + _BRACKET_END)
 _SLASHES = frozenset("/\\⁄∕╱╲⧸⧹⟋⟍∖⫽㇓")
-_QUOTES = str.maketrans(dict.fromkeys('"\uff02“”„‟″‶〃〝〞ʺ˝״', "'"))
+# In an attribute, a sign that looks like the quotation mark could end it: the rest of a title would be outside of it.
+_IN_ATTRIBUTE = str.maketrans({**dict.fromkeys('"\uff02“”„‟″‶〃〝〞ʺ˝״', "'"), "<": "&lt;", ">": "&gt;"})
 _BARS = "|¦│∣ǀ\uff5c\uffe8"
 _BLANK_CELL = "\u2800"  # of Braille
 # Servers set off turns, thoughts and tools by marks, and some obey them anywhere. Most are known by their shape (see
@@ -51,16 +52,12 @@ _BRACKETED = frozenset(
 _NAMES = frozenset(TAGS)
 _OPENED = _NAMES | {"function", "parameter", "invoke"}  # with attributes too
 # Letters that look like a Latin one, though neither their decomposition nor their name says so.
-_ALIKE = {
-    "a": "аαɑᎪꓮᗩ", "b": "вьβᏏᏴꓐᗷ", "c": "сσᏟꓚᑕ", "d": "ԁдδᎠᏧꓓᗪ", "e": "еєэεə℮Ꭼꓰᗴ3", "f": "ϝꓝᖴ", "g": "ցᏀᏳꓖ",
-    "h": "һнηհᎻᏂꓧᕼ", "i": "іӏιɩᎥᏆꓲ1", "j": "јϳᎫꓙᒍ", "k": "кκᏦꓗ", "l": "ӏᏞꓡᒪ1", "m": "мμᎷꓟᗰ", "n": "нпиηνπոꓠᑎ",
-    "o": "оοσօꓳ0", "p": "рρքᏢꓑᑭ", "q": "ԛգզᑫ", "r": "гґрρᎡᏒꓣᖇ", "s": "ѕсσᏚᏕꓢᔕ5", "t": "тτᎢꓔ", "u": "ицυսμꓴᑌ",
-    "v": "ѵвνᏙꓦᐯ", "w": "ԝωᎳᏔꓪᗯ", "x": "хχꓫ᙭", "y": "уυγᎩᎽꓬ", "z": "ζᏃꓜᘔ"
-}  # fmt: skip
-_READ_AS = {
-    sign: "".join(letter for letter, lookalikes in _ALIKE.items() if sign in lookalikes)
-    for sign in "".join(_ALIKE.values())
-}
+_ALIKE = (
+    "aаαɑᎪꓮᗩ bвьβᏏᏴꓐᗷ cсσᏟꓚᑕ dԁдδᎠᏧꓓᗪ eеєэεə℮Ꭼꓰᗴ3 fϝꓝᖴ gցᏀᏳꓖ hһнηհᎻᏂꓧᕼ iіӏιɩᎥᏆꓲ1 jјϳᎫꓙᒍ kкκᏦꓗ lӏᏞꓡᒪ1 "
+    "mмμᎷꓟᗰ nнпиηνπոꓠᑎ oоοσօꓳ0 pрρքᏢꓑᑭ qԛգզᑫ rгґрρᎡᏒꓣᖇ sѕсσᏚᏕꓢᔕ5 tтτᎢꓔ uицυսμꓴᑌ vѵвνᏙꓦᐯ wԝωᎳᏔꓪᗯ xхχꓫ᙭ "
+    "yуυγᎩᎽꓬ zζᏃꓜᘔ"
+).split()  # the letter, and what looks like it
+_READ_AS = {sign: "".join(group[0] for group in _ALIKE if sign in group[1:]) for alike in _ALIKE for sign in alike[1:]}
 _BEGINNINGS = frozenset(name[:end] for name in _OPENED | _MARKS | _BRACKETED for end in range(len(name) + 1))
 _TAG = re.compile("[a-z]+([_-][a-z]+)*")
 _extra_tags: ContextVar[frozenset[str]] = ContextVar("tomewise_extra_tags", default=frozenset())
@@ -229,13 +226,8 @@ def fence(text: str, tag: str, **attributes: object) -> str:
         known = ", ".join(sorted(_NAMES | _extra_tags.get()))
         raise UsageError(f"{tag!r} is not a fence: name one of {known}, or add it to the `tags` of the role")
     shown = {name: value for name, value in attributes.items() if value not in ("", None)}
-    opening = "".join(f' {name}="{_write_attribute(value)}"' for name, value in shown.items())
+    opening = "".join(f' {name}="{oneline(str(value)).translate(_IN_ATTRIBUTE)}"' for name, value in shown.items())
     return f"<{tag}{opening}>\n{neutralise(text)}\n</{tag}>"
-
-
-def _write_attribute(value: object) -> str:
-    # A sign that looks like the quotation mark could end the attribute: the rest of a title would be outside of it.
-    return oneline(str(value)).translate(_QUOTES).replace("<", "&lt;").replace(">", "&gt;")
 
 
 def oneline(text: str) -> str:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from tomewise.language.per_role import find_name, find_window
 from tomewise.run import current_run
-from tomewise.types import Closable, ComputesHere, LanguageModel, MeasuresReplies, Preparable, Sampling
-
-if TYPE_CHECKING:
-    from tomewise.types import In, Out, Role
+from tomewise.types import Closable, ComputesHere, In, LanguageModel, MeasuresReplies, Out, Preparable, Role, Sampling
 
 
 class Forwarding:

@@ -43,21 +43,17 @@ def _read_value(value: object) -> Iterator[object]:
         return
     for part in re.split("[,;]", str(value)):
         text = " ".join(part.split())
-        if found := _LIST.match(text):
-            yield from _read_list(found[1])
-        elif text.strip("[](){}"):
+        found = _LIST.match(text)
+        if found is None and text.strip("[](){}"):
             yield text
-
-
-def _read_list(text: str) -> Iterator[str]:
-    before = ("", 0)
-    for joint, letter, digits in _LABEL.findall(text):
-        number = int(digits)
-        letter = letter.upper() or (before[0] if joint else "")
-        if joint and letter == before[0] and 0 < number - before[1] <= _LONGEST_RANGE:
-            yield from (f"{letter}{between}" for between in range(before[1] + 1, number))
-        yield f"{letter}{number}"
-        before = (letter, number)
+        letter_before, before = "", 0
+        for joint, letter, digits in _LABEL.findall(found[1]) if found else ():
+            number = int(digits)
+            letter = letter.upper() or (letter_before if joint else "")
+            if joint and letter == letter_before and 0 < number - before <= _LONGEST_RANGE:
+                yield from (f"{letter}{between}" for between in range(before + 1, number))
+            yield f"{letter}{number}"
+            letter_before, before = letter, number
 
 
 def read_label(written: object) -> str:

@@ -1,12 +1,20 @@
-"""The models at hand: of providers whose key is set, and of servers on this machine.
+"""What servers say of their models: those at hand on this machine, and how many tokens a model accepts.
 
-These are Ollama, and servers of OpenAI's protocol on their usual ports. Only loopback addresses are asked, all at once,
-and each for a fraction of a second. Nothing is loaded by asking.
+At hand are the models of providers whose key is set, of Ollama, and of servers of OpenAI's protocol on their usual
+ports. To find these, only loopback addresses are asked, all at once, each for a fraction of a second, and nothing is
+loaded.
+
+Ollama and LM Studio load a model with a window of their own settings, whatever the model was made for, and drop or
+refuse what exceeds it. Ollama states the window of a model that is loaded, so it is asked to load it, as the first call
+would. LM Studio states it too; of a model that is not loaded only the greatest window is known, and the usual one is
+assumed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from shlex import quote
@@ -15,10 +23,12 @@ from typing import Any
 import httpx2
 
 from tomewise.language.spec import ModelSpec
-from tomewise.language.stated_window import LONGEST, parse_object, read_count, read_rows
+from tomewise.language.wire import CONNECT_SECONDS
 
 SECONDS = 0.6  # for all that one server is asked
 _MOST_SHOWN = 20  # models of Ollama that are asked for their windows
+_LONGEST = 4 * 2**20  # bytes of a reply that are read
+_NOT_LOADED = 4_096  # tokens with which LM Studio loads a model unless it is configured otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +105,25 @@ async def _find_all() -> list[LocalModel]:
 
 async def _ask_in_time(client: httpx2.AsyncClient, server: LocalServer) -> list[LocalModel]:
     """The models of a server; none if it is not there, or is something else."""
-    ask = _ask_ollama if server.is_ollama else _ask_openai
+    ask = _list_of_ollama if server.is_ollama else _list_of_openai
     try:
         return await asyncio.wait_for(ask(client, server), SECONDS)
     except TimeoutError:
         return []
 
 
-async def _ask_ollama(client: httpx2.AsyncClient, server: LocalServer) -> list[LocalModel]:
+async def _list_of_ollama(client: httpx2.AsyncClient, server: LocalServer) -> list[LocalModel]:
     listed, running = await asyncio.gather(
-        _fetch(client, f"{server.root}/api/tags"), _fetch(client, f"{server.root}/api/ps")
+        _fetch_soon(client, f"{server.root}/api/tags"), _fetch_soon(client, f"{server.root}/api/ps")
     )
     windows = {
-        row[name]: read_count(row, "context_length")
+        row[name]: _read_count(row, "context_length")
         for name in ("name", "model")  # the newer name of the two at last
-        for row in _read_named(running, "models", name)
+        for row in _read_rows(running, "models", name)
     }
-    rows = _read_named(listed, "models", "name")
+    rows = _read_rows(listed, "models", "name")
     shown = await asyncio.gather(
-        *(_fetch(client, f"{server.root}/api/show", {"model": row["name"]}) for row in rows[:_MOST_SHOWN])
+        *(_fetch_soon(client, f"{server.root}/api/show", {"model": row["name"]}) for row in rows[:_MOST_SHOWN])
     )
     shown += [{}] * (len(rows) - len(shown))
     return [
@@ -123,53 +133,31 @@ async def _ask_ollama(client: httpx2.AsyncClient, server: LocalServer) -> list[L
             server.name,
             windows.get(row["name"]) or None,
             _read_most(about),
-            read_count(row, "size"),
+            _read_count(row, "size"),
         )
         for row, about in zip(rows, shown, strict=True)
         if _can_write(about)
     ]
 
 
-async def _ask_openai(client: httpx2.AsyncClient, server: LocalServer) -> list[LocalModel]:
+async def _list_of_openai(client: httpx2.AsyncClient, server: LocalServer) -> list[LocalModel]:
     listed, studio, props = await asyncio.gather(
-        _fetch(client, f"{server.root}/v1/models"),
-        _fetch(client, f"{server.root}/api/v0/models"),  # LM Studio's own
-        _fetch(client, f"{server.root}/props"),  # llama.cpp's own
+        _fetch_soon(client, f"{server.root}/v1/models"),
+        _fetch_soon(client, f"{server.root}/api/v0/models"),  # LM Studio's own
+        _fetch_soon(client, f"{server.root}/props"),  # llama.cpp's own
     )
-    known = {row["id"]: row for row in _read_named(studio, "data", "id")}
+    known = {row["id"]: row for row in _read_rows(studio, "data", "id")}
     generation = props.get("default_generation_settings")
-    running = read_count(generation, "n_ctx") if isinstance(generation, dict) else 0
+    running = _read_count(generation, "n_ctx") if isinstance(generation, dict) else 0
     models = []
-    for row in _read_named(listed, "data", "id"):
+    for row in _read_rows(listed, "data", "id"):
         about = known.get(row["id"], {})
         if about.get("type") == "embeddings" or "embed" in row["id"].lower():
             continue
-        window = read_count(about, "loaded_context_length") or read_count(row, "max_model_len") or running
-        most = read_count(about, "max_context_length") or None
+        window = _read_count(about, "loaded_context_length") or _read_count(row, "max_model_len") or running
+        most = _read_count(about, "max_context_length") or None
         models.append(LocalModel(f"openai:{row['id']}", f"{server.root}/v1", server.name, window or None, most))
     return models
-
-
-async def _fetch(client: httpx2.AsyncClient, address: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The object of a reply; empty where none comes in half of the time, or one that is an error, or too long."""
-    read = b""
-    try:
-        async with (
-            asyncio.timeout(SECONDS / 2),
-            client.stream("POST" if body else "GET", address, json=body) as response,
-        ):
-            async for piece in response.aiter_bytes():
-                read += piece
-                if not response.is_success or len(read) > LONGEST:
-                    return {}
-    except (httpx2.HTTPError, TimeoutError):
-        return {}
-    return parse_object(read)
-
-
-def _read_named(reply: dict[str, Any], rows: str, name: str) -> list[dict[str, Any]]:
-    """The rows that have a name."""
-    return [row for row in read_rows(reply, rows) if isinstance(row.get(name), str)]
 
 
 def _can_write(about: dict[str, Any]) -> bool:
@@ -182,4 +170,95 @@ def _read_most(about: dict[str, Any]) -> int | None:
     info = about.get("model_info")
     if not isinstance(info, dict):
         return None
-    return max((read_count(info, name) for name in info if name.endswith(".context_length")), default=0) or None
+    return max((_read_count(info, name) for name in info if name.endswith(".context_length")), default=0) or None
+
+
+@dataclass(frozen=True, slots=True)
+class StatedWindow:
+    """`tokens` that the model accepts. `lasts` is False if the server was not reached, or may state another later."""
+
+    tokens: int
+    lasts: bool = True
+
+
+def ask_window(spec: ModelSpec, seconds: float) -> StatedWindow:
+    """The window that the server of a model states, else the known one. `seconds` bound each request."""
+    if not spec.address or spec.provider not in ("ollama", "openai"):
+        return StatedWindow(spec.window)
+    root = spec.address.rstrip("/").removesuffix("/v1")
+    ask = _ask_ollama if spec.provider == "ollama" else _ask_lm_studio
+    try:
+        with httpx2.Client(timeout=httpx2.Timeout(seconds, connect=CONNECT_SECONDS)) as client:
+            return ask(client, root, spec.model) or StatedWindow(spec.window)
+    except httpx2.HTTPError:
+        return StatedWindow(spec.window, lasts=False)
+
+
+def _ask_ollama(client: httpx2.Client, root: str, model: str) -> StatedWindow | None:
+    for load in (True, False):
+        for row in _read_rows(_fetch(client, f"{root}/api/ps"), "models"):
+            is_asked = row.get("model", row.get("name")) in (model, f"{model}:latest")
+            if is_asked and (tokens := _read_count(row, "context_length")):
+                return StatedWindow(tokens)
+        if load:
+            _fetch(client, f"{root}/api/generate", {"model": model, "stream": False})
+    return None
+
+
+def _ask_lm_studio(client: httpx2.Client, root: str, model: str) -> StatedWindow | None:
+    for row in _read_rows(_fetch(client, f"{root}/api/v0/models"), "data"):
+        if row.get("id") == model:
+            if tokens := _read_count(row, "loaded_context_length"):
+                return StatedWindow(tokens)
+            most = _read_count(row, "max_context_length")
+            return StatedWindow(min(_NOT_LOADED, most), lasts=False) if most else None
+    return None
+
+
+def _fetch(client: httpx2.Client, address: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The object of a reply, see `_parse`; empty for an error of the server, and for a reply that is too long."""
+    read = b""
+    with client.stream("POST" if body else "GET", address, json=body) as response:
+        for piece in response.iter_bytes():
+            read += piece
+            if not response.is_success or len(read) > _LONGEST:
+                return {}
+    return _parse(read)
+
+
+async def _fetch_soon(client: httpx2.AsyncClient, address: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """As `_fetch`; empty too where no reply comes in half of the time."""
+    read = b""
+    try:
+        async with (
+            asyncio.timeout(SECONDS / 2),
+            client.stream("POST" if body else "GET", address, json=body) as response,
+        ):
+            async for piece in response.aiter_bytes():
+                read += piece
+                if not response.is_success or len(read) > _LONGEST:
+                    return {}
+    except (httpx2.HTTPError, TimeoutError):
+        return {}
+    return _parse(read)
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    """The JSON object of a reply; empty for anything else."""
+    with suppress(ValueError, RecursionError):
+        parsed = json.loads(text)
+        return parsed if isinstance(parsed, dict) else {}
+    return {}
+
+
+def _read_rows(reply: dict[str, Any], name: str, key: str = "") -> list[dict[str, Any]]:
+    """The objects of a list in a reply; with a `key`, those that have a text there."""
+    rows = reply.get(name)
+    objects = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return [row for row in objects if not key or isinstance(row.get(key), str)]
+
+
+def _read_count(row: dict[str, Any], name: str) -> int:
+    """A number, as of tokens or bytes; 0 where none is stated."""
+    number = row.get(name)
+    return number if isinstance(number, int) and number > 0 else 0

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tomewise.types import LanguageModel, PerRole
-
-if TYPE_CHECKING:
-    from tomewise.types import In, Out, Role
+from tomewise.types import In, LanguageModel, Out, PerRole, Role
 
 
 def find_name(model: LanguageModel, role: Role[In, Out]) -> str:

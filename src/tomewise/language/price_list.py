@@ -51,14 +51,13 @@ def list_prices(provider: str) -> list[ModelPrice]:
 
 
 def _read_price(name: str, prices: object) -> ModelPrice:
-    def read(field: str) -> float | None:
-        price = getattr(prices, field, None)  # a list of prices that change over time, or tiers, have no one number
-        try:
-            return None if price is None else float(price)
-        except (TypeError, ValueError):
-            return None
-
-    return ModelPrice(name, read("input_mtok"), read("output_mtok"))
+    dollars: list[float | None] = []
+    for field in ("input_mtok", "output_mtok"):
+        try:  # a list of prices that change over time, or tiers, have no one number
+            dollars.append(float(getattr(prices, field)))
+        except (AttributeError, TypeError, ValueError):
+            dollars.append(None)
+    return ModelPrice(name, *dollars)
 
 
 def find_price(spec: ModelSpec, input_tokens: int, output_tokens: int) -> float | None:

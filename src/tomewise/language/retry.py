@@ -6,12 +6,12 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import TypeVar
 
 from tomewise.credentials import hide_credentials
 from tomewise.errors import ModelError
-from tomewise.events import Waiting
+from tomewise.events import make_event
 from tomewise.run import current_run
 
 T = TypeVar("T")
@@ -25,26 +25,22 @@ class Failure(Exception):
     `sent` is False if no connection could be opened. `answered` is True if the server reported the failure, so that it
     charges nothing; otherwise it may have worked on the request. `may_be_stream` is True if the request may have failed
     because it was streamed: then a plain one may do better.
+
+    `passes` says that the failure may pass by itself. `retry_after` is how many seconds the server asks to wait, if it
+    asks. `busy` says that the server is overloaded.
     """
 
     error: ModelError
-    sent: bool = field(default=True, kw_only=True)
-    answered: bool = field(default=False, kw_only=True)
-    may_be_stream: bool = field(default=False, kw_only=True)
+    _: KW_ONLY
+    sent: bool = True
+    answered: bool = False
+    may_be_stream: bool = False
+    passes: bool = False
+    retry_after: float | None = None
+    busy: bool = False
 
     def __str__(self) -> str:
         return str(self.error)
-
-
-@dataclass(eq=False)
-class PassingFailure(Failure):
-    """A failure that may pass by itself. `error` is what the caller gets if it does not pass.
-
-    `retry_after` is how many seconds the server asks to wait, if it asks. `busy` says that the server is overloaded.
-    """
-
-    retry_after: float | None = None
-    busy: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +69,23 @@ async def retry(
     backoff: Backoff,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> T:
-    """The first success of `attempt`. Raises a `PassingFailure` after the last retry, and any other error at once.
+    """The first success of `attempt`. Raises a `Failure` that `passes` after the last retry, and any other at once.
 
     Each retry is logged, with its reason. A wait that the server asks for is also reported to `Run.on_wait`.
     """
     for number in range(backoff.retries + 1):
         try:
             return await attempt()
-        except PassingFailure as failure:
-            if number == backoff.retries:
+        except Failure as failure:
+            if number == backoff.retries or not failure.passes:
                 raise
             wait = backoff.delay(number, failure.retry_after)
             reason = hide_credentials(str(failure))
             cause = ""
             if failure.retry_after:
                 cause = f", since the server asks for {failure.retry_after:.0f} s"
-                current_run().on_wait(Waiting(seconds=wait, asked=failure.retry_after, reason=reason))
+                waiting = make_event("waiting", seconds=wait, asked=failure.retry_after, reason=reason)
+                current_run().on_wait(waiting)
             words = (number + 1, backoff.retries, wait, cause, reason)
             _log.info("retrying %d of %d in %.0f s%s: %s", *words, extra={"seconds": wait})
         await sleep(wait)

@@ -7,7 +7,7 @@ from typing import TypeVar
 from pydantic_ai import exceptions
 
 from tomewise.errors import ModelError, ModelUnavailable, Refused
-from tomewise.language.retry import Failure, PassingFailure
+from tomewise.language.retry import Failure
 from tomewise.language.spec import OPENAI_PROTOCOL, ModelSpec
 from tomewise.language.wire import LONGEST_BODY, NotAReply, ResponseTooLong
 
@@ -35,12 +35,12 @@ def classify_error(error: Exception, spec: ModelSpec) -> Failure:
                 f"{spec.full_name} cannot be reached: {shorten(error).rstrip('.')}; check address and network"
             )
             sent = error.phase not in ("pool", "connect")
-            return PassingFailure(unreached, sent=sent, may_be_stream=sent)
+            return Failure(unreached, passes=True, sent=sent, may_be_stream=sent)
         case exceptions.ContentFilterError():
             return Failure(Refused(f"{spec} declined: {shorten(error)}"))
         case exceptions.AgentRunError():
             unusable = ModelError(f"{spec.full_name} sent no usable response: {shorten(error)}")
-            return PassingFailure(unusable, may_be_stream=True)
+            return Failure(unusable, passes=True, may_be_stream=True)
     remedy = ""
     if spec.address and spec.provider not in OPENAI_PROTOCOL:
         remedy = (
@@ -93,8 +93,8 @@ def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> F
     elif isinstance(error, exceptions.ModelContextWindowExceededError):
         final = ModelError(f"the prompt is too long for {spec}: name a model with a larger window ({message})")
     elif busy or (status >= 500 and status != _NOT_IMPLEMENTED):
-        final = ModelUnavailable(f"{spec.full_name} keeps failing: {message}")
-        return PassingFailure(final, error.retry_after, busy=busy, answered=True, may_be_stream=not busy)
+        final, after = ModelUnavailable(f"{spec.full_name} keeps failing: {message}"), error.retry_after
+        return Failure(final, passes=True, retry_after=after, busy=busy, answered=True, may_be_stream=not busy)
     elif error.provider_error_code in ("content_filter", "content_policy_violation"):
         final = Refused(f"{spec} declined: {message}")
     else:

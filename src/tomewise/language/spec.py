@@ -17,7 +17,7 @@ OLLAMA_ADDRESS = "http://localhost:11434/v1"
 PROVIDERS = frozenset("openai anthropic google groq mistral cohere deepseek openrouter together fireworks xai".split())
 # The environment variables with the key, where that is not PROVIDER_API_KEY.
 _KEY_VARIABLES = {"google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"), "cohere": ("CO_API_KEY",)}
-# The longest prefix counts. Ollama reads 4,096 tokens unless it is configured otherwise, which `stated_window` finds
+# The longest prefix counts. Ollama reads 4,096 tokens unless it is configured otherwise, which `models_at_hand` finds
 # out; it drops the rest without an error.
 _WINDOWS = {
     "openai:gpt-4.1": 1_047_576,

@@ -8,62 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import pairwise
-from typing import Annotated, Any, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, Field, SerializeAsAny, ValidationError, WithJsonSchema, computed_field, create_model
+from pydantic import BaseModel, Field, ValidationError, WithJsonSchema, create_model
 
 from tomewise.concurrency import gather_calls
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, ModelUnavailable
 from tomewise.fallbacks import ASKED_ALONE, record_fallback
+from tomewise.language.cached import Cached
 from tomewise.language.labels import find_number, read_label
 from tomewise.language.reply import make_lean_schema
-from tomewise.language.roles import PassageIn
+from tomewise.language.roles import Batch, BatchOut, PassageIn
 from tomewise.types import In, LanguageModel, Out, Role
 
 MOST_TOGETHER = 16  # passages in one call: the reply to more may not fit the bound of a model
 T = TypeVar("T")
-
-
-class Batch(BaseModel):
-    """Inputs of one role for neighbouring passages. `together` is how many a call may hold."""
-
-    together: int
-    passages: list[SerializeAsAny[PassageIn]]
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def leads(self) -> list[str]:
-        """What is shown before each passage: of `before` only what the passage in front of it does not show."""
-        pairs = pairwise([PassageIn(text=""), *self.passages])
-        return [_leave_out_shown(each.before, previous) for previous, each in pairs]
-
-
-def _leave_out_shown(before: str, previous: PassageIn) -> str:
-    """`before` without the sentences that end the previous passage, and without a heading that it has too."""
-    heading, _, last = before.partition("\n\n")
-    if before in previous.text:
-        return ""
-    if not last or last not in previous.text:
-        return before
-    return "" if heading == previous.before.partition("\n\n")[0] or heading in previous.text else heading
-
-
-class BatchOut(BaseModel):
-    """Items as the model wrote them: one that is malformed does not spoil the others."""
-
-    passages: list[object]
-
-
-@runtime_checkable
-class KeepsReplies(Protocol):
-    """A language model with a cache of replies that can be read and written. Optional; see `language.cached`."""
-
-    async def recall(self, role: Role[In, Out], given: In) -> Out | None: ...
-
-    async def keep(self, role: Role[In, Out], given: In, output: Out) -> None: ...
-
-    async def drop(self, role: Role[In, Out], given: In) -> None: ...
 
 
 async def ask_together(
@@ -78,26 +37,24 @@ async def ask_together(
     """
     if together == 1:
         return await gather_calls(catch_failure(model.ask(role, given)) for given in inputs)
-    outputs: list[Out | ModelError | None] = [
-        *await gather_calls(_recall_output(model, role, given, together) for given in inputs)
-    ]
-    missing = [index for index, output in enumerate(outputs) if output is None]
+    recalled = await gather_calls(_recall_output(model, role, given, together) for given in inputs)
+    outputs: dict[int, Out | ModelError] = {at: output for at, output in enumerate(recalled) if output is not None}
+    missing = [at for at in range(len(inputs)) if at not in outputs]
     if len(missing) > 1:
-        found = await _ask_batch(model, role, [inputs[index] for index in missing], together)
-        for index, output in zip(missing, found, strict=True):
-            outputs[index] = output
-    alone = [index for index in missing if outputs[index] is None]
-    for _ in alone if len(missing) > 1 else ():
-        record_fallback(ASKED_ALONE)
-    alone_outputs = await gather_calls(_ask_alone(model, role, inputs[index], together) for index in alone)
-    replies = dict(zip(alone, alone_outputs, strict=True))
-    return [replies[index] if output is None else output for index, output in enumerate(outputs)]
+        found = await _ask_batch(model, role, [inputs[at] for at in missing], together)
+        outputs |= {at: output for at, output in zip(missing, found, strict=True) if output is not None}
+        record_fallback(ASKED_ALONE, len(inputs) - len(outputs))
+    alone = [at for at in missing if at not in outputs]
+    outputs |= zip(
+        alone, await gather_calls(_ask_alone(model, role, inputs[at], together) for at in alone), strict=True
+    )
+    return [outputs[at] for at in range(len(inputs))]
 
 
 async def _recall_output(model: LanguageModel, role: Role[In, Out], given: In, together: int) -> Out | None:
-    if not isinstance(model, KeepsReplies):
+    if not isinstance(model, Cached):
         return None
-    cached = await model.recall(make_batch_role(role, 1), make_batch([given], together))
+    cached = await model.recall(*make_batch(role, [given], together))
     return None if cached is None else read_items(role, [given], cached)[0]
 
 
@@ -105,7 +62,7 @@ async def _ask_batch(
     model: LanguageModel, role: Role[In, Out], inputs: Sequence[In], together: int
 ) -> list[Out | None]:
     """One call; no outputs if it fails, because every passage can still be asked about alone."""
-    reply = await catch_failure(model.ask(make_batch_role(role, len(inputs)), make_batch(inputs, together)))
+    reply = await catch_failure(model.ask(*make_batch(role, inputs, together)))
     if isinstance(reply, ModelError):
         return [None] * len(inputs)
     outputs = read_items(role, inputs, reply)
@@ -116,18 +73,17 @@ async def _ask_batch(
 
 
 async def _keep_output(model: LanguageModel, role: Role[In, Out], given: In, together: int, output: Out) -> None:
-    if isinstance(model, KeepsReplies):
-        batch_role = make_batch_role(role, 1)
-        items = batch_role.output(passages=write_items([output]))
-        await model.keep(batch_role, make_batch([given], together), items)
+    if isinstance(model, Cached):
+        batch_role, batch = make_batch(role, [given], together)
+        await model.keep(batch_role, batch, batch_role.output(passages=write_items([output])))
 
 
 async def _ask_alone(model: LanguageModel, role: Role[In, Out], given: In, together: int) -> Out | ModelError:
     output = await catch_failure(model.ask(role, given))
     if not isinstance(output, ModelError):
         await _keep_output(model, role, given, together, output)
-    elif isinstance(model, KeepsReplies):
-        await model.drop(make_batch_role(role, 1), make_batch([given], together))
+    elif isinstance(model, Cached):
+        await model.drop(*make_batch(role, [given], together))
     return output
 
 
@@ -145,7 +101,13 @@ def count_tokens_together(model: LanguageModel, role: Role[In, Out], inputs: Seq
     """The input tokens of asking about these passages in one call."""
     if len(inputs) == 1:
         return model.count_input_tokens(role, inputs[0])
-    return model.count_input_tokens(make_batch_role(role, len(inputs)), make_batch(inputs, together))
+    return model.count_input_tokens(*make_batch(role, inputs, together))
+
+
+def make_batch(role: Role[In, Out], inputs: Sequence[BaseModel], together: int) -> tuple[Role[Batch, BatchOut], Batch]:
+    """The role and the input that ask about these passages in one call."""
+    passages = [each for each in inputs if isinstance(each, PassageIn)]
+    return make_batch_role(role, len(inputs)), Batch(together=together, passages=passages)
 
 
 @lru_cache(maxsize=128)
@@ -190,11 +152,6 @@ def _find_fault(role: Role[Any, Any], given: Batch, output: BatchOut) -> str | N
         return None
     labels = ", ".join(f"P{number}" for number in range(1, len(given.passages) + 1))
     return f"`passages` holds no item that can be used: write one for each of {labels}, with its `label`"
-
-
-def make_batch(inputs: Sequence[BaseModel], together: int) -> Batch:
-    """The input for these passages in one call."""
-    return Batch(together=together, passages=[each for each in inputs if isinstance(each, PassageIn)])
 
 
 def write_items(outputs: Sequence[BaseModel]) -> list[object]:

@@ -64,14 +64,13 @@ class BoundedClient(httpx2.AsyncClient):
             await response.aclose()
         _check_reply(response, body)
         await take_turn()  # to parse a reply takes milliseconds
-        repaired = await self._repair(body, stream) if response.is_success else None
+        repaired = None
+        if response.is_success:
+            repair = partial(repair_completion, body, self._model, as_stream=stream)
+            repaired = await asyncio.to_thread(repair) if len(body) > _LONG else repair()
         if repaired is None:
             return _rewrite(response, content=body)
         return _rewrite(response, _EVENTS if stream else "application/json", content=repaired)
-
-    async def _repair(self, body: bytes, stream: bool) -> bytes | None:
-        repair = partial(repair_completion, body, self._model, as_stream=stream)
-        return await asyncio.to_thread(repair) if len(body) > _LONG else repair()
 
 
 def _rewrite(response: httpx2.Response, content_type: str | None = None, **body: Any) -> httpx2.Response:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from pydantic_core import from_json
 
-from tomewise.events import AnswerPart
+from tomewise.events import make_event
 from tomewise.language.reply import find_opening
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut
 from tomewise.language.roles.answer_roles import may_become_failure
@@ -101,7 +101,7 @@ class _AnswerParts:
         replace = not answer.startswith(self._shown)
         new = answer if replace else answer[len(self._shown) :]
         self._shown = answer
-        self._emit(AnswerPart(text=new, replace=replace))
+        self._emit(make_event("answer_part", text=new, replace=replace))
 
 
 class PartialReply:

@@ -13,14 +13,24 @@ from tomewise.errors import UsageError
 from tomewise.language.per_role import find_name, find_window
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import load_passages, measure_texts
-from tomewise.reading.chunks import Chunk, make_chunks
 from tomewise.recall.flat import Everything
-from tomewise.types import Evidence, In, PassageId, Question, Retriever, Role
+from tomewise.types import Evidence, In, Passage, PassageId, Question, Retriever, Role
 
 Order = Literal["document", "relevance"]
 _ALL = 10**9  # passages
 LEAST_ROOM = 1_000  # tokens of a chunk, and of a ledger
 _SURE = 0.8  # of the window: models count tokens in their own way
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """A run of passages, as long as a model reads at once: in document order, also of several documents.
+
+    `tokens` is the sum of their sizes.
+    """
+
+    passages: tuple[Passage, ...]
+    tokens: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,3 +115,24 @@ def _sort_by_relevance(chunks: Sequence[Chunk], ranked: Sequence[Evidence]) -> l
 
 def _find_needed_window(room: Room, desk: Desk) -> int:
     return find_window(desk.model, room.role) + ceil((room.least - room.tokens) / _SURE)
+
+
+def make_chunks(passages: Sequence[Passage], sizes: Sequence[int], size: int) -> list[Chunk]:
+    """Runs of passages of at most `size` tokens; a passage that is longer is a chunk alone.
+
+    `passages` are in document order; `sizes` are their tokens, with whatever is shown around each. Neighbouring
+    documents share a chunk. Because a chunk keeps its passages, each is shown under the heading of its own document,
+    and what a model quotes is cited to the character, in one passage.
+    """
+    chunks: list[Chunk] = []
+    run: list[Passage] = []
+    used = 0
+    for passage, tokens in zip(passages, sizes, strict=True):
+        if run and used + tokens > size:
+            chunks.append(Chunk(passages=tuple(run), tokens=used))
+            run, used = [], 0
+        run.append(passage)
+        used += tokens
+    if run:
+        chunks.append(Chunk(passages=tuple(run), tokens=used))
+    return chunks

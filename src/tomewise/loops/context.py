@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-from tomewise.events import Attempted
+from tomewise.events import make_event
 from tomewise.loops.desk import Attempt, Desk
 from tomewise.loops.layout import Context, Note, Share
-from tomewise.types import Evidence, Question
+from tomewise.types import Event, Evidence, Question
 from tomewise.working.pool import Unit
 
-Kind = TypeVar("Kind", bound=Attempted)
 HISTORY = "history"
 _KNOWN = 8  # earlier cues take at most one part in so many, beside the evidence that is encoded
 
@@ -54,10 +53,11 @@ class Contexts:
         return self._budget * self._shares.get(layer, 0) // sum(self._shares.values())
 
 
-def make_attempt_event(kind: type[Kind], step: int, context: Context, attempt: Attempt, **more: Any) -> Kind:
-    """What an attempt to answer was shown, and what came of it; `more` are further fields of this kind of event."""
-    return kind(
-        step=step,
+def make_attempt_event(name: str, step: int, context: Context, attempt: Attempt, **more: Any) -> Event:
+    """What an attempt to answer was shown, and what came of it; `more` are further fields of the event of this name."""
+    return make_event(
+        name,
+        step,
         answer=attempt.reply.answer,
         choice=attempt.reply.choice,
         failed=not attempt.answer.resolved,
@@ -65,5 +65,5 @@ def make_attempt_event(kind: type[Kind], step: int, context: Context, attempt: A
         shown=[piece.id for piece in context.evidence],
         cut=context.cut,
         notes=context.notes,
-        **more,
+        **{"kept": "", **more},
     )

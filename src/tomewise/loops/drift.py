@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 from tomewise.calls import CallCount
 from tomewise.concurrency import gather_calls
-from tomewise.events import FollowedUp, ReportsChosen, as_pieces
-from tomewise.language.roles import EXPLORE, HYPOTHESISE, ExploreIn, ExploreOut, HypothesisIn, HypothesisOut, Shown
+from tomewise.events import make_event
+from tomewise.language.roles import EXPLORE, HYPOTHESISE, ExploreIn, ExploreOut, HypothesisOut, RateIn, Shown
 from tomewise.loops.desk import Desk, Prepared
 from tomewise.loops.local_context import LocalSearch, LocalShares
 from tomewise.loops.report_points import Point, conclude
@@ -104,7 +104,8 @@ class Drift:
         shelf = await asyncio.to_thread(self.reports.load, question.within)
         shelf = shelf.select_down_to(self.limits.level)
         reports = await self._find_reports(search, shelf)
-        yield ReportsChosen(reports=[each.title for each in reports], batches=min(_FOLDS, len(reports)))
+        titles = [each.title for each in reports]
+        yield make_event("reports chosen", reports=titles, batches=min(_FOLDS, len(reports)), rated=0)
         folds = [self._read_fold(search, fold) for fold in _divide(reports)]
         async for event in self._take(search, folds, 0):
             yield event
@@ -132,7 +133,7 @@ class Drift:
         template = await asyncio.to_thread(self.reports.find_nearest, text, 1, shelf)
         if not template:
             return []
-        given = HypothesisIn(question=text, report=template[0].report.text)
+        given = RateIn(question=text, report=template[0].report.text)
         usual = HypothesisOut(answer=text)
         hypothesis = await search.skipped.try_call(self.desk.model.ask(HYPOTHESISE, given), usual)
         return await asyncio.to_thread(self.reports.find_nearest, hypothesis.answer, _REPORTS, shelf)
@@ -142,12 +143,13 @@ class Drift:
         for step in await gather_calls(asked):
             if step is not None:
                 search.add(step)
-                yield FollowedUp(
-                    step=depth,
+                yield make_event(
+                    "followed up",
+                    depth,
                     query=step.query,
                     score=step.reply.score,
                     notes=[step.reply.answer] if step.reply.answer else [],
-                    evidence=as_pieces(step.evidence),
+                    evidence=step.evidence,
                     follow_ups=step.reply.follow_ups,
                 )
         for event in search.skipped.events(depth):

@@ -23,7 +23,7 @@ from typing import Protocol, runtime_checkable
 
 from tomewise.calls import CallCount, read_calls, write_number
 from tomewise.errors import UsageError
-from tomewise.events import Chosen, Stopped
+from tomewise.events import make_event
 from tomewise.loops.answer_parts import show_only_full
 from tomewise.loops.desk import decline
 from tomewise.types import Answer, Event, Lagging, Loop, Question
@@ -69,9 +69,10 @@ class _Choice:
     passed_over: dict[str, str] = field(default_factory=dict)
     builds: list[str] = field(default_factory=list)
 
-    def make_event(self, reason: str) -> Chosen:
+    def report(self, reason: str) -> Event:
         """What was chosen, and why."""
-        return Chosen(
+        return make_event(
+            "chosen",
             chosen=self.way.name if self.way else "none",
             because=reason,
             passed_over=self.passed_over,
@@ -124,10 +125,10 @@ class Escalate:
         reason = await asyncio.to_thread(self.find_whole, question.text)
         if reason:
             choice = await self._choose_whole(question)
-            yield choice.make_event(f"the question needs the whole text ({reason})")
+            yield choice.report(f"the question needs the whole text ({reason})")
             if choice.way is None:
                 choice = await self._choose(self.deeper, 0, question)
-                yield choice.make_event("the whole text is not read, so the best memory that is built answers")
+                yield choice.report("the whole text is not read, so the best memory that is built answers")
             if choice.way is not None:
                 async for item in _run_way(choice.way, question):
                     yield item
@@ -140,7 +141,7 @@ class Escalate:
         # A question that asks for a guess gets it from the last way alone, so that must be known now.
         choice = await self._choose(self.deeper, self.first.most, question) if question.force else None
         is_last = choice is not None and choice.way is None
-        yield _Choice(self.first).make_event("one shot comes first")
+        yield _Choice(self.first).report("one shot comes first")
         first_answer = decline()
         items = _run_way(self.first, question) if is_last else _run_first(self.first, replace(question, force=False))
         async for item in items:
@@ -149,10 +150,10 @@ class Escalate:
             else:
                 yield item
         reason = _describe_support(first_answer)
-        yield Stopped(reason=f"{self.first.name}: {reason}")
+        yield make_event("stopped", reason=f"{self.first.name}: {reason}")
         if not _suffices(first_answer, question):
             choice = choice or await self._choose(self.deeper, self.first.most, question)
-            yield choice.make_event(reason)
+            yield choice.report(reason)
             if choice.way is not None:
                 async for item in _run_way(choice.way, question):
                     is_worse = isinstance(item, Answer) and first_answer.resolved and not item.resolved

@@ -18,24 +18,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
-from tomewise.events import (
-    AnsweredFromPoints,
-    Evolved,
-    Explored,
-    Merged,
-    Planned,
-    PlannedSearch,
-    Stopped,
-    Tried,
-    as_pieces,
-)
+from tomewise.events import make_event
 from tomewise.language.roles import ANSWER, EVOLVE, MERGE_POINTS, PLAN
 from tomewise.loops.context import Contexts, make_attempt_event
 from tomewise.loops.desk import Attempt, Desk
@@ -134,11 +124,11 @@ class Evolve:
             goes_on = not (attempt.answer.resolved or question.force or state.taken == self.limits.rounds)
             if not goes_on or fold(missing) in {"", *map(fold, state.searched)}:
                 break
-            yield make_attempt_event(Tried, state.step, context, attempt)
+            yield make_attempt_event("tried", state.step, context, attempt)
             state.concerns, state.end = [Concern(missing, missing, "everywhere")], ""
         sizes, rows = _measure_points(memory.points), _list_rows(memory, memory.points)
         yield make_attempt_event(
-            AnsweredFromPoints, state.step, context, attempt, **sizes, pool=rows, memory=memory.dump()
+            "answered from points", state.step, context, attempt, **sizes, pool=rows, memory=memory.dump()
         )
         yield attempt.answer
 
@@ -152,7 +142,7 @@ class Evolve:
                 yield event
             if not state.end and state.taken == self.limits.rounds:
                 state.end = f"no round is left (allowed: {state.taken})"
-        yield Stopped(step=state.step, reason=state.end)
+        yield make_event("stopped", state.step, reason=state.end)
 
     async def _take_round(self, state: _EvolveState) -> AsyncIterator[Event]:
         """Find concerns, search for them, and change and merge points by what is new."""
@@ -183,11 +173,21 @@ class Evolve:
         call = self.planning.plan(state.question.text, state.memory, shown, searched, state.skipped)
         plan = await state.skipped.try_call(call, None)
         state.concerns = [*plan.concerns] if plan else [state.whole]
-        if plan and plan.sufficient:
+        plan = plan or Plan(False, "")
+        if plan.sufficient:
             state.end = "the memory suffices"
         elif not state.concerns and state.searched:
             state.end = "no new subquery was thought of"
-        return _make_plan_event(state.step, plan)
+        return make_event(
+            "planned",
+            state.step,
+            sufficient=plan.sufficient,
+            reasoning=plan.reasoning,
+            concerns=[
+                {"concern": each.text, "subquery": each.query, "place": each.region, "points": each.points}
+                for each in plan.concerns
+            ],
+        )
 
     async def _explore(self, state: _EvolveState) -> AsyncIterator[Event]:
         """Search for all concerns side by side."""
@@ -209,13 +209,16 @@ class Evolve:
         shown = await asyncio.to_thread(self._fit_points, state, EVOLVE)
         call = self.editor.change_points(state.question.text, state.memory, shown, material, state.skipped)
         changes = await state.skipped.try_call(call, Changes())
-        return Evolved(
-            step=state.step,
+        points = (*changes.updated, *changes.inserted)
+        vertices = {state.memory.vertices[vertex] for point in points for vertex in point.vertices}
+        return make_event(
+            "evolved",
+            state.step,
             inserted=_list_rows(state.memory, changes.inserted),
             updated=_list_rows(state.memory, changes.updated),
-            overlay=sorted(_list_overlay(state.memory, changes.inserted + changes.updated)),
+            overlay=sorted(vertex.name for vertex in vertices if not vertex.in_graph),
             shown=[piece.id for piece in material.evidence],
-            notes=[point.description for point in (*changes.updated, *changes.inserted)],
+            notes=[point.description for point in points],
         )
 
     async def _merge_points(self, state: _EvolveState) -> Event:
@@ -223,11 +226,11 @@ class Evolve:
         shown = await asyncio.to_thread(self._fit_points, state, MERGE_POINTS)
         call = self.editor.merge_points(state.question.text, state.memory, shown, state.skipped)
         merged = await state.skipped.try_call(call, list[MemoryPoint]())
-        parts = {point.id: list(point.history[-1].earlier) for point in merged}
-        return Merged(
-            step=state.step,
+        return make_event(
+            "merged",
+            state.step,
             merged=_list_rows(state.memory, merged),
-            parts=parts,
+            parts={point.id: point.history[-1].earlier for point in merged},
             notes=[point.description for point in merged],
         )
 
@@ -314,37 +317,18 @@ class _EvolveState(LoopState):
         return Concern(self.question.text, self.question.text, "everywhere")
 
 
-def _list_overlay(memory: Hypergraph, points: Sequence[MemoryPoint]) -> Iterator[str]:
-    """The names of entities that only this memory knows."""
-    vertices = {vertex for point in points for vertex in point.vertices}
-    return (memory.vertices[vertex].name for vertex in vertices if not memory.vertices[vertex].in_graph)
-
-
-def _make_plan_event(step: int, plan: Plan | None) -> Event:
-    concerns = plan.concerns if plan else ()
-    return Planned(
-        step=step,
-        sufficient=bool(plan and plan.sufficient),
-        reasoning=plan.reasoning if plan else "",
-        concerns=[
-            PlannedSearch(concern=each.text, subquery=each.query, place=each.region, points=each.points)
-            for each in concerns
-        ],
-    )
-
-
 def _make_search_event(step: int, search: Search) -> Event:
-    found, is_local = search.found, search.region == "local"
-    return Explored(
-        step=step,
+    found, counted = search.found, "narrowed_to" if search.region == "local" else "left_out"
+    return make_event(
+        "explored",
+        step,
         subquery=search.concern.query,
         place=search.region,
         points=search.concern.points,
-        narrowed_to=search.entities if is_local else None,
-        left_out=None if is_local else search.entities,
         entities=[entity.name for entity in found.entities],
-        evidence=as_pieces([*found.relations, *found.passages]),
+        evidence=[*found.relations, *found.passages],
         relations=len(found.relations),
+        **{counted: search.entities},
     )
 
 

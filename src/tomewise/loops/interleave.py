@@ -23,7 +23,7 @@ from functools import partial
 
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import UsageError
-from tomewise.events import Retrieved, Thought
+from tomewise.events import make_event, report_retrieved
 from tomewise.language.roles import THINK, Shown, ThinkIn, ThinkOut
 from tomewise.loops.desk import Desk
 from tomewise.loops.repeats import fold
@@ -63,7 +63,7 @@ class Interleave:
         return sum_calls([*([thoughts] if self.thoughts else []), searches, CallCount("1", 1)])
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
-        """The first search; for each thought `thought` and `recalled`; `stopped`, `retrieved`, then the answer."""
+        """The first search; for each thought `thought` and `searched`; `stopped`, `retrieved`, then the answer."""
         collection = Collection(self.recall, self.limit, self.collected)
         state = _InterleaveState(question=question, collection=collection)
         yield await self._search(state, question.text)
@@ -72,7 +72,7 @@ class Interleave:
         first, *others = collection.lists if self.desk.fuses else [collection.pieces]
         ranked = await rank_found(self.desk, question, first, others)
         prepared = await self.desk.lay_out(question, ranked, budget=self.budget)
-        yield Retrieved.of(prepared.evidence, prepared.found, state.step)
+        yield report_retrieved(prepared.evidence, prepared.found, state.step)
         yield await self.desk.answer(question, prepared)
 
     async def _search(self, state: _InterleaveState, query: str) -> Event:
@@ -96,7 +96,7 @@ class Interleave:
         if reply is None:
             state.end = "the reply was not usable"
             return
-        yield Thought(step=state.step, thought=reply.thought, concludes=reply.concludes)
+        yield make_event("thought", state.step, thought=reply.thought, concludes=reply.concludes)
         state.end = _find_end(reply, state.thoughts)
         state.thoughts.append(reply.thought)
         if not state.end:

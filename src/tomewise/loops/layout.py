@@ -84,7 +84,9 @@ class Layout:
 
         Layers `beside` have their share first, and what is left over at last.
         """
-        ranked, *others = _drop_repeats([ranked, *(share.ranked for share in beside)])
+        rankings = [ranked, *(share.ranked for share in beside)]
+        distinct = {id(piece) for piece in drop_near_repeats([piece for pieces in rankings for piece in pieces])}
+        ranked, *others = [[piece for piece in pieces if id(piece) in distinct] for pieces in rankings]
         most = budget // _MOST_NOTES
         for_notes = (min(most, max(budget // _NOTES, _FEW)) if self._joins else most) if notes else 0
         everything = [*ranked, *(piece for pieces in others for piece in pieces)]
@@ -200,9 +202,3 @@ def _pack(ranked: Sequence[Evidence], budget: int, sizes: Mapping[NodeId, _Size]
 
 def _join_run(run: Sequence[Passage], first: Evidence) -> Evidence:
     return replace(first, text=join_texts(run)[0], sources=tuple(passage.id for passage in run))
-
-
-def _drop_repeats(rankings: Sequence[Sequence[Evidence]]) -> list[list[Evidence]]:
-    """The evidence of each ranking without near-repeats, also of other rankings."""
-    kept = {id(piece) for piece in drop_near_repeats([piece for pieces in rankings for piece in pieces])}
-    return [[piece for piece in pieces if id(piece) in kept] for pieces in rankings]

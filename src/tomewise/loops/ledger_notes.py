@@ -23,7 +23,7 @@ from typing import Any
 
 from tomewise.calls import NO_CALLS, CallCount, read_calls
 from tomewise.concurrency import gather_calls
-from tomewise.events import ChunkUnread, Extracted, LedgerRow, LedgerUpdated, ReadingPlanned, Recovered
+from tomewise.events import Row, make_event
 from tomewise.language.labels import read_labels
 from tomewise.language.roles import (
     INFER_NOTES,
@@ -40,6 +40,7 @@ from tomewise.language.roles import (
     RefineOut,
     Shown,
 )
+from tomewise.loops.chunking import Chunk
 from tomewise.loops.citing import locate
 from tomewise.loops.evidence import find_labelled, fit_to_window, load_passages
 from tomewise.loops.layout import Note
@@ -48,7 +49,6 @@ from tomewise.loops.notes import Findings, describe_chunk, list_passages
 from tomewise.loops.origins import EXTRACTS, PASSAGE
 from tomewise.loops.repeats import fold
 from tomewise.loops.steps import Skipped
-from tomewise.reading.chunks import Chunk
 from tomewise.recall.ranking import take_turns
 from tomewise.types import Event, Evidence, In, Out, Passage, PassageId, Question, Role, content_id
 from tomewise.working.ledger import (
@@ -143,7 +143,7 @@ class LedgerNotes:
         if recovers and self.ledger.questions:
             found = await self._find_missed(chunks)
             tokens = sum(chunk.tokens for chunk in found)
-            yield Recovered(step=self._step, open=len(self.ledger.questions), tokens=tokens)
+            yield make_event("recovered", self._step, open=len(self.ledger.questions), tokens=tokens)
             async for event in self._read_waves(found, again=True):
                 yield event
 
@@ -178,7 +178,7 @@ class LedgerNotes:
         plan = await self.skipped.try_call(self._desk.model.ask(PLAN_READING, role_input), PlanReadingOut())
         questions, nets = self._choose(plan.questions, limit), self._choose(plan.nets, NETS)
         self.ledger = replace(self.ledger, questions=questions, nets=nets)
-        yield ReadingPlanned(questions=plan.questions, nets=plan.nets)
+        yield make_event("reading planned", questions=plan.questions, nets=plan.nets)
         for event in self.skipped.events(0):
             yield event
 
@@ -228,7 +228,7 @@ class LedgerNotes:
         await self._forget()
         for event in self.skipped.events(self._step):
             yield event
-        yield self._report_ledger()
+        yield make_event("ledger updated", self._step, pool=list(_list_rows(self.ledger)))
 
     async def _forget(self) -> None:
         asked = self._question.text
@@ -336,20 +336,18 @@ class LedgerNotes:
     def _report_chunk(self, chunk: Chunk, facts: list[Fact] | None) -> Event:
         name = describe_chunk(chunk, self._desk)
         if facts is None:
-            return ChunkUnread(step=self._step, chunk=name)
-        notes = [fact.text for fact in facts]
-        return Extracted(step=self._step, chunk=name, notes=notes, not_found=sum(not fact.in_text for fact in facts))
-
-    def _report_ledger(self) -> Event:
-        return LedgerUpdated(step=self._step, pool=list(_list_rows(self.ledger)))
+            return make_event("unread", self._step, chunk=name)
+        not_found = sum(not fact.in_text for fact in facts)
+        return make_event("extracted", self._step, chunk=name, notes=[fact.text for fact in facts], not_found=not_found)
 
 
-def _list_rows(ledger: Ledger) -> Iterator[LedgerRow]:
+def _list_rows(ledger: Ledger) -> Iterator[Row]:
     for question in (*ledger.questions, *ledger.nets):
-        yield LedgerRow(kind="question", text=question)
+        yield {"kind": "question", "text": question}
     entries: Iterable[Fact | Inference] = chain(ledger.facts, ledger.inferences)
     for entry in entries:
-        yield LedgerRow(kind="fact" if isinstance(entry, Fact) else "inference", label=entry.label, text=entry.text)
+        kind = "fact" if isinstance(entry, Fact) else "inference"
+        yield {"kind": kind, "label": entry.label, "text": entry.text}
 
 
 def check_fact(noted: NotedFact, passages: Sequence[Passage], shown: Sequence[Shown]) -> Fact:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 
 from tomewise.calls import CallCount
-from tomewise.events import Retrieved, as_pieces
+from tomewise.events import make_event
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import measure_pieces
 from tomewise.recall.community_reports import CommunityReports, ReportedCommunity, ReportShelf
@@ -122,5 +122,5 @@ class LocalAnswer:
         context = await self.search.select(question.text, question.within, budget, self.shares)
         prepared = await self.desk.prepare(question, context.evidence, budget=None)
         cut = context.found - len(prepared.evidence)
-        yield Retrieved(evidence=as_pieces(prepared.evidence), found=context.found, cut=cut)
+        yield make_event("retrieved", evidence=prepared.evidence, found=context.found, cut=cut)
         yield await self.desk.answer(question, prepared)

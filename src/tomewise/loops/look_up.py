@@ -19,7 +19,7 @@ from functools import partial
 from typing import Literal
 
 from tomewise.calls import CallCount, read_calls, sum_calls
-from tomewise.events import LookedUp, Retrieved
+from tomewise.events import make_event, report_retrieved
 from tomewise.language.roles import LOOK_UP, LookUpIn, Shown
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import find_labelled, load_passages
@@ -76,7 +76,7 @@ class LookUp:
         read = [piece for node in state.read for piece in state.texts[node]]
         gists = [piece for piece in state.ranked if piece.id not in state.texts]
         prepared = await self._desk.prepare(question, [*read, *gists], budget=self._budget, arrange=state.arrange)
-        yield Retrieved.of(prepared.evidence, prepared.found, state.step)
+        yield report_retrieved(prepared.evidence, prepared.found, state.step)
         yield await self._desk.answer(question, prepared)
 
     async def _look_up(self, state: _LookUpState) -> AsyncIterator[Event]:
@@ -102,10 +102,12 @@ class LookUp:
         state.read += [piece.id for piece in new]
         state.end = "" if new else "no further page is needed"
         passages = [passage for piece in new for passage in state.texts[piece.id]]
-        yield LookedUp.of(
-            passages,
-            passages,
+        yield make_event(
+            "looked up",
             state.step,
+            evidence=passages,
+            found=len(passages),
+            cut=0,
             pages=[piece.id for piece in new],
             gists=len(prepared.evidence),
             reasoning=reply.reasoning,

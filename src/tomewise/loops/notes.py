@@ -6,18 +6,17 @@ One way is here: a note in free text that each reader hands on to the next (Chai
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from tomewise.calls import CallCount
-from tomewise.events import ChunkRead, ChunkUnread
+from tomewise.events import make_event
 from tomewise.language.roles import CARRY_NOTE, CarryIn
-from tomewise.loops.chunking import Room, check_rooms
+from tomewise.loops.chunking import Chunk, Room, check_rooms
 from tomewise.loops.desk import Desk
 from tomewise.loops.layout import Note
 from tomewise.loops.steps import Skipped
-from tomewise.reading.chunks import Chunk
 from tomewise.recall.ranking import as_evidence
 from tomewise.types import DocumentId, Event, Evidence, Passage, Question
 
@@ -34,38 +33,6 @@ class Findings:
     extracts: tuple[Evidence, ...] = ()
     notes: tuple[Note, ...] = ()
     questions: tuple[str, ...] = ()
-
-
-class Notes(Protocol):
-    """What one reading writes down: its working memory. `unread` are the chunks whose call failed."""
-
-    unread: list[Chunk]
-    skipped: Skipped
-
-    def read(self, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
-        """Read all chunks, in the order given."""
-
-    def collect(self) -> Findings:
-        """What the answering role is to see."""
-
-    def conclude(self, answer: str) -> Mapping[str, Any] | None:
-        """Note the answer. Returns the whole ledger as plain data, or None."""
-
-
-class Reading(Protocol):
-    """A way of reading: opens empty notes for a question."""
-
-    @property
-    def calls(self) -> CallCount:
-        """The calls of one reading."""
-
-    def measure_room(self, question: Question) -> int:
-        """The most tokens of a chunk. Raises UsageError if the window of the model is too small."""
-
-    def count_calls(self, chunks: Sequence[Chunk]) -> int:
-        """The most calls that reading these chunks takes."""
-
-    def open(self, question: Question) -> Notes: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +61,10 @@ class NoteReading:
 
 
 class SingleNote:
-    """The note of one question while its text is read. A chunk without a usable reply leaves the note as it is."""
+    """The note of one question while its text is read. A chunk without a usable reply leaves the note as it is.
+
+    `unread` are the chunks without one.
+    """
 
     def __init__(self, question: Question, desk: Desk, words: int) -> None:
         self._question = question
@@ -114,9 +84,8 @@ class SingleNote:
                 self.unread.append(chunk)
             else:
                 self.note = reply.note
-            kind = ChunkUnread if reply is None else ChunkRead
             name = await asyncio.to_thread(describe_chunk, chunk, self._desk)
-            yield kind(step=step, chunk=name, notes=[self.note])
+            yield make_event("unread" if reply is None else "read", step, chunk=name, notes=[self.note])
             for event in self.skipped.events(step):
                 yield event
 
@@ -124,8 +93,9 @@ class SingleNote:
         """The note."""
         return Findings(notes=(Note(self.note),) if self.note else ())
 
-    def conclude(self, answer: str) -> None:
+    def conclude(self, answer: str) -> dict[str, Any] | None:
         """Nothing: the note is among what the answering role saw."""
+        return None
 
 
 def list_passages(chunk: Chunk) -> list[Evidence]:

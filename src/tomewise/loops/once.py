@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from tomewise.calls import CallCount, read_calls, sum_calls
-from tomewise.events import Retrieved
+from tomewise.events import report_retrieved
 from tomewise.loops.desk import Desk
 from tomewise.loops.fusing import Searched
 from tomewise.types import Answer, Choosing, Event, Question, Retriever
@@ -44,5 +44,5 @@ class Once:
                 searches = [Searched(found), *await self._desk.search_plainly(question, found, self._recall)]
             ranked = await self._desk.rank(searches, question.within)
             prepared = await self._desk.lay_out(question, ranked, budget=self._budget)
-        yield Retrieved.of(prepared.evidence, prepared.found)
+        yield report_retrieved(prepared.evidence, prepared.found)
         yield await self._desk.answer(question, prepared)

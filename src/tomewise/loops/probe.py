@@ -29,7 +29,7 @@ from typing import Literal
 from tomewise.calls import CallCount, read_calls, sum_calls, write_number
 from tomewise.concurrency import gather_calls, gather_pair
 from tomewise.errors import UsageError
-from tomewise.events import Encoded, Forced, Fused, PoolUpdated, Probed, Recalled, Stopped, Tried, as_pieces
+from tomewise.events import make_event
 from tomewise.loops.answer_parts import show_only_full
 from tomewise.loops.context import HISTORY, Contexts, make_attempt_event
 from tomewise.loops.desk import Attempt, Desk, decline
@@ -141,7 +141,7 @@ class Probe:
         reason = state.end or f"no cycle is left (allowed: {self.bounds.cycles})"
         if state.partial_answer and state.best is state.partial_answer:
             reason += "; the answer that was kept stands"
-        yield Stopped(step=state.step, reason=reason, pool=_list_rows(state.pool))
+        yield make_event("stopped", state.step, reason=reason, pool=_list_rows(state.pool))
         async for output in self._conclude(state):
             yield output
 
@@ -165,7 +165,7 @@ class Probe:
         findings = await asyncio.to_thread(state.contexts.fit_cues, self.consolidating.list_findings(state.units))
         call = self.probing.find_probes(state.question.text, state.tried, findings, state.missing)
         probes = await state.skipped.try_call(call, list[str]())
-        yield Probed(step=state.step, probes=probes)
+        yield make_event("probed", state.step, probes=probes)
         state.units = await self._search(probes, state.pool, state.question.within)
         if not any(unit.evidence for unit in state.units):
             state.end = "no new evidence was found" if probes else "no new probe was thought of"
@@ -197,7 +197,7 @@ class Probe:
         elif state.answer.resolved:
             state.end = "it was answered"
         reason = _GOES_ON if state.answer is state.partial_answer else ""
-        yield make_attempt_event(Tried, state.step, context, attempt, kept=reason)
+        yield make_attempt_event("tried", state.step, context, attempt, kept=reason)
 
     def _keeps(self, answer: Answer, step: int) -> bool:
         """Whether this is a first answer, supported only partly, that is kept while the loop goes on."""
@@ -213,7 +213,7 @@ class Probe:
             for event in _make_consolidation_events(state):
                 yield event
         await asyncio.to_thread(state.pool.add, state.units)
-        yield PoolUpdated(step=state.step, units=len(state.pool.units), nodes=state.pool.size)
+        yield make_event("updated", state.step, units=len(state.pool.units), nodes=state.pool.size)
 
     async def _conclude(self, state: _ProbeState) -> AsyncIterator[Event | Answer]:
         """The best answer; if no attempt gave one and the question asks for a guess, a call that may not decline."""
@@ -227,7 +227,7 @@ class Probe:
         nearest_first = await asyncio.to_thread(state.pool.find_relevant, state.question.text, 1.0, 1)
         context = await self._make_context(state, (), nearest_first, "")
         attempt = await self._try(state.question, context, may_decline=False)
-        yield make_attempt_event(Forced, state.step, context, attempt)
+        yield make_attempt_event("forced", state.step, context, attempt)
         yield replace(attempt.answer, forced=True)
 
     async def _search(self, probes: Sequence[str], pool: Pool, within: Scope | None) -> list[Unit]:
@@ -292,8 +292,8 @@ class Probe:
         of_passages = {layer for layer, ranked in rankings.items() if any(piece.layer == PASSAGES for piece in ranked)}
         passages = [piece for layer in rankings if layer in of_passages for piece in rankings[layer]]
         beside = {layer: ranked for layer, ranked in rankings.items() if layer not in of_passages}
-        notes = [Note(fused), *map(_make_note, cued)]
-        return await asyncio.to_thread(state.contexts.make_context, passages, notes, beside)
+        notes = [Note(unit.cue, unit.support or [piece.id for piece in unit.evidence]) for unit in cued]
+        return await asyncio.to_thread(state.contexts.make_context, passages, [Note(fused), *notes], beside)
 
     async def _rank(self, state: _ProbeState, layer: str, units: Sequence[Unit]) -> list[Evidence]:
         """What all searches of a layer found; for passages, also the plain search and the grounds of earlier notes."""
@@ -356,10 +356,6 @@ def _join_probes(units: Sequence[Unit]) -> list[Unit]:
     return [replace(unit, probe=probe) for unit in units]
 
 
-def _make_note(unit: Unit) -> Note:
-    return Note(unit.cue, unit.support or [piece.id for piece in unit.evidence])
-
-
 def _join(counts: Sequence[CallCount]) -> CallCount:
     """The sum, with one number as its formula where there is an upper limit."""
     total = sum_calls(counts)
@@ -368,7 +364,7 @@ def _join(counts: Sequence[CallCount]) -> CallCount:
 
 async def _report_recall(state: _ProbeState) -> AsyncIterator[Event]:
     for unit in state.units:
-        yield Recalled(step=state.step, probe=unit.probe, layer=unit.layer, evidence=as_pieces(unit.evidence))
+        yield make_event("recalled", state.step, probe=unit.probe, layer=unit.layer, evidence=unit.evidence)
 
 
 def _make_consolidation_events(state: _ProbeState) -> Iterator[Event]:
@@ -376,9 +372,9 @@ def _make_consolidation_events(state: _ProbeState) -> Iterator[Event]:
     for unit in state.units:
         layers.setdefault((unit.probe, unit.cue, unit.support), []).append(unit.layer)
     for (probe, cue, support), names in layers.items():
-        yield Encoded(step=state.step, probe=probe, layer=", ".join(names), cue=cue, support=support)
+        yield make_event("encoded", state.step, probe=probe, layer=", ".join(names), cue=cue, support=support)
     if state.step:
-        yield Fused(step=state.step, cue=state.notes)
+        yield make_event("fused", state.step, cue=state.notes)
 
 
 def _list_rows(pool: Pool) -> list[dict[str, object]]:

@@ -49,7 +49,16 @@ class Quoter:
         passages = list(load_passages(self._store, nodes).values())
         ranks = {passage.id: rank for rank, passage in enumerate(passages)}
         rewrites = {piece.rewrite.text: _DROP * ranks.get(piece.rewrite.source, 0) for piece in found if piece.rewrite}
-        quotables = [_make_quotable(passage, number) for number, passage in enumerate(passages, start=1)]
+        quotables = [
+            Quotable(
+                label=f"E{number}",
+                text=passage.text,
+                title=passage.title,
+                document=passage.document,
+                headings=[(at, place.chapter) for at, place in passage.marks] or [(0, passage.place.chapter)],
+            )
+            for number, passage in enumerate(passages, start=1)
+        ]
         return QuoteIn(**dict(given), passages=quotables, rewrites=list(rewrites.items())), passages
 
     def quote(self, reply: AnswerOut, passages: Sequence[Passage]) -> tuple[Statement, ...]:
@@ -81,10 +90,3 @@ class Quoter:
             before=text[slice(*before)] if is_near[0] else "",
             after=text[slice(*after)] if is_near[1] else "",
         )
-
-
-def _make_quotable(passage: Passage, number: int) -> Quotable:
-    headings = [(at, place.chapter) for at, place in passage.marks] or [(0, passage.place.chapter)]
-    return Quotable(
-        label=f"E{number}", text=passage.text, title=passage.title, document=passage.document, headings=headings
-    )

@@ -12,27 +12,31 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TypeAlias
 
 from tomewise.calls import CallCount, sum_calls
 from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
-from tomewise.events import AnsweredFromNotes, Divided, as_pieces
+from tomewise.events import make_event
 from tomewise.language.roles import ANSWER, AnswerIn
-from tomewise.loops.chunking import Chunking
+from tomewise.loops.chunking import Chunk, Chunking
 from tomewise.loops.desk import Desk, Prepared, decline, make_answer_input
 from tomewise.loops.evidence import fit_to_window, measure_pieces, measure_texts
 from tomewise.loops.fusing import DEPTH
 from tomewise.loops.layout import Note, join
-from tomewise.loops.ledger_notes import LedgerReading
-from tomewise.loops.notes import Findings, Notes, Reading, describe_chunk
+from tomewise.loops.ledger_notes import LedgerNotes, LedgerReading
+from tomewise.loops.notes import Findings, NoteReading, SingleNote, describe_chunk
 from tomewise.loops.repeats import drop_near_repeats, fold
 from tomewise.loops.steps import Skipped, rank_found
 from tomewise.loops.working_pictures import draw_ledger
 from tomewise.pictures import Picture
-from tomewise.reading.chunks import Chunk
 from tomewise.types import Answer, Coverage, Event, Evidence, Question, Retriever
 from tomewise.working.ledger import LedgerMemory
 
+Notes: TypeAlias = SingleNote | LedgerNotes
+"""What one reading writes down: its working memory. `unread` are the chunks whose call failed."""
+Reading: TypeAlias = NoteReading | LedgerReading
+"""A way of reading: opens empty notes for a question."""
 _NO_TEXT = "no text to read was found"
 _UNREAD = "This part of the text could not be read: {}."
 
@@ -86,7 +90,7 @@ class Relay:
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """The events of the readings, `answered` for each run, then the answer."""
         chunks = await self._find_chunks(question)
-        yield Divided(chunks=len(chunks), tokens=sum(chunk.tokens for chunk in chunks))
+        yield make_event("divided", chunks=len(chunks), tokens=sum(chunk.tokens for chunk in chunks))
         if not chunks:
             yield decline(_NO_TEXT)
             return
@@ -141,15 +145,17 @@ class Relay:
         answer = replace(answer, missing=missing, coverage=coverage)
         shown = list(dict.fromkeys(source for piece in evidence for source in piece.sources))
         *_, ledger = [notes.conclude(answer.text) for notes in all_notes]
-        yield AnsweredFromNotes(
-            evidence=as_pieces(evidence),
+        yield make_event(
+            "answered",
+            0,
+            evidence=evidence,
             shown=shown,
             notes=notes,
             cut=cut,
             answer=reply.answer,
-            ledger=ledger,
-            declined=not answer.resolved,
+            failed=not answer.resolved,
             missing=answer.missing,
+            **({} if ledger is None else {"ledger": ledger}),
         )
         yield answer
 

@@ -7,11 +7,11 @@ from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Protocol
+from typing import TypeAlias
 
 from tomewise.calls import CallCount, sum_calls
 from tomewise.concurrency import gather_calls
-from tomewise.events import PointsFound, ReportsChosen, Retrieved
+from tomewise.events import make_event, report_retrieved
 from tomewise.language.roles import MAP_REPORTS, RATE_REPORT, MapIn, MapOut, RateIn
 from tomewise.loops.desk import Desk, decline
 from tomewise.loops.evidence import FENCE, find_labelled, measure_texts
@@ -41,16 +41,6 @@ class Choice:
     reports: Sequence[ReportedCommunity]
     rated: int = 0
     skipped: Skipped = field(default_factory=Skipped)
-
-
-class Chooser(Protocol):
-    """A way to choose reports for a question."""
-
-    @property
-    def calls(self) -> CallCount:
-        """The calls of one choice."""
-
-    async def choose(self, question: Question, shelf: ReportShelf) -> Choice: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +110,10 @@ class RatedChoice:
         return 0
 
 
+Chooser: TypeAlias = LevelChoice | RatedChoice
+"""A way to choose reports for a question."""
+
+
 async def conclude(
     desk: Desk,
     question: Question,
@@ -149,7 +143,7 @@ async def conclude(
     found = await asyncio.to_thread(find_passages, shown)
     passages = await asyncio.to_thread(desk.layout.pack, found, max(0, room - used))
     prepared = await desk.prepare(question, passages, budget=None, notes=[point.text for point in shown])
-    yield Retrieved.of(prepared.evidence, found)
+    yield report_retrieved(prepared.evidence, found)
     yield await desk.answer(question, prepared)
 
 
@@ -180,7 +174,7 @@ class ReportPoints:
             yield event
         batches = await asyncio.to_thread(self._divide, question, shelf, choice.reports)
         titles = [each.title for each in choice.reports]
-        yield ReportsChosen(reports=titles, rated=choice.rated, batches=len(batches))
+        yield make_event("reports chosen", reports=titles, batches=len(batches), rated=choice.rated)
         skipped = Skipped()
         replies = await gather_calls(skipped.try_call(self._map(question, batch), None) for batch in batches)
         if batches and not any(reply is not None for reply in replies) and skipped.last:
@@ -189,7 +183,8 @@ class ReportPoints:
         for step, (batch, reply) in enumerate(zip(batches, replies, strict=True), start=1):
             found = [] if reply is None else read_points(reply, [each.key for each in batch])
             points += found
-            yield PointsFound(step=step, reports=[each.title for each in batch], notes=[each.text for each in found])
+            titles, notes = [each.title for each in batch], [each.text for each in found]
+            yield make_event("points found", step, reports=titles, notes=notes)
         for event in skipped.events(len(batches)):
             yield event
 

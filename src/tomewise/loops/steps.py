@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
-from tomewise.events import Collected, ReplySkipped, Stopped, as_pieces
+from tomewise.events import make_event
 from tomewise.fallbacks import PART_SKIPPED, REPLY_SKIPPED, record_fallback
 from tomewise.loops.desk import Desk
 from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
@@ -47,7 +47,7 @@ class Skipped:
     def events(self, step: int) -> Iterator[Event]:
         """An event for each that was not reported yet. They count as reported then."""
         while self._unreported:
-            yield ReplySkipped(step=step, reason=self._unreported.pop(0))
+            yield make_event("skipped", step, reason=self._unreported.pop(0))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,7 +78,7 @@ async def take_steps(
         state.step += 1
         async for event in take_step():
             yield event
-    yield Stopped(step=state.step, reason=state.end)
+    yield make_event("stopped", state.step, reason=state.end)
 
 
 class Collection:
@@ -107,7 +107,7 @@ class Collection:
     def is_full(self) -> bool:
         return self._most is not None and len(self._known) >= self._most
 
-    async def search(self, query: str, state: LoopState) -> Collected:
+    async def search(self, query: str, state: LoopState) -> Event:
         """Add what a search finds until the collection is full. Returns the event, which holds what is new."""
         found = await self._recall.retrieve(query, max(self._limit, DEPTH), within=state.question.within)
         self.lists.append(found)
@@ -117,7 +117,7 @@ class Collection:
                 self._known.add(piece.id)
                 new.append(piece)
         self._searches.append(new)
-        return Collected(step=state.step, query=query, evidence=as_pieces(new), collected=len(self._known))
+        return make_event("searched", state.step, query=query, evidence=new, collected=len(self._known))
 
 
 async def rank_found(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tomewise.calls import CallCount, read_calls, sum_calls, write_number
-from tomewise.events import Decided, Found, Retrieved
+from tomewise.events import make_event, report_retrieved
 from tomewise.language.roles import STEP, StepIn, StepOut
 from tomewise.loops.desk import Desk
 from tomewise.loops.fusing import DEPTH, Searched
@@ -56,7 +56,7 @@ class Stepwise:
         return CallCount(f"{step.formula} a step + 1{limit}", most)
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
-        """By step `decided`, and `recalled` and `found` after a search; `stopped`, `retrieved`, then the answer."""
+        """By step `decided`, and `searched` and `found` after a search; `stopped`, `retrieved`, then the answer."""
         state = _StepwiseState(question=question, collection=Collection(self.recall, self.limit))
         async for event in take_steps(state, partial(self._take_step, state), most=self.steps, name="step"):
             yield event
@@ -69,7 +69,7 @@ class Stepwise:
         cited = [Searched(drop_repeats(state.cited))]
         ranked = await rank_found(self.desk, question, found, others, before=cited)
         prepared = await self.desk.lay_out(question, ranked, notes=list(map(Note, state.notes)), budget=self.budget)
-        yield Retrieved.of(prepared.evidence, prepared.found, state.step)
+        yield report_retrieved(prepared.evidence, prepared.found, state.step)
         yield await self.desk.answer(question, prepared)
 
     async def _take_step(self, state: _StepwiseState) -> AsyncIterator[Event]:
@@ -81,11 +81,10 @@ class Stepwise:
         state.end = _find_end(reply, state.subquestions)
         if reply is None:
             return
-        decided = Decided(step=state.step, **reply.model_dump())
-        yield decided
+        yield make_event("decided", state.step, **reply.model_dump())
         if state.end:
             return
-        if decided.needs_search:
+        if reply.search or not reply.answer:
             yield await state.collection.search(reply.subquestion, state)
             async for event in self._answer_part(state, reply.subquestion):
                 yield event
@@ -106,7 +105,7 @@ class Stepwise:
             state.cited += [piece for piece in prepared.evidence if cited.intersection(piece.sources)]
         text = answer.text if answer and answer.resolved else ""
         state.add(subquestion, text)
-        yield Found(step=state.step, answer=text, asked=subquestion)
+        yield make_event("found", state.step, answer=text, asked=subquestion)
 
 
 @dataclass(slots=True, kw_only=True)

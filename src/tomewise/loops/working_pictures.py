@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tomewise.calls import CallCount, read_calls
 from tomewise.errors import UsageError
-from tomewise.events import (
-    AnsweredFromNotes,
-    AnsweredFromPoints,
-    Encoded,
-    Forced,
-    Fused,
-    LedgerUpdated,
-    Piece,
-    ReadingPlanned,
-    Recalled,
-    Tried,
-)
+from tomewise.events import is_event, read_common
 from tomewise.memory.communities.communities_picture import draw_communities
 from tomewise.pictures import (
     Group,
@@ -33,7 +22,7 @@ from tomewise.pictures import (
     read_uses,
     shorten_label,
 )
-from tomewise.types import Answer, Event, Loop, Question
+from tomewise.types import Answer, Event, Evidence, Loop, Question
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.hypergraph_picture import draw_memory
 from tomewise.working.ledger import load
@@ -87,18 +76,18 @@ class OnCommunities:
 def draw_hypergraph(question: Question, answer: Answer) -> Picture:
     """The hypergraph at the end. Raises UsageError without it."""
     for event in reversed(answer.events):
-        if isinstance(event, AnsweredFromPoints):
-            return draw_memory(Hypergraph.load(event.memory), question, answer)
+        if is_event(event, "answered from points"):
+            return draw_memory(Hypergraph.load(event.detail["memory"]), question, answer)
     raise _refuse("hypergraph")
 
 
 def draw_ledger(question: Question, answer: Answer) -> Picture:
     """The ledger at the end, with the questions that were closed on the way. Raises UsageError without it."""
     for event in reversed(answer.events):
-        if isinstance(event, AnsweredFromNotes) and event.ledger:
-            shown = frozenset(event.shown)  # passages, while `answer.evidence` are words of these
+        if is_event(event, "answered") and (ledger := event.detail.get("ledger")):
+            shown = frozenset(event.detail["shown"])  # passages, while `answer.evidence` are words of these
             return draw_entries(
-                load(event.ledger),
+                load(ledger),
                 _list_questions(answer.events),
                 replace(read_uses(answer), shown=shown),
                 about=question.text,
@@ -110,16 +99,15 @@ def draw_ledger(question: Question, answer: Answer) -> Picture:
 def _list_questions(events: Sequence[Event]) -> Iterator[str]:
     """All questions that a ledger ever held, in the order in which they came."""
     for event in events:
-        match event:
-            case ReadingPlanned():
-                yield from (*event.questions, *event.nets)
-            case LedgerUpdated():
-                yield from (row.text for row in event.pool if row.kind == "question")
+        if is_event(event, "reading planned"):
+            yield from (*event.detail["questions"], *event.detail["nets"])
+        elif is_event(event, "ledger updated"):
+            yield from (str(row.get("text")) for row in event.detail["pool"] if row.get("kind") == "question")
 
 
 def draw_pool(question: Question, answer: Answer) -> Picture:
     """The pool as a tree: cycles, their probes, the layers searched, and what each search brought."""
-    searches = [event for event in answer.events if isinstance(event, Recalled)]
+    searches = [event for event in answer.events if is_event(event, "recalled")]
     if not searches:
         raise _refuse("pool")
     outcome = describe_outcome(answer)
@@ -160,9 +148,9 @@ class _PoolDrawing:
             self.links.append(link)
         return node.id
 
-    def add_search(self, event: Recalled) -> None:
+    def add_search(self, event: Event) -> None:
         """Add what one search of a layer brought."""
-        pieces, probe, layer = event.evidence, event.probe, event.layer
+        pieces, probe, layer = read_common(event).evidence, event.detail["probe"], event.detail["layer"]
         use = self._uses.find(piece.id for piece in pieces)
         title = f"Cycle {event.step}" if event.step else "First search"
         cycle = self.add(
@@ -183,7 +171,7 @@ class _PoolDrawing:
         for piece in pieces:
             self.add(found, self._make_evidence(piece))
 
-    def _make_evidence(self, piece: Piece) -> PictureNode:
+    def _make_evidence(self, piece: Evidence) -> PictureNode:
         return PictureNode(
             id=piece.id,
             label=shorten_label(piece.text or piece.title or piece.id),
@@ -203,15 +191,15 @@ class _PoolDrawing:
 
 def _make_notes(event: Event) -> list[tuple[str, Note]]:
     """The notes of one event, each with the probe that it belongs to, or an empty text for the whole cycle."""
-    match event:
-        case Encoded() if event.cue:
-            note = Note(title=f"Cue ({event.layer})", text=event.cue, passages=tuple(event.support))
-            return [(event.probe, note)]
-        case Fused() if event.cue:
-            return [("", Note(title="What earlier cues say together", text=event.cue))]
-        case Tried() | Forced():
-            text = f"Declined: {event.missing}" if event.failed else event.answer
-            return [("", Note(title="Attempt to answer", text=text, passages=tuple(event.shown)))]
+    detail = event.detail
+    if is_event(event, "encoded") and detail["cue"]:
+        note = Note(title=f"Cue ({detail['layer']})", text=detail["cue"], passages=tuple(detail["support"]))
+        return [(detail["probe"], note)]
+    if is_event(event, "fused") and detail["cue"]:
+        return [("", Note(title="What earlier cues say together", text=detail["cue"]))]
+    if is_event(event, "tried", "forced"):
+        text = f"Declined: {detail['missing']}" if detail["failed"] else detail["answer"]
+        return [("", Note(title="Attempt to answer", text=text, passages=tuple(detail["shown"])))]
     return []
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 from tomewise.calls import NO_CALLS, CallCount
 from tomewise.errors import UsageError
@@ -23,17 +23,6 @@ from tomewise.types import Evidence, LanguageModel, NodeId
 from tomewise.working.pool import Pool, Unit
 
 _FLOOR = 0.1  # of the best score of a search; what has less is left over
-
-
-class Probing(Protocol):
-    """Says what to search for next, with at most `limit` probes. `missing` is what the last attempt lacked."""
-
-    @property
-    def limit(self) -> int: ...
-
-    async def find_probes(
-        self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str
-    ) -> list[str]: ...
 
 
 class SelfProbe:
@@ -84,24 +73,16 @@ class SameQuestion:
         return [question]
 
 
+Probing: TypeAlias = SelfProbe | SameQuestion
+"""Says what to search for next, with at most `limit` probes. `missing` is what the last attempt lacked."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cue:
     """What evidence adds, and the nodes that say so, as the model names them: maybe none."""
 
     text: str = ""
     support: tuple[NodeId, ...] = ()
-
-
-class Consolidating(Protocol):
-    """Turns evidence into cues, cues into one, and says what the prober reads of a step."""
-
-    async def make_cue(
-        self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
-    ) -> Cue: ...
-
-    async def fuse_cues(self, question: str, cues: Sequence[str]) -> str: ...
-
-    def list_findings(self, units: Sequence[Unit]) -> list[str]: ...
 
 
 class Consolidation:
@@ -158,23 +139,8 @@ class NoConsolidation:
         return [unit.evidence[0].text for unit in units if unit.evidence]
 
 
-class Selection(Protocol):
-    """Selects from what searches found. `least_fused` is how many cues are worth a fusion."""
-
-    @property
-    def least_fused(self) -> int: ...
-
-    def make_units(self, probes: Sequence[str], found: Sequence[Found], pool: Pool, limit: int) -> list[Unit]:
-        """One unit a probe and layer, with up to `limit` pieces of evidence that no earlier step has read."""
-
-    def group_units(self, units: Sequence[Unit]) -> list[list[Unit]]:
-        """Units that are encoded together, into one cue."""
-
-    def count_groups(self, layers: int) -> int:
-        """How many groups the units of one probe make, one unit for each of so many layers."""
-
-    def put_first(self, layer: str, units: Sequence[Unit]) -> list[Evidence]:
-        """What an attempt sees of a layer before all that searches found; `units` are those of this step."""
+Consolidating: TypeAlias = Consolidation | NoConsolidation
+"""Turns evidence into cues, cues into one, and says what the prober reads of a step."""
 
 
 class BestSoFar:
@@ -236,6 +202,16 @@ class NewestFirst:
     def put_first(self, layer: str, units: Sequence[Unit]) -> list[Evidence]:
         """New evidence, best first from each search in turn."""
         return drop_repeats(take_turns([unit.evidence for unit in units if unit.layer == layer]))
+
+
+Selection: TypeAlias = BestSoFar | NewestFirst
+"""Selects from what searches found.
+
+`make_units` gives one unit a probe and layer, with up to `limit` pieces of evidence that no earlier step has read,
+`group_units` those that are encoded together, into one cue, and `count_groups` how many groups the units of one probe
+make. `put_first` is what an attempt sees of a layer before all that searches found. `least_fused` is how many cues are
+worth a fusion.
+"""
 
 
 def _drop_leftovers(ranked: Sequence[Evidence]) -> list[Evidence]:

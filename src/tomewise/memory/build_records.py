@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tomewise.store.records import BUILDS
 
 if TYPE_CHECKING:
-    from tomewise.store.write_contract import Notes, Write
+    from tomewise.store.contract import Notes, Write
 
 _FIELDS_OF_ALL_BUILDS = ("replies", "writes")  # of the record of a build, when a new one replaces it
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.concurrency import run_in_thread, run_side_by_side
 from tomewise.errors import BudgetExceeded, UsageError
-from tomewise.events import Waiting
 from tomewise.extras import require_extra
 from tomewise.language.cached import prove_room
 from tomewise.memory.build_records import count_replies, read_build, record_writes
 from tomewise.memory.step_reports import watch_steps
 from tomewise.run import change_run, continue_run, meter
 from tomewise.store.records import BUILDS, PASSAGES
-from tomewise.types import Change, Estimate, Layer, LayerReport, Progress, Report
+from tomewise.types import Change, Estimate, Event, Layer, LayerReport, Progress, Report
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -67,7 +66,7 @@ async def build(
             return built
         return replace(built, added=provided.added + built.added, notes=(*provided.notes, *built.notes))
 
-    def report_wait(wait: Waiting) -> None:
+    def report_wait(wait: Event) -> None:
         report(Progress(label="waiting", done=0, total=0, note=wait.summary))
 
     with continue_run(), watch_steps(report), change_run(on_wait=report_wait, must_keep=True):

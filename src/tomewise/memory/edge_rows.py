@@ -13,8 +13,7 @@ from tomewise.store.lookups import read_edges, read_pairs
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.contract import Spaces
-    from tomewise.store.write_contract import Write
+    from tomewise.store.contract import Spaces, Write
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]

@@ -131,7 +131,7 @@ class PassagesLayer:
             for document in batch.fresh.values():
                 passages: list[Passage] = []
                 next_passages: list[Passage]
-                stream = self._splitter.stream(document)
+                stream = self._splitter.split(document)
                 while next_passages := await run_in_thread(list, islice(stream, _SPLIT_AT_ONCE)):
                     passages += next_passages
                     yield Progress(label="characters cut", done=next_passages[-1].end, total=len(document.text))

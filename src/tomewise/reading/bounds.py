@@ -10,6 +10,8 @@ from tomewise.errors import ReadingError, UsageError
 from tomewise.reading.decode import join_words
 
 _BYTES_PER_CHARACTER = 4  # at most, in every encoding that is read
+_REPLY_BYTES_PER_CHARACTER = 6  # at most, as JSON writes it
+_REPLY_OVERHEAD = 2**20  # bytes of a reply without its text
 # What a source does that exceeds a bound.
 _EXCESSES = {
     "seconds": "took longer than {:g} seconds to read",
@@ -44,6 +46,11 @@ class Bounds:
         """The most bytes that plain text of so many characters can have."""
         return _BYTES_PER_CHARACTER * self.characters
 
+    @property
+    def reply_bytes(self) -> int:
+        """The most bytes that a reply of the reader process has."""
+        return _REPLY_BYTES_PER_CHARACTER * self.characters + _REPLY_OVERHEAD
+
     @classmethod
     def of(cls, **limits: Any) -> Bounds:
         """Bounds by their names, in which None means the default."""
@@ -55,14 +62,6 @@ def open_within(path: Path, bounds: Bounds) -> BinaryIO:
     if path.stat().st_size > bounds.bytes:
         raise make_bound_error(path, bounds, "characters")
     return path.open("rb")
-
-
-def read_within(file: BinaryIO, name: Path | str, bounds: Bounds) -> bytes:
-    """All bytes of a file, which may grow while it is read. Raises `ReadingError` if it has too many."""
-    raw = file.read(bounds.bytes + 1)
-    if len(raw) > bounds.bytes:
-        raise make_bound_error(name, bounds, "characters")
-    return raw
 
 
 def make_bound_error(
@@ -90,8 +89,3 @@ def make_damage_error(path: Path, reason: Exception | str, remedy: str = "repair
 def describe_error(error: Exception) -> str:
     """What an error says, in one short line; its type if it says nothing."""
     return join_words(str(error))[:200] or type(error).__name__
-
-
-def describe_fault(error: Exception) -> str:
-    """An error that nobody foresaw, in one short line: its type and what it says."""
-    return f"{type(error).__name__}: {join_words(str(error))[:200]}"

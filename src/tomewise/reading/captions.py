@@ -67,9 +67,8 @@ def read_captions(path: Path) -> tuple[Document]:
     parts: list[tuple[str, Place]] = []
     last_speaker = ""
     for cue, before in zip(cues, [None, *cues], strict=False):
-        turns.begin_cue()
-        for voice, line in cue.lines[_repeats_line(cue, before) :]:
-            speaker, words = turns.read_line(voice, line)
+        for number, (voice, line) in enumerate(cue.lines[_repeats_line(cue, before) :]):
+            speaker, words = turns.read_line(voice, line, is_first=number == 0)
             is_named = bool(speaker) and (bool(voice) or words != line)
             written = f"{speaker}: {words}" if is_named and speaker != last_speaker else words
             last_speaker = speaker
@@ -87,14 +86,9 @@ class _Turns:
         self._known = known
         self._speaker = ""
         self._has_begun = False
-        self._is_first = True  # whether the next line begins its caption
 
-    def begin_cue(self) -> None:
-        self._is_first = True
-
-    def read_line(self, voice: str, line: str) -> tuple[str, str]:
-        """Who speaks this line, if that is known, and its words without the name."""
-        is_first, self._is_first = self._is_first, False
+    def read_line(self, voice: str, line: str, *, is_first: bool) -> tuple[str, str]:
+        """Who speaks this line, if that is known, and its words without the name. The first one begins its caption."""
         found = _NAME.match(line)
         kind = _judge_label(found[1], self._known, is_first=is_first) if found else "words"
         if found and (found[1] in self._known or (kind == "speaker" and self._has_begun and not voice)):

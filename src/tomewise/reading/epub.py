@@ -12,8 +12,7 @@ from zipfile import BadZipFile, ZipFile
 
 from tomewise.errors import ReadingError
 from tomewise.reading.bounds import make_damage_error, make_locked_error
-from tomewise.reading.decode import join_words
-from tomewise.reading.origin import describe_origin
+from tomewise.reading.origin import read_properties
 from tomewise.reading.places import make_document
 from tomewise.reading.web_pages import read_page
 from tomewise.types import Document
@@ -59,8 +58,7 @@ def _read_book(path: Path, archive: ZipFile) -> tuple[Document]:
         raise ReadingError(f"{path} {lack}: get the whole book, or leave it out")
     raw = ((name, archive.read(name)) for name in chapters)
     pages = (read_page(page, f"the chapter {name} of {path}")[1] for name, page in raw if page.strip())
-    title, date, language = (next(_list_texts(root, name), "") for name in ("title", "date", "language"))
-    origin = describe_origin(authors=_list_texts(root, "creator"), date=date, language=language)
+    title, origin = read_properties(root)
     text = "\n\n".join(page for page in pages if page)
     return make_document(path, text, title, origin)
 
@@ -100,12 +98,6 @@ def _list_chapters(package: ElementTree.Element, folder: str, names: frozenset[s
                 continue
             candidates = [posixpath.normpath(posixpath.join(folder, form)) for form in (unquote(href), href)]
             yield next((name for name in candidates if name in names), candidates[0])
-
-
-def _list_texts(root: ElementTree.Element, name: str) -> Iterator[str]:
-    """The texts of the elements with this name that have one."""
-    texts = (join_words("".join(element.itertext())) for element in _find_elements(root, name))
-    return filter(None, texts)
 
 
 def _find_elements(root: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:

@@ -11,44 +11,47 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from threading import Timer
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import httpx2
 
 from tomewise.addresses import find_public, is_never_asked
+from tomewise.checked_transport import CheckedTransport
 from tomewise.errors import ReadingError
 from tomewise.reading.bounds import Bounds, describe_error, make_bound_error
 from tomewise.reading.formats import list_suffixes
 from tomewise.reading.robots import is_allowed
 
-if TYPE_CHECKING:
-    import httpx2
-
 _AGENT = "tomewise"
 _MOST_REDIRECTS = 5
 _LONGEST_ROBOTS = 500 * 1024  # bytes that count of a robots.txt, as RFC 9309 asks at least
 _STEP_SECONDS = 30.0  # limit on connecting, and on waiting for the next bytes
-_SUFFIXES = {
-    "text/html": ".html",
-    "application/xhtml+xml": ".xhtml",
-    "text/plain": ".txt",
-    "text/markdown": ".md",
-    "text/csv": ".csv",
-    "text/vtt": ".vtt",
-    "text/rtf": ".rtf",
-    "application/rtf": ".rtf",
-    "application/json": ".json",
-    "application/pdf": ".pdf",
-    "application/epub+zip": ".epub",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
-    "application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
-    "application/vnd.oasis.opendocument.text": ".odt",
-    "application/vnd.oasis.opendocument.spreadsheet": ".ods",
-}
+_SUFFIXES = dict(
+    row.split()
+    for row in """
+    text/html .html
+    application/xhtml+xml .xhtml
+    text/plain .txt
+    text/markdown .md
+    text/csv .csv
+    text/vtt .vtt
+    text/rtf .rtf
+    application/rtf .rtf
+    application/json .json
+    application/pdf .pdf
+    application/epub+zip .epub
+    application/vnd.openxmlformats-officedocument.wordprocessingml.document .docx
+    application/vnd.openxmlformats-officedocument.presentationml.presentation .pptx
+    application/vnd.openxmlformats-officedocument.spreadsheetml.sheet .xlsx
+    application/vnd.oasis.opendocument.text .odt
+    application/vnd.oasis.opendocument.spreadsheet .ods
+    """.strip().splitlines()
+)
 _UNSAID = frozenset({"", "application/octet-stream", "binary/octet-stream"})  # the address says more than these
 # Encodings of texts by the names that Python has for them. Others that it knows can take very long to decode.
 _ENCODING = re.compile(
@@ -59,18 +62,13 @@ _ENCODING = re.compile(
 FindAddresses = Callable[[str], tuple[str, ...]]
 
 
-def is_address(source: str) -> bool:
-    """Whether a source is an address that can be fetched, and no path."""
-    return source.lower().startswith(("http://", "https://"))
-
-
 @contextmanager
 def fetch(address: str, bounds: Bounds, find: FindAddresses = find_public) -> Iterator[Path]:
     """The file at an address, in a folder that is deleted at the end. Its suffix says of which format it is.
 
     `find` gives the numbers to connect to for a host, and none for a host that is not asked. Raises `ReadingError`.
     """
-    with TemporaryDirectory(prefix="tomewise-") as folder, _Fetcher(address, bounds, find) as fetcher:
+    with TemporaryDirectory(prefix="tomewise-") as folder, closing(_Fetcher(address, bounds, find)) as fetcher:
         yield fetcher.fetch(Path(folder))
 
 
@@ -89,16 +87,13 @@ class _Fetcher:
     """Fetches one address, with its redirects."""
 
     def __init__(self, address: str, bounds: Bounds, find: FindAddresses) -> None:
-        import httpx2
-
-        from tomewise.checked_transport import CheckedTransport
-
         self._address = address
         self._bounds = bounds
         self._ends = time.monotonic() + bounds.seconds
         self._sockets: list[socket.socket] = []
         self._timer = Timer(bounds.seconds, self._stop)
         self._timer.daemon = True
+        self._timer.start()
         transport = CheckedTransport(
             lambda host: () if is_never_asked(host) else find(host),
             "is not known here, or not a public address, and only those are asked",
@@ -109,11 +104,8 @@ class _Fetcher:
             trust_env=False,
         )
 
-    def __enter__(self) -> _Fetcher:
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close the connections."""
         self._timer.cancel()
         self._client.close()
 
@@ -129,8 +121,6 @@ class _Fetcher:
         raise ReadingError(f"{self._address} redirects more than {_MOST_REDIRECTS} times: name the page itself")
 
     def _parse(self, address: str) -> httpx2.URL:
-        import httpx2
-
         try:
             url = httpx2.URL(address)
         except httpx2.InvalidURL as error:
@@ -160,8 +150,6 @@ class _Fetcher:
 
     def _get(self, url: httpx2.URL, most_bytes: int, *, cut: bool = False) -> _Fetched:
         """The reply. With `cut`, a longer body loses its end. Raises ReadingError."""
-        import httpx2
-
         body = bytearray()
         try:
             seconds = max(min(_STEP_SECONDS, self._ends - time.monotonic()), 0.001)

@@ -146,7 +146,9 @@ class _Walk:
             return "is not included"
         if entry.suffix.lower() not in self.suffixes:
             return _BELONGS if _belongs_to_tome(entry) else f"has the unsupported suffix {entry.suffix!r}"
-        if not self.rules.follow and os.path.islink(entry) and not _resolve_link(entry).is_relative_to(self.root):
+        # Not `Path.resolve`: it raises an error if links point to each other in a circle.
+        is_inside = self.rules.follow or not os.path.islink(entry)
+        if not (is_inside or Path(os.path.realpath(entry)).is_relative_to(self.root)):
             return "is a link to a file outside of the folder: name that file, or give --follow"
         return ""
 
@@ -226,7 +228,3 @@ def _is_quick(pattern: str) -> bool:
     return segments.count("**") <= _MOST_DEEP and all(
         segment == "**" or segment.count("*") <= 1 for segment in segments
     )
-
-
-def _resolve_link(link: Path) -> Path:
-    return Path(os.path.realpath(link))  # `Path.resolve` raises an error if links point to each other in a circle

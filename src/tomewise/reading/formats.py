@@ -2,7 +2,7 @@
 
 A reader is a function that takes the resolved path of a file and returns its documents. It raises `ReadingError` for a
 file that it refuses. Only the reader process (`reading.process`) imports its module, so the module may import its
-libraries at the top. To add a format, write such a function and add one line to `FORMATS`; a package names it in its
+libraries at the top. To add a format, write such a function and add one line to the table; a package names it in its
 entry points `tomewise.readers`, under the suffix without the dot. It cannot replace a reader of ours. Under the name
 `scan` it brings the text of a scanned PDF, which its own reader refuses as `Scanned`.
 """
@@ -45,36 +45,40 @@ class Format:
     extra: str = ""
 
 
-_READING = "tomewise.reading"
 TEXT, MARKDOWN, CODE, CORPUS = "text", "markdown", "code", "jsonl"  # read without the reader process
-FORMATS: tuple[Format, ...] = (
-    Format("pdf", (".pdf",), f"{_READING}.pdf:read_pdf", "page, chapter of the outline", "documents"),
-    Format("docx", (".docx",), f"{_READING}.office:read_docx", "chapter", "documents"),
-    Format("pptx", (".pptx",), f"{_READING}.office:read_pptx", "slide", "documents"),
-    Format("xlsx", (".xlsx", ".xlsm"), f"{_READING}.workbooks:read_xlsx", "sheet, row", "documents"),
-    Format("odt", (".odt",), f"{_READING}.open_documents:read_odt", "chapter", "documents"),
-    Format("ods", (".ods",), f"{_READING}.open_documents:read_ods", "sheet, row", "documents"),
-    Format("rtf", (".rtf",), f"{_READING}.rich_text:read_rtf", "", "documents"),
-    Format("epub", (".epub",), f"{_READING}.epub:read_epub", "chapter"),
-    Format("html", (".html", ".htm", ".xhtml"), f"{_READING}.web_pages:read_html", "chapter"),
-    Format(MARKDOWN, (".md", ".markdown"), "", "chapter"),
-    Format("captions", (".srt", ".vtt"), f"{_READING}.captions:read_captions", "time, speaker"),
-    Format("table", (".csv", ".tsv"), f"{_READING}.tables:read_table", "row"),
-    Format("notebook", (".ipynb",), f"{_READING}.notebook:read_notebook", "chapter, cell"),
-    Format("mail", (".eml",), f"{_READING}.mail:read_eml", "date, sender"),
-    Format("mailbox", (".mbox",), f"{_READING}.mail:read_mbox", "date, sender"),
-    Format(CORPUS, (".jsonl", ".ndjson"), "", "speaker of a meeting"),
-    Format(TEXT, (".txt", ".text", ".rst", ".org", ".tex", ".log", ".json", ".yaml", ".yml"), "", "speaker"),
-    Format(
-        CODE,
-        tuple(
-            ".py .pyi .js .mjs .jsx .ts .tsx .java .kt .scala .c .h .cc .cpp .hpp .cs .go .rs .swift .rb .php .pl .lua "
-            ".r .jl .m .hs .ml .clj .ex .exs .erl .sh .bash .ps1 .sql .css .toml .ini .cfg".split()
-        ),
-        "",
-        "",
-    ),
+_TEXT_SUFFIXES = ".txt .text .rst .org .tex .log .json .yaml .yml"
+_CODE_SUFFIXES = (
+    ".py .pyi .js .mjs .jsx .ts .tsx .java .kt .scala .c .h .cc .cpp .hpp .cs .go .rs .swift .rb .php .pl .lua .r .jl "
+    ".m .hs .ml .clj .ex .exs .erl .sh .bash .ps1 .sql .css .toml .ini .cfg"
 )
+_TABLE = f"""
+pdf      | .pdf              | pdf:read_pdf            | page, chapter of the outline | documents
+docx     | .docx             | office:read_docx        | chapter                      | documents
+pptx     | .pptx             | office:read_pptx        | slide                        | documents
+xlsx     | .xlsx .xlsm       | workbooks:read_xlsx     | sheet, row                   | documents
+odt      | .odt              | open_documents:read_odt | chapter                      | documents
+ods      | .ods              | open_documents:read_ods | sheet, row                   | documents
+rtf      | .rtf              | rich_text:read_rtf      |                              | documents
+epub     | .epub             | epub:read_epub          | chapter                      |
+html     | .html .htm .xhtml | web_pages:read_html     | chapter                      |
+markdown | .md .markdown     |                         | chapter                      |
+captions | .srt .vtt         | captions:read_captions  | time, speaker                |
+table    | .csv .tsv         | tables:read_table       | row                          |
+notebook | .ipynb            | notebook:read_notebook  | chapter, cell                |
+mail     | .eml              | mail:read_eml           | date, sender                 |
+mailbox  | .mbox             | mail:read_mbox          | date, sender                 |
+jsonl    | .jsonl .ndjson    |                         | speaker of a meeting         |
+text     | {_TEXT_SUFFIXES}  |                         | speaker                      |
+code     | {_CODE_SUFFIXES}  |                         |                              |
+"""
+
+
+def _read_row(row: str) -> Format:
+    name, suffixes, reader, places, extra = (cell.strip() for cell in row.split("|"))
+    return Format(name, tuple(suffixes.split()), reader, places, extra)
+
+
+FORMATS: tuple[Format, ...] = tuple(map(_read_row, _TABLE.strip().splitlines()))
 _BY_SUFFIX: Mapping[str, Format] = MappingProxyType({suffix: each for each in FORMATS for suffix in each.suffixes})
 
 
@@ -112,7 +116,7 @@ def load_reader(name: str) -> Reader:
         return _load_outside_reader(name)
     module, _, function = format.reader.partition(":")
     try:
-        reader: Reader = getattr(import_module(module), function)
+        reader: Reader = getattr(import_module(f"tomewise.reading.{module}"), function)
     except ImportError:
         remedy = f"pip install 'tomewise[{format.extra}]'"
         raise MissingDependency(f"reading {name.upper()} needs the extra `{format.extra}`: {remedy}") from None

@@ -12,9 +12,8 @@ from typing import Any, BinaryIO
 from tomewise.errors import ReadingError
 from tomewise.reading.bounds import Bounds, make_bound_error, open_within
 from tomewise.reading.decode import join_words, unify_newlines
-from tomewise.reading.lengths import ID, cut_document
-from tomewise.reading.metadata import UNSTORABLE, find_unstorable, select_plain
-from tomewise.reading.places import Marks, join_turns, mark_turns
+from tomewise.reading.metadata import ID, UNSTORABLE, cut_document, find_unstorable, select_plain
+from tomewise.reading.places import Marks, join_turns
 from tomewise.types import Document, DocumentId
 
 _BOM = b"\xef\xbb\xbf"
@@ -140,5 +139,4 @@ def _parse_meeting(turns: object, line: _Line) -> tuple[str, Marks]:
         for field in ("speaker", "content"):
             if not isinstance(turn, dict) or not isinstance(turn.get(field), str):
                 raise line.refuse(f"turn {position} lacks the field `{field}`", "give every turn a string there")
-    text, lines = join_turns(turns)
-    return text, mark_turns(turns, lines)
+    return join_turns(turns)

@@ -7,13 +7,13 @@ process watches how much memory the reader has, and kills it.
 
 from __future__ import annotations
 
+import ctypes
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from ctypes import POINTER, Structure, byref, c_int64, c_size_t, c_uint32, c_uint64, c_void_p, sizeof
-from dataclasses import dataclass
+from ctypes import POINTER, byref, c_uint32, c_void_p, sizeof
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,13 @@ _PROCESS_MEMORY = 0x100  # JOB_OBJECT_LIMIT_PROCESS_MEMORY
 
 
 class MemoryLimit:
-    """What limits the memory of this process; here for systems on which a process cannot limit itself."""
+    """A limit on what readers may add to the memory that this process had in use before they opened a file.
+
+    This one is for systems on which a process cannot limit itself.
+    """
+
+    def __init__(self) -> None:
+        self._base = self.count()
 
     def count(self) -> int:
         """The bytes in use; 0 where the system does not say."""
@@ -32,6 +38,23 @@ class MemoryLimit:
 
     def set(self, most: int | None) -> None:
         """Let no more than so many bytes be in use, or any number again. More of them raise MemoryError."""
+
+    @contextmanager
+    def exclude(self) -> Iterator[None]:
+        """Memory that is taken inside this context, such as by imports, does not count for any file."""
+        before = self.count()
+        yield
+        self._base += self.count() - before
+
+    @contextmanager
+    def limit(self, megabytes: int) -> Iterator[None]:
+        """Let the code inside this context take so much memory; more raises MemoryError."""
+        if self._base:
+            self.set(self._base + megabytes * 2**20)
+        try:
+            yield
+        finally:
+            self.set(None)
 
 
 class DataLimit(MemoryLimit):
@@ -42,6 +65,7 @@ class DataLimit(MemoryLimit):
 
         self._resource: Any = resource
         self._before = resource.getrlimit(resource.RLIMIT_DATA)
+        super().__init__()
 
     def count(self) -> int:
         """The private writable memory of this process."""
@@ -56,32 +80,29 @@ class DataLimit(MemoryLimit):
         self._resource.setrlimit(self._resource.RLIMIT_DATA, (soft, hard))
 
 
-class _JobLimits(Structure):
+def _list_fields(words: str) -> list[tuple[str, Any]]:
+    """The fields of a structure from `name type, name type`, with the types of `ctypes`."""
+    return [(name, getattr(ctypes, kind)) for name, kind in map(str.split, words.split(","))]
+
+
+class _JobLimits(ctypes.Structure):
     """JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
 
-    _fields_ = (
-        ("process_time", c_int64),
-        ("job_time", c_int64),
-        ("flags", c_uint32),
-        ("least_working_set", c_size_t),
-        ("most_working_set", c_size_t),
-        ("active_processes", c_uint32),
-        ("affinity", c_size_t),
-        ("priority", c_uint32),
-        ("scheduling", c_uint32),
-        ("io", c_uint64 * 6),
-        ("process_memory", c_size_t),
-        ("job_memory", c_size_t),
-        ("peak_process_memory", c_size_t),
-        ("peak_job_memory", c_size_t),
+    _fields_ = _list_fields(
+        "process_time c_int64, job_time c_int64, flags c_uint32, least_working_set c_size_t, most_working_set c_size_t,"
+        "active_processes c_uint32, affinity c_size_t, priority c_uint32, scheduling c_uint32, reads c_uint64,"
+        "writes c_uint64, others c_uint64, read_bytes c_uint64, written_bytes c_uint64, other_bytes c_uint64,"
+        "process_memory c_size_t, job_memory c_size_t, peak_process_memory c_size_t, peak_job_memory c_size_t"
     )
 
 
-class _MemoryCounters(Structure):
+class _MemoryCounters(ctypes.Structure):
     """PROCESS_MEMORY_COUNTERS."""
 
-    _fields_ = (("size", c_uint32), ("faults", c_uint32), ("sizes", c_size_t * 6), ("committed", c_size_t),
-                ("peak_committed", c_size_t))  # fmt: skip
+    _fields_ = _list_fields(
+        "size c_uint32, faults c_uint32, peak_set c_size_t, set c_size_t, peak_paged c_size_t, paged c_size_t,"
+        "peak_fixed c_size_t, fixed c_size_t, committed c_size_t, peak_committed c_size_t"
+    )
 
 
 class JobLimit(MemoryLimit):
@@ -96,6 +117,7 @@ class JobLimit(MemoryLimit):
         self._job = kernel.CreateJobObjectW(None, None)
         if not self._job or not kernel.AssignProcessToJobObject(self._job, kernel.GetCurrentProcess()):
             raise OSError("the reader process cannot be limited: no job object")
+        super().__init__()
 
     def count(self) -> int:
         """The memory that this process has committed."""
@@ -114,53 +136,13 @@ class JobLimit(MemoryLimit):
 def choose_limit(platform: str = sys.platform) -> MemoryLimit:
     """The limit that this system has."""
     if platform == "win32":
-        import ctypes
-
         return JobLimit(ctypes.WinDLL("kernel32"))  # type: ignore[attr-defined]
     return DataLimit() if platform == "linux" else MemoryLimit()
 
 
-class FileMemory:
-    """The memory of this process, and a limit on what readers may add to what was in use before they opened a file."""
-
-    def __init__(self, limit: MemoryLimit) -> None:
-        self._limit = limit
-        self._base = limit.count()
-
-    @contextmanager
-    def exclude(self) -> Iterator[None]:
-        """Memory that is taken inside this context, such as by imports, does not count for any file."""
-        before = self._limit.count()
-        yield
-        self._base += self._limit.count() - before
-
-    @contextmanager
-    def limit(self, megabytes: int) -> Iterator[None]:
-        """Let the code inside this context take so much memory; more raises MemoryError."""
-        if self._base:
-            self._limit.set(self._base + megabytes * 2**20)
-        try:
-            yield
-        finally:
-            self._limit.set(None)
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """How the memory of another process is watched.
-
-    `measure` says the bytes that it has. `seconds` pass between two looks. `own_memory` are the bytes that it has
-    before it opens a file, since its own count is not known.
-    """
-
-    measure: Callable[[int], int]
-    seconds: float = 0.1
-    own_memory: int = 400 * 2**20
-
-
-def choose_watch(platform: str = sys.platform) -> Watch | None:
-    """How the memory of another process is watched where that cannot limit itself; None where it can."""
-    return None if platform in ("linux", "win32") else Watch(measure_process)
+def must_be_watched(platform: str = sys.platform) -> bool:
+    """Whether the process that asks watches the memory of a reader, since that cannot limit itself."""
+    return platform not in ("linux", "win32")
 
 
 def measure_process(process: int) -> int:

@@ -5,72 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import odfdo
 
-from tomewise.reading.bounds import make_locked_error
 from tomewise.reading.decode import join_words
-from tomewise.reading.office_package import refuse_large_parts, report_damage
-from tomewise.reading.origin import describe_origin
+from tomewise.reading.office_package import open_package
 from tomewise.reading.places import make_document
 from tomewise.reading.tables import Row, join_sheets, write_grid, write_value
-from tomewise.types import Document, Metadata
+from tomewise.types import Document
 
-_MANIFEST = "META-INF/manifest.xml"
+_META = "meta.xml"
 _DEEPEST = 6  # levels of headings in Markdown
 _MOST_COLUMNS = 1 << 14
 _MOST_ROWS = 1 << 20
 # What holds text in blocks of its own. Tables of contents and other indices, tracked changes and forms are no text.
-_HOLDERS = (
-    "text:section",
-    "text:numbered-paragraph",
-    "draw:text-box",
-    "draw:frame",
-    "text:list-item",
-    "text:list-header",
-    "draw:g",
+_HOLDERS = frozenset(
+    "text:section text:numbered-paragraph draw:text-box draw:frame text:list-item text:list-header draw:g".split()
 )
-_ASIDE = (
-    "office:annotation",
-    "office:annotation-end",
-    "text:note",
-    "text:ruby-text",
-)  # comments; notes, which follow their paragraph; and how a word is pronounced
+# Comments; notes, which follow their paragraph; and how a word is pronounced.
+_ASIDE = frozenset("office:annotation office:annotation-end text:note text:ruby-text".split())
 
 
 def read_odt(path: Path) -> tuple[Document]:
     """The document in an ODT file. Raises `ReadingError` if it is encrypted or damaged."""
-    with report_damage(path):
-        title, origin, body = _open(path)
-        text = "\n\n".join(_list_blocks(body))
+    with open_package(path, _META) as (_, title, origin):
+        text = "\n\n".join(_list_blocks(odfdo.Document(path).body))
     return make_document(path, text, title, origin)
 
 
 def read_ods(path: Path) -> tuple[Document]:
     """The sheets of an ODS file, each a chapter. Raises `ReadingError` if it is encrypted or damaged."""
-    with report_damage(path):
-        title, origin, body = _open(path)
-        sheets = ((table.name or "", _list_rows(table)) for table in body.get_elements("table:table"))
+    with open_package(path, _META) as (_, title, origin):
+        tables: Any = odfdo.Document(path).body.get_elements("table:table")
+        sheets = ((table.name or "", _list_rows(table)) for table in tables)
         text, marks = join_sheets(sheets)
     return make_document(path, text, title, origin, marks)
-
-
-def _open(path: Path) -> tuple[str, Metadata, Any]:
-    """The title, the origin and the body of a file."""
-    with ZipFile(path) as archive:
-        refuse_large_parts(path, archive)
-        if _MANIFEST in archive.namelist() and b"encryption-data" in archive.read(_MANIFEST):
-            raise make_locked_error(path)
-    document = odfdo.Document(path)
-    meta = document.meta
-    made = meta.creation_date or meta.date
-    origin = describe_origin(
-        authors=[meta.initial_creator or meta.creator or ""],
-        date=made.isoformat() if made else "",
-        language=meta.language or "",
-    )
-    return meta.title or "", origin, document.body
 
 
 def _list_blocks(element: Any, indent: str = "") -> Iterator[str]:

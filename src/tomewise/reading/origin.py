@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from xml.etree.ElementTree import Element
 
 from tomewise.reading.decode import join_words
 from tomewise.types import Metadata
@@ -17,6 +18,22 @@ _DATE = re.compile(
 # What libraries write unasked, so that it says nothing of a document.
 _NOBODY = frozenset({"python-docx", "steve canny", "openpyxl", "anonymous", "(anonymous)", "unknown", "unspecified"})
 _NEVER = frozenset({"2013-12-23 23:15", "2013-01-27 09:14"})  # of the templates of python-docx and python-pptx
+
+
+def read_properties(properties: Element) -> tuple[str, Metadata]:
+    """The title that Office, OpenDocument or EPUB state in the XML of their properties, and the origin.
+
+    When a document was made counts before when it was changed, and who made it before who changed it.
+    """
+
+    def list_texts(*names: str) -> list[str]:
+        found = (element for name in names for element in properties.iterfind(f".//{{*}}{name}"))
+        return list(filter(None, (join_words("".join(element.itertext())) for element in found)))
+
+    dates = list_texts("creation-date", "created", "date", "modified")
+    title, date, language = (next(iter(texts), "") for texts in (list_texts("title"), dates, list_texts("language")))
+    authors = list_texts("initial-creator") or list_texts("creator")
+    return title, describe_origin(authors=authors, date=date, language=language)
 
 
 def describe_origin(*, authors: Iterable[str] = (), date: str = "", language: str = "") -> Metadata:

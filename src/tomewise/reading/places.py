@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -12,9 +13,17 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TypeAlias
 
-from tomewise.reading.allowance import choose_sections
 from tomewise.reading.decode import join_words
 from tomewise.types import Document, Metadata, Passage, Place
+
+# A document takes in a tome at most 20 kB and ten times its text, with vectors of 256 numbers as `hash` makes them. Its
+# text is stored twice and indexed, and so a heading for every word, or long headings above short passages, must not be
+# stored for each. Such a document has fewer sections than headings, and passages with fewer places.
+_FREE = 16_000  # bytes, however short the text is
+_BESIDE_TEXT = 5  # bytes for each of the text
+_SECTIONS = 3.5  # of these, for passages that end only where a section ends
+_PASSAGE = 1_300  # bytes of a passage without its text and places: its row, its index and its vector
+_PAGE = 4_000  # bytes: a row that does not fit in a page of the database begins another
 
 Marks: TypeAlias = tuple[tuple[int, Place], ...]
 
@@ -57,25 +66,14 @@ def mark_speakers(text: str) -> Marks:
     return tuple((turn.start(), Place(speaker=turn["name"])) for turn in turns)
 
 
-def join_turns(turns: Sequence[Mapping[str, str]]) -> tuple[str, list[tuple[int, int]]]:
-    """The transcript, with a line `speaker: content` for each turn, and the start and end of each line in characters.
+def join_turns(turns: Collection[Mapping[str, str]]) -> tuple[str, Marks]:
+    """The transcript, with a line `speaker: content` for each turn, and the mark of each.
 
     Each turn is a mapping with `speaker` and `content`, as in QMSum. A newline within a turn becomes a space.
     """
-    lines = [" ".join(f"{turn['speaker']}: {turn['content']}".splitlines()).strip() for turn in turns]
-    offsets: list[tuple[int, int]] = []
-    start = 0
-    for line in lines:
-        offsets.append((start, start + len(line)))
-        start += len(line) + 1
-    return "\n".join(lines), offsets
-
-
-def mark_turns(turns: Sequence[Mapping[str, str]], offsets: Sequence[tuple[int, int]]) -> Marks:
-    """The marks of a transcript: who speaks from where. `offsets` are those of `join_turns`."""
-    return tuple(
-        (start, Place(speaker=join_words(turn["speaker"]))) for turn, (start, _) in zip(turns, offsets, strict=True)
-    )
+    lines = (" ".join(f"{turn['speaker']}: {turn['content']}".splitlines()).strip() for turn in turns)
+    speakers = (Place(speaker=join_words(turn["speaker"])) for turn in turns)
+    return join_marked(zip(lines, speakers, strict=True), "\n")
 
 
 def find_sections(document: Document) -> list[int]:
@@ -175,3 +173,46 @@ def _find_common(chapters: Collection[tuple[str, ...]]) -> tuple[str, ...]:
     """The outer headings that all the paths have."""
     levels = takewhile(lambda headings: len(set(headings)) == 1, zip(*chapters, strict=False))
     return tuple(headings[0] for headings in levels)
+
+
+def choose_sections(document: Document, sections: Sequence[int]) -> list[int]:
+    """The sections that may begin a passage: all, unless there are more than the text before them has room for."""
+    free = _count_free(document)
+    chosen: list[int] = []
+    for start in sections:
+        if _PASSAGE * (len(chosen) + 1) <= free + _SECTIONS * start:
+            chosen.append(start)
+    return chosen
+
+
+class Allowance:
+    """Follows the passages of a document, and leaves out places for which its text has no room."""
+
+    def __init__(self, document: Document) -> None:
+        self._left = _count_free(document)
+
+    def fit(self, text: str, title: str, place: Place, marks: Marks) -> tuple[Place, Marks]:
+        """The place and the marks of the next passage: both, or the place alone, or only its numbers."""
+        self._left += _BESIDE_TEXT * len(text) - _PASSAGE - len(title)
+        inside = sum(_measure_place(mark) for _, mark in marks)
+        # The headings and the speaker of a passage are stored and indexed.
+        outside = 2 * _measure_place(place)
+        if marks and len(text.encode()) + inside > _PAGE:
+            inside += _PAGE
+        if outside + inside > self._left:
+            marks, inside = (), 0
+        if outside > self._left:
+            return replace(place, chapter=(), time="", speaker=""), ()
+        self._left -= outside + inside
+        return place, marks
+
+
+def _count_free(document: Document) -> int:
+    metadata = len(json.dumps(document.metadata, ensure_ascii=False)) if document.metadata else 0
+    # An id is stored and indexed.
+    return max(0, _FREE - 2 * len(document.id) - len(document.source) - len(document.title) - metadata)
+
+
+def _measure_place(place: Place) -> int:
+    words = (*place.chapter, place.time, place.speaker)
+    return 25 + sum(len(word.encode()) + 4 for word in words if word)

@@ -2,28 +2,35 @@
 
 Documents come from anywhere. Reading a file of a few kilobytes can use gigabytes of memory, take many minutes, or
 crash the process. So a separate process, which we can kill at any time, reads every file that must be parsed.
+
+The messages to and from it are JSON, each on a line of its own: a request, null when its reader is loaded, the reply.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from tomewise.errors import MissingDependency, ReadingError
+from tomewise.place import as_plain_data, read_plain_data
 from tomewise.reading.bounds import Bounds, make_bound_error
-from tomewise.reading.memory_limits import choose_watch
-from tomewise.reading.messages import Channel, Reply, Request, find_longest_reply
+from tomewise.reading.memory_limits import measure_process, must_be_watched
+from tomewise.types import Document
 
-if TYPE_CHECKING:
-    from tomewise.types import Document
-
+LONGEST_REQUEST = 1 << 20  # bytes
+_FIELDS = ("id", "text", "title", "source", "metadata", "body")
 _START_SECONDS = 120.0  # limit on starting Python and importing a reader; usually one or two seconds
+_LOOK_SECONDS = 0.1  # between two looks at the memory of a process that must be watched
+OWN_MEMORY = 400 * 2**20  # bytes that it has before it opens a file, since its own count is not known
 # So Ctrl-C reaches only this process, which then kills the worker.
 _NEW_GROUP = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # on Windows only
 _APART: dict[str, Any] = {"creationflags": _NEW_GROUP} if _NEW_GROUP else {"start_new_session": True}
@@ -66,11 +73,11 @@ class ReaderProcess:
             except BaseException:  # even Ctrl-C: the worker may still send its reply, and the next file must not get it
                 self._end_worker()
                 raise
-            if reply.failure == "ended":
+            if reply["failure"] == "ended":
                 self._end_worker()
-        if reply.failure:
-            raise (MissingDependency if reply.failure == "missing" else ReadingError)(reply.message)
-        return reply.documents
+        if reply["failure"]:
+            raise (MissingDependency if reply["failure"] == "missing" else ReadingError)(reply["message"])
+        return tuple(map(read_document, reply["documents"]))
 
     def close(self) -> None:
         """Kill the process. If it is reading a file, the call of `read` raises `ReadingError`."""
@@ -83,19 +90,20 @@ class ReaderProcess:
         finally:
             self._busy.release()
 
-    def _ask(self, path: Path, format: str) -> Reply:
+    def _ask(self, path: Path, format: str) -> dict[str, Any]:
+        """The reply of the worker, see `reading.worker`."""
         try:
             if self._worker and self._worker.process.poll() is not None:  # it ended after the last file
                 self._end_worker()
             self._worker = worker = self._worker or _Worker()
-            worker.channel.send(Request(str(path), format, self.bounds).encode())
-            worker.receive(_START_SECONDS, 0)  # an empty message: the worker starts to read
+            send(worker.incoming, encode({"path": str(path), "format": format, "bounds": asdict(self.bounds)}))
+            worker.receive(_START_SECONDS, len(encode(None)))  # the worker starts to read
         except (EOFError, OSError) as error:
             reason = "it took too long" if isinstance(error, TimeoutError) else str(error) or "it ended"
             raise ReadingError(f"{path} was not read, because the reader process did not start: {reason}") from None
         try:
-            longest, memory = find_longest_reply(self.bounds), self.bounds.memory * 2**20
-            return Reply.decode(worker.receive(self.bounds.seconds, longest, memory))
+            reply = worker.receive(self.bounds.seconds, self.bounds.reply_bytes, self.bounds.memory * 2**20)
+            return cast(dict[str, Any], json.loads(reply))
         except MemoryError:
             raise make_bound_error(path, self.bounds, "memory") from None
         except TimeoutError:
@@ -114,7 +122,7 @@ class ReaderProcess:
 
 
 class _Worker:
-    """The worker process and the channel to it."""
+    """The worker process and its pipes."""
 
     def __init__(self) -> None:
         paths = [path for path in sys.path if os.path.isabs(path)]
@@ -125,23 +133,22 @@ class _Worker:
             stderr=subprocess.DEVNULL,
             **_APART,
         )
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.channel = Channel(cast(BinaryIO, self.process.stdout), cast(BinaryIO, self.process.stdin))
+        self.incoming = cast(BinaryIO, self.process.stdin)
+        self.outgoing = cast(BinaryIO, self.process.stdout)
 
-    def receive(self, seconds: float, size: int, memory: int | None = None) -> bytes:
+    def receive(self, seconds: float, size: int, memory: int = 0) -> bytes:
         """The next message, of at most `size` bytes.
 
         If it does not come within `seconds`, kills the process and raises TimeoutError; and MemoryError if the process
         takes more than `memory` bytes, where the system leaves it to us to watch that. Raises EOFError if the process
-        has ended, and OSError if the message is too long.
+        has ended, or if the message is longer.
         """
         arrived = Event()
         reasons: list[type[Exception]] = []
         watch = Thread(target=self._watch, args=(seconds, memory, arrived, reasons), daemon=True)
         watch.start()
         try:
-            return self.channel.receive(size)
+            return receive(self.outgoing, size)
         except (EOFError, OSError):
             if reasons:
                 raise reasons[0] from None
@@ -150,14 +157,14 @@ class _Worker:
             arrived.set()
             watch.join()  # it may be about to kill the process; then the next file needs to see that it ended
 
-    def _watch(self, seconds: float, memory: int | None, arrived: Event, reasons: list[type[Exception]]) -> None:
+    def _watch(self, seconds: float, memory: int, arrived: Event, reasons: list[type[Exception]]) -> None:
         """Kill the process when it takes too long or too much, unless the message has arrived before."""
-        watch = choose_watch() if memory is not None else None
+        is_watched = memory > 0 and must_be_watched()
         ends = time.monotonic() + seconds
-        while not arrived.wait(min(watch.seconds, seconds) if watch else seconds):
+        while not arrived.wait(min(_LOOK_SECONDS, seconds) if is_watched else seconds):
             if time.monotonic() >= ends:
                 reasons.append(TimeoutError)
-            elif watch and watch.measure(self.process.pid) > (memory or 0) + watch.own_memory:
+            elif is_watched and measure_process(self.process.pid) > memory + OWN_MEMORY:
                 reasons.append(MemoryError)
             else:
                 continue
@@ -168,10 +175,44 @@ class _Worker:
 
     def end(self) -> str:
         """Kill the process, unless it has ended by itself. Returns the signal or the exit code that ended it."""
-        self.channel.close()
+        with suppress(OSError):  # what was not sent yet has no reader any more
+            self.incoming.close()
+        self.outgoing.close()
         try:
             code = self.process.wait(0.2)  # a process that has just crashed needs a moment to end
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = self.process.wait()
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+
+def encode(message: object) -> bytes:
+    """The line of a message."""
+    return json.dumps(message, ensure_ascii=False).encode() + b"\n"
+
+
+def send(pipe: BinaryIO, line: bytes) -> None:
+    """Send the line of a message. Raises OSError if the other end is closed."""
+    pipe.write(line)
+    pipe.flush()
+
+
+def receive(pipe: BinaryIO, most_bytes: int) -> bytes:
+    """The line of the next message. Raises EOFError if the other end is closed, or if the line is longer."""
+    line = pipe.readline(most_bytes)
+    if not line.endswith(b"\n"):
+        raise EOFError("the other end is closed, or sends too much")
+    return line
+
+
+def write_document(document: Document) -> dict[str, Any]:
+    """A document in a reply."""
+    # Only what a mark says is written: a table has a mark for each row.
+    marks = [(start, as_plain_data(place)) for start, place in document.marks]
+    return {**{name: getattr(document, name) for name in _FIELDS}, "marks": marks}
+
+
+def read_document(fields: dict[str, Any]) -> Document:
+    """The inverse of `write_document`."""
+    marks = tuple((start, read_plain_data(place)) for start, place in fields.pop("marks"))
+    return Document(**fields, marks=marks)

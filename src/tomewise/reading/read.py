@@ -7,20 +7,19 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
+from tomewise.brief import describe_fault
 from tomewise.errors import MissingDependency, ReadingError, TomewiseError
-from tomewise.reading.bounds import Bounds, describe_fault, make_bound_error, open_within, read_within
+from tomewise.reading.bounds import Bounds, make_bound_error, open_within
 from tomewise.reading.decode import decode_text, join_words
-from tomewise.reading.fetching import fetch
 from tomewise.reading.folder import FolderRules, Skipped, list_files, summarise_reasons
 from tomewise.reading.formats import CODE, CORPUS, MARKDOWN, TEXT, find_format, list_suffixes
 from tomewise.reading.json_lines import read_rows
-from tomewise.reading.lengths import cut_document
-from tomewise.reading.metadata import UNSTORABLE, find_unstorable, read_front_matter
+from tomewise.reading.metadata import UNSTORABLE, cut_document, find_unstorable, read_front_matter
 from tomewise.reading.places import mark_headings, mark_speakers
 from tomewise.reading.process import ReaderProcess
 from tomewise.types import Document, DocumentId
@@ -43,9 +42,6 @@ class Source:
     is_file: bool = True
 
 
-Check = Callable[[Source], None]
-
-
 @dataclass(frozen=True, slots=True)
 class NamedFile:
     """A file that is to be read under another name than its path, such as an upload.
@@ -57,6 +53,7 @@ class NamedFile:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
 class SourceReader:
     """Reads files, folders and standard input.
 
@@ -65,18 +62,11 @@ class SourceReader:
     ids that rows state. `rules` say which files of a folder are read.
     """
 
-    def __init__(
-        self,
-        process: ReaderProcess,
-        *,
-        check: Check | None = None,
-        prefix: str = "",
-        rules: FolderRules = _ALL_RULES,
-    ) -> None:
-        self._process = process
-        self._check = check or (lambda _: None)
-        self._prefix = prefix
-        self._rules = rules
+    process: ReaderProcess
+    _: KW_ONLY
+    check: Callable[[Source], None] | None = None
+    prefix: str = ""
+    rules: FolderRules = _ALL_RULES
 
     def read(self, path: Path | str, *, name: str = "") -> Source:
         """Read one file, or standard input for `-`; each row of a JSON Lines file is a document.
@@ -87,13 +77,16 @@ class SourceReader:
         `documents` without it, and for a broken plugin.
         """
         with _report_errors(path):
-            source = _read_stdin(self._process.bounds) if str(path) == STDIN else self._read_file(Path(path), name)
-        self._check(source)
+            source = _read_stdin(self.process.bounds) if str(path) == STDIN else self._read_file(Path(path), name)
+        if self.check:
+            self.check(source)
         return source
 
     def read_address(self, address: str) -> Source:
         """Read the page at an address, which is its id, see `reading.fetching`. Raises `ReadingError`."""
-        with _report_errors(address), fetch(address, self._process.bounds) as file:
+        from tomewise.reading.fetching import fetch  # late: few sources are addresses
+
+        with _report_errors(address), fetch(address, self.process.bounds) as file:
             try:
                 source = self._read_file(file, address)
             except ReadingError as error:
@@ -101,7 +94,8 @@ class SourceReader:
                     str(error).replace(_resolve_name(file), address).replace(str(file), address)
                 ) from None
             source = replace(source, documents=tuple(source.documents))  # while the file is there
-        self._check(source)
+        if self.check:
+            self.check(source)
         return source
 
     def read_all(self, paths: Iterable[Path | str], seen: set[Path] | None = None) -> Iterator[Source | Skipped]:
@@ -129,7 +123,7 @@ class SourceReader:
         has_files = False
         skipped: list[Skipped] = []
         suffixes = list_suffixes()
-        for entry in list_files(folder, suffixes, self._rules):
+        for entry in list_files(folder, suffixes, self.rules):
             source = entry if isinstance(entry, Skipped) else self._read_entry(entry, seen)
             if isinstance(source, Skipped):
                 skipped.append(source)
@@ -160,24 +154,24 @@ class SourceReader:
         format = found.name if found else TEXT
         if format == CORPUS:
             # The file is read twice, so that an error in the last row is found before the first row is used.
-            ids = tuple(document.id for document in read_rows(path, name, self._prefix, self._process.bounds))
+            ids = tuple(document.id for document in read_rows(path, name, self.prefix, self.process.bounds))
             return Source(name, ids, self._read_rows(path, name))
         if format in (TEXT, MARKDOWN, CODE):
-            documents: tuple[Document, ...] = (_read_text(path, name, format, self._process.bounds),)
+            documents: tuple[Document, ...] = (_read_text(path, name, format, self.process.bounds),)
         else:
             documents = self._convert(path, name, format)
         return Source(name, tuple(document.id for document in documents), documents)
 
     def _read_rows(self, path: Path, name: str) -> Iterator[Document]:
         with _report_errors(path):
-            yield from read_rows(path, name, self._prefix, self._process.bounds)
+            yield from read_rows(path, name, self.prefix, self.process.bounds)
 
     def _convert(self, path: Path, name: str, format: str) -> tuple[Document, ...]:
         with path.open("rb") as file:
             if not file.read(1):
                 raise ReadingError(f"{path} is empty: give a source with text, or leave it out")
         full_path = _resolve_name(path)
-        converted = self._process.read(Path(full_path), format)
+        converted = self.process.read(Path(full_path), format)
         # The source of a document is its file, whatever its reader says.
         documents = tuple(
             replace(document, id=name + document.id[len(full_path) :], source=name)
@@ -223,8 +217,8 @@ def _read_stdin(bounds: Bounds) -> Source:
 
 def _decode_within(file: BinaryIO, name: Path | str, bounds: Bounds) -> str:
     """The text of an open file. Raises `ReadingError` if it is longer than the bounds allow, or not text."""
-    text = decode_text(read_within(file, name, bounds), str(name))
-    if len(text) > bounds.characters:
+    raw = file.read(bounds.bytes + 1)  # a file may grow while it is read
+    if len(raw) > bounds.bytes or len(text := decode_text(raw, str(name))) > bounds.characters:
         raise make_bound_error(name, bounds, "characters")
     return text
 

@@ -11,8 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from tomewise.errors import ReadingError, UsageError
-from tomewise.reading.allowance import Allowance
-from tomewise.reading.places import PlaceFinder, find_sections
+from tomewise.reading.places import Allowance, PlaceFinder, find_sections
 from tomewise.reading.units import CHARACTERS_PER_TOKEN, Break, Grain, Unit, Units
 from tomewise.types import Document, Passage, content_id
 
@@ -50,18 +49,14 @@ class PassageSplitter:
         self._room = max_tokens - special
         self._overlap = overlap
 
-    def split(self, document: Document) -> list[Passage]:
-        """The passages of a document, in order.
+    def split(self, document: Document) -> Iterator[Passage]:
+        """The passages of a document, in order. No step takes long, so a caller can stop between two passages.
 
         `document.text[p.start:p.end] == p.text` without outer white space. Positions count from 0. Every character
         that is not white space is in a passage, and without overlap in exactly one. Equal documents give equal
         passages and ids. What stands before the document's `body` is in none. Raises `ReadingError` for half surrogate
         pairs.
         """
-        return list(self.stream(document))
-
-    def stream(self, document: Document) -> Iterator[Passage]:
-        """Like `split`, one passage at a time. No step takes long, so a caller can stop between two passages."""
         _refuse_surrogates(document)
         body = min(max(document.body, 0), len(document.text))
         document = replace(document, text=" " * body + document.text[body:])  # offsets stay

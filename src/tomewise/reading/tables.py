@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from tomewise.reading.bounds import make_damage_error
 from tomewise.reading.decode import decode_text, join_words
-from tomewise.reading.lengths import HEADING
+from tomewise.reading.metadata import HEADING
 from tomewise.reading.places import Marks, join_marked, make_document
 from tomewise.types import Document, Place
 

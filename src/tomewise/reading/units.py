@@ -10,10 +10,11 @@ import re
 import string
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -78,31 +79,6 @@ class Unit:
     quoted: bool = False
 
 
-class Quotation:
-    """Follows quotation marks from unit to unit: whether a quotation is open.
-
-    Each paragraph begins outside of one, because a speech of several paragraphs opens again in each. A mark that is
-    never closed counts for `_LONGEST_QUOTATION` characters.
-    """
-
-    def __init__(self) -> None:
-        self._opened: int | None = None
-
-    def mark(self, text: str, unit: Unit) -> Unit:
-        """The unit, `quoted` if a quotation is open behind it."""
-        for found in _QUOTATION_MARK.finditer(text, unit.start, unit.end):
-            sign = found[0]
-            closes = sign in _CLOSING_MARKS or (sign == '"' and self._is_open(found.start()))
-            self._opened = None if closes else found.start()
-        quoted = self._is_open(unit.end)
-        if unit.behind >= Break.PARAGRAPH:
-            self._opened = None
-        return replace(unit, quoted=True) if quoted else unit
-
-    def _is_open(self, at: int) -> bool:
-        return self._opened is not None and at - self._opened <= _LONGEST_QUOTATION
-
-
 class Units:
     """Cuts texts into units of at most `capacity` tokens, and paragraphs of more than `paragraph` tokens again.
 
@@ -125,12 +101,13 @@ class Units:
 
         No unit crosses one of the ascending offsets `sections`.
         """
+        return _mark_quotations(text, self._count_segments(text, sections))
+
+    def _count_segments(self, text: str, sections: Sequence[int]) -> Iterator[Unit]:
         start = 0
-        quotation = Quotation()
         while start < len(text):
             end, behind = _find_segment_end(text, start)
-            units = self._count_tokens(text, _split_sections(text, start, end, behind, sections))
-            yield from (quotation.mark(text, unit) for unit in units)
+            yield from self._count_tokens(text, _split_sections(text, start, end, behind, sections))
             start = end
 
     def _count_tokens(self, text: str, units: Iterable[Unit]) -> list[Unit]:
@@ -148,7 +125,7 @@ class Units:
                 tokens = len(encoding)
                 length = unit.end - unit.start
                 if length < 2 * tokens and length > self._run and _is_mostly_signs(text, unit):
-                    too_large += self._cut_signs(text, unit)
+                    too_large += _cut_runs(text, unit, self._run, _find_sign)  # so that they fill their passages
                 elif tokens > self._limits[unit.grain] and length > 1:
                     too_large += self._cut_finer(text, unit)
                 else:
@@ -165,7 +142,7 @@ class Units:
             elif unit.grain is Grain.PARAGRAPH:
                 short += self._cut_long(text, self._cut_finer(text, unit))
             else:
-                short += self._cut_runs(text, unit)
+                short += self._cut_words(text, unit)
         return short
 
     def _cut_finer(self, text: str, unit: Unit) -> list[Unit]:
@@ -173,43 +150,41 @@ class Units:
         if unit.grain is Grain.PARAGRAPH:
             return list(_split(text, unit.start, unit.end, unit.behind, _SENTENCE_END, Grain.SENTENCE))
         cut, behind = _find_cut(text, unit.start, (unit.start + unit.end) // 2)
-        halves = (
-            _trim_unit(text, unit.start, cut, behind, Grain.WORDS),
-            _trim_unit(text, cut, unit.end, unit.behind, Grain.WORDS),
-        )
-        return [half for half in halves if half]
+        halves = ((unit.start, cut, behind), (cut, unit.end, unit.behind))
+        return [half for edges in halves if (half := _trim_unit(text, *edges, Grain.WORDS))]
 
-    def _cut_runs(self, text: str, unit: Unit) -> Iterator[Unit]:
+    def _cut_words(self, text: str, unit: Unit) -> Iterator[Unit]:
         """Runs of words of at most twice as many characters as the capacity has tokens."""
-        start = unit.start
-        while start < unit.end:
-            end, behind = unit.end, unit.behind
-            if end - start > 2 * self._capacity:
-                end, behind = _find_cut(text, start, start + 2 * self._capacity)
-                if behind is Break.HARD:
-                    end = _move_before_marks(text, start, start + self._capacity - 1)
-            run = _trim_unit(text, start, end, behind, Grain.WORDS)
-            if run:
-                yield self._bound_tokens(text, run)
-            start = end
 
-    def _cut_signs(self, text: str, unit: Unit) -> Iterator[Unit]:
-        """Short runs of signs, so that they fill their passages."""
-        start = unit.start
-        while start < unit.end:
-            limit = start + self._run
-            end, behind = (unit.end, unit.behind) if limit >= unit.end else _find_sign(text, start, limit)
-            if run := _trim_unit(text, start, end, behind, Grain.WORDS):
-                yield run
-            start = end
+        def find_end(text: str, start: int, limit: int) -> tuple[int, Break]:
+            end, behind = _find_cut(text, start, limit)
+            if behind is Break.HARD:
+                end = _move_before_marks(text, start, start + self._capacity - 1)
+            return end, behind
 
-    def _bound_tokens(self, text: str, unit: Unit) -> Unit:
-        # Base64 and similar data take a tokenizer seconds per megabyte. A tokenizer makes at most one token of an
-        # ASCII character (and one of the beginning), so the number of characters is used in place of the count.
-        length = unit.end - unit.start
-        if unit.behind is Break.HARD and length < self._capacity and text[unit.start : unit.end].isascii():
-            return replace(unit, tokens=length)
-        return unit
+        for run in _cut_runs(text, unit, 2 * self._capacity, find_end):
+            # Base64 and similar data take a tokenizer seconds per megabyte. A tokenizer makes at most one token of an
+            # ASCII character (and one of the beginning), so the number of characters is used in place of the count.
+            length = run.end - run.start
+            is_data = run.behind is Break.HARD and length < self._capacity and text[run.start : run.end].isascii()
+            yield replace(run, tokens=length) if is_data else run
+
+
+def _mark_quotations(text: str, units: Iterable[Unit]) -> Iterator[Unit]:
+    """The units, `quoted` where a quotation is open at their end.
+
+    Each paragraph begins outside of one, because a speech of several paragraphs opens again in each. A mark that is
+    never closed counts for `_LONGEST_QUOTATION` characters.
+    """
+    opened = -inf
+    for unit in units:
+        for found in _QUOTATION_MARK.finditer(text, unit.start, unit.end):
+            is_open = found.start() - opened <= _LONGEST_QUOTATION
+            closes = found[0] in _CLOSING_MARKS or (found[0] == '"' and is_open)
+            opened = -inf if closes else found.start()
+        yield replace(unit, quoted=unit.end - opened <= _LONGEST_QUOTATION)
+        if unit.behind >= Break.PARAGRAPH:
+            opened = -inf
 
 
 def _find_segment_end(text: str, start: int) -> tuple[int, Break]:
@@ -252,6 +227,19 @@ def _move_before_marks(text: str, start: int, cut: int) -> int:
         if back == len(text) or not unicodedata.category(text[back]).startswith("M"):
             return back
     return cut
+
+
+def _cut_runs(
+    text: str, unit: Unit, longest: int, find_end: Callable[[str, int, int], tuple[int, Break]]
+) -> Iterator[Unit]:
+    """Runs of at most so many characters. `find_end` says where `text[start:limit]` is cut, and how well."""
+    start = unit.start
+    while start < unit.end:
+        limit = start + longest
+        end, behind = (unit.end, unit.behind) if limit >= unit.end else find_end(text, start, limit)
+        if run := _trim_unit(text, start, end, behind, Grain.WORDS):
+            yield run
+        start = end
 
 
 def _split_sections(text: str, start: int, end: int, behind: Break, sections: Sequence[int]) -> Iterator[Unit]:

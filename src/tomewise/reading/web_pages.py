@@ -20,7 +20,7 @@ from tomewise.types import Document, Metadata
 
 Prepare: TypeAlias = Callable[[BeautifulSoup], None]
 
-_NO_TEXT = ("script", "style", "noscript", "template", "svg", "title")
+_NO_TEXT = "script style noscript template svg title".split()
 _SPANS = frozenset(map(str, range(2, 31)))  # columns of a cell; a wider one, which only a bomb has, counts as one
 _PROLOG = re.compile(r"\A\s*<\?xml[^>]*>")
 # Long white space, which a page shows as one blank. In it markdownify would search for a newline from each character,
@@ -30,19 +30,16 @@ _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*\n")
 _DECLARED = re.compile(rb"<(?:meta|\?xml)[^>]{0,200}(?:charset|encoding)\s*+=\s*+[\"']?\s*+([\w.:-]+)", re.IGNORECASE)
 
 # The names under which the head of a page states its authors and its date, the best first.
-_AUTHORS = ("author", "citation_author", "dc.creator", "dcterms.creator", "article:author")
+_AUTHORS = "author citation_author dc.creator dcterms.creator article:author".split()
 _DATES = (
-    *("article:published_time", "citation_publication_date", "dc.date", "dcterms.date", "dcterms.created"),
-    *("dcterms.issued", "date", "pubdate"),
-)
+    "article:published_time citation_publication_date dc.date dcterms.date dcterms.created dcterms.issued date pubdate"
+).split()
 
 # What is known of the frame of a page.
-_FRAME_TAGS = frozenset({"nav", "dialog", "button", "select", "menu"})
-_SITE_TAGS = frozenset({"header", "footer", "aside"})  # of the site, unless they are within the text
-_TEXT_TAGS = frozenset({"main", "article", "section", "blockquote", "figure"})
-_FRAME_ROLES = frozenset(
-    {"navigation", "banner", "contentinfo", "search", "dialog", "alertdialog", "menu", "menubar", "complementary"}
-)
+_FRAME_TAGS = frozenset("nav dialog button select menu".split())
+_SITE_TAGS = frozenset("header footer aside".split())  # of the site, unless they are within the text
+_TEXT_TAGS = frozenset("main article section blockquote figure".split())
+_FRAME_ROLES = frozenset("navigation banner contentinfo search dialog alertdialog menu menubar complementary".split())
 _NOTICE = re.compile(
     r"(?i)\b(?:cookie[-_]?(?:s[-_]?)?(?:banner|bar|box|consent|dialog|law|message|modal|notice|overlay|policy|popup|"
     r"settings|warning|wall)|gdpr|consent|onetrust|cybotcookiebot\w*|skip[-_]?(?:link|to[-_]?content|nav))"
@@ -59,9 +56,7 @@ _LISTING = re.compile(
 )
 _LONGEST_NOTICE = 2_000  # characters
 _LINK_SHARE = 0.5  # of the characters of navigation that are in links, at least
-_NEVER_FRAME = frozenset(
-    {"html", "body", "main", "article", "h1", "h2", "h3", "h4", "h5", "h6", "p", "pre", "code", "table"}
-)
+_NEVER_FRAME = frozenset("html body main article h1 h2 h3 h4 h5 h6 p pre code table".split())
 _LEAST_SHARE = 0.25  # of a page without <main> that is left: with less, the names mislead, and the page stays whole
 
 
@@ -135,13 +130,10 @@ def _escape_unclosed(html: str) -> str:
     The parser would search for the end of each one separately. That takes quadratic time: half a minute for 60 KB of
     `<a `.
     """
-    html = _escape_after(html, "<!--", "-->")
-    return _escape_after(html, "<", ">")
-
-
-def _escape_after(html: str, opening: str, closing: str) -> str:
-    closed = html.rfind(closing) + 1
-    return html[:closed] + html[closed:].replace(opening, "&lt;" + opening[1:])
+    for opening, closing in (("<!--", "-->"), ("<", ">")):
+        closed = html.rfind(closing) + 1
+        html = html[:closed] + html[closed:].replace(opening, "&lt;" + opening[1:])
+    return html
 
 
 def remove_frame(soup: BeautifulSoup) -> None:
@@ -183,10 +175,8 @@ def _is_frame(element: Tag, is_text: bool) -> bool:
         return True
     if _COOKIES.search(names) and _CONSENT.search(element.get_text(" ", strip=True)[:_LONGEST_NOTICE]):
         return True
-    return bool(_LISTING.search(names)) and _is_mostly_links(element)
-
-
-def _is_mostly_links(element: Tag) -> bool:
+    if _LISTING.search(names) is None:
+        return False
     linked = sum(_count_characters(link) for link in element.find_all("a"))
     return linked > _LINK_SHARE * _count_characters(element)
 

@@ -5,6 +5,7 @@ The process that started it (`reading.process`) limits the seconds, and may kill
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -15,16 +16,17 @@ from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, BinaryIO
 
-from tomewise.errors import MissingDependency, ReadingError, TomewiseError
-from tomewise.plugins import find_fault, find_plugin
-from tomewise.reading.bounds import describe_fault, make_bound_error
+from tomewise.brief import describe_fault
+from tomewise.errors import MissingDependency, ReadingError
+from tomewise.plugins import find_fault, list_names
+from tomewise.reading.bounds import Bounds, make_bound_error
 from tomewise.reading.decode import unify_newlines
 from tomewise.reading.formats import SCAN, Reader, Scanned, load_reader
-from tomewise.reading.lengths import cut_document
-from tomewise.reading.memory_limits import FileMemory, choose_limit
-from tomewise.reading.messages import LONGEST_REQUEST, Channel, Reply, Request, find_longest_reply
+from tomewise.reading.memory_limits import MemoryLimit, choose_limit
+from tomewise.reading.metadata import cut_document
+from tomewise.reading.process import LONGEST_REQUEST, encode, receive, send, write_document
 from tomewise.types import Document, Place
 
 _STACK_BYTES = 128 * 2**20  # for nested elements: a page may nest 300 of them, and each needs several calls
@@ -43,90 +45,86 @@ def main() -> None:
     """
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    connection = Channel(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
+    incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1):
         os.dup2(nowhere, number)
-    requests: SimpleQueue[Request] = SimpleQueue()
+    requests: SimpleQueue[bytes] = SimpleQueue()
     sys.setrecursionlimit(_MAX_DEPTH)
     threading.stack_size(_STACK_BYTES)
-    threading.Thread(target=_serve, args=(connection, requests), daemon=True).start()
+    threading.Thread(target=_serve, args=(outgoing, requests), daemon=True).start()
     try:  # this thread receives requests, and so notices when the asking process ends
         while True:
-            requests.put(Request.decode(connection.receive(LONGEST_REQUEST)))
+            requests.put(receive(incoming, LONGEST_REQUEST))
     except (EOFError, OSError):
         os._exit(0)
 
 
-def _serve(connection: Channel, requests: SimpleQueue[Request]) -> None:
-    memory = FileMemory(choose_limit())
+def _serve(outgoing: BinaryIO, requests: SimpleQueue[bytes]) -> None:
+    memory = choose_limit()
     try:
         while True:
-            _serve_one(connection, requests.get(), memory)
+            request = json.loads(requests.get())
+            _serve_one(outgoing, request["path"], request["format"], Bounds(**request["bounds"]), memory)
     finally:  # the process that asks must not wait for a reply that never comes
         os._exit(1)
 
 
-def _serve_one(connection: Channel, request: Request, memory: FileMemory) -> None:
+def _serve_one(outgoing: BinaryIO, path: str, format: str, bounds: Bounds, memory: MemoryLimit) -> None:
+    """Send the documents of a file, or a kind of failure: `missing`, `refused`, or `ended`, and what to say of it.
+
+    After a file that `ended` its reading, the worker is replaced.
+    """
+    reader: Reader | MissingDependency
     try:
         with memory.exclude():
-            reader: Reader | MissingDependency = load_reader(request.format)
+            reader = load_reader(format)
     except MissingDependency as error:
         reader = error
-    connection.send(b"")  # the limit on seconds starts here
+    send(outgoing, encode(None))  # the limit on seconds starts here
+    documents: tuple[Document, ...] = ()
+    failure, problem = "", ""
     try:
-        found = _make_reply(request, reader, memory)
-    except Scanned as error:
-        found = _read_scan(request, memory) or Reply(failure="refused", message=str(error))
-    reply = found.encode()
-    if len(reply) > find_longest_reply(request.bounds):  # by its marks and metadata
-        reply = Reply(
-            failure="ended", message=str(make_bound_error(request.path, request.bounds, "characters"))
-        ).encode()
-    connection.send(reply)
-
-
-def _read_scan(request: Request, memory: FileMemory) -> Reply | None:
-    """The reply of a reader of scans that a package brings; None without one."""
-    try:
-        with memory.exclude():
-            reader = find_plugin("readers", SCAN)
-    except TomewiseError as error:
-        return Reply(failure="missing", message=str(error))
-    return _make_reply(request, reader, memory) if callable(reader) else None
-
-
-def _make_reply(request: Request, reader: Reader | MissingDependency, memory: FileMemory) -> Reply:
-    if isinstance(reader, MissingDependency):
-        return Reply(failure="missing", message=str(reader))
-    try:
-        with end_after(request.bounds.seconds + _EXTRA_SECONDS), memory.limit(request.bounds.memory):
-            return Reply(documents=_read(reader, request))
-    except Scanned:
-        raise
+        if isinstance(reader, MissingDependency):
+            raise reader
+        try:
+            documents = _read(reader, path, bounds, memory)
+        except Scanned:
+            if SCAN not in list_names("readers"):
+                raise
+            with memory.exclude():
+                reader = load_reader(SCAN)
+            documents = _read(reader, path, bounds, memory)
+    except MissingDependency as error:
+        failure, problem = "missing", str(error)
     except ReadingError as error:
-        return Reply(failure="refused", message=str(error))
+        failure, problem = "refused", str(error)
     except _Exceeded as error:
-        return Reply(failure="ended", message=str(error))
+        failure, problem = "ended", str(error)
     except MemoryError:
-        return Reply(failure="ended", message=str(make_bound_error(request.path, request.bounds, "memory")))
+        failure, problem = "ended", str(make_bound_error(path, bounds, "memory"))
     except Exception as error:  # noqa: BLE001 - whatever error a file causes, the next files are read
         what = describe_fault(error)
         what = f"{fault.part} failed: {what}" if (fault := find_fault(error)) else what
-        message = f"{request.path} could not be read ({what}): repair it, or leave it out"
-        return Reply(failure="ended", message=message)
+        failure, problem = "ended", f"{path} could not be read ({what}): repair it, or leave it out"
+    reply = encode({"documents": list(map(write_document, documents)), "failure": failure, "message": problem})
+    if len(reply) > bounds.reply_bytes:  # by its marks and metadata
+        problem = str(make_bound_error(path, bounds, "characters"))
+        reply = encode({"documents": (), "failure": "ended", "message": problem})
+    send(outgoing, reply)
 
 
-def _read(reader: Reader, request: Request) -> tuple[Document, ...]:
+def _read(reader: Reader, path: str, bounds: Bounds, memory: MemoryLimit) -> tuple[Document, ...]:
     documents: list[Document] = []
-    left = request.bounds.characters
-    for document in reader(Path(request.path)):
-        left -= len(document.text) + len(document.title)
-        if left < 0:
-            raise _Exceeded(make_bound_error(request.path, request.bounds, "characters"))
-        if len(documents) == request.bounds.documents:
-            raise _Exceeded(make_bound_error(request.path, request.bounds, "documents"))
-        documents.append(_clean_document(cut_document(document)))
+    left = bounds.characters
+    with end_after(bounds.seconds + _EXTRA_SECONDS), memory.limit(bounds.memory):
+        for document in reader(Path(path)):
+            left -= len(document.text) + len(document.title)
+            if left < 0:
+                raise _Exceeded(make_bound_error(path, bounds, "characters"))
+            if len(documents) == bounds.documents:
+                raise _Exceeded(make_bound_error(path, bounds, "documents"))
+            documents.append(_clean_document(cut_document(document)))
     return tuple(documents)
 
 

@@ -10,10 +10,9 @@ import numpy as np
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.ranking import PlainSearch, as_evidence, name_in_order, pair_scores, rank_evidence
-from tomewise.store.lifetimes import list_source_spaces
 from tomewise.store.lookups import read_pairs, read_sources
 from tomewise.store.nearest import DECIMALS
-from tomewise.store.records import PASSAGES
+from tomewise.store.records import PASSAGES, list_source_spaces
 from tomewise.types import Embedder, Evidence, Layer, PassageId, Scope
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ import numpy as np
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import FACT, GraphNames
 from tomewise.recall.ranking import rank_nodes
-from tomewise.store.key_indices import find_known_indices
 from tomewise.store.lookups import find_keys, name_sources, read_pairs
-from tomewise.store.nearest import DECIMALS
+from tomewise.store.nearest import DECIMALS, find_known_indices
 from tomewise.types import Embedder, Evidence, Node, NodeId, PassageId, Retriever, Scope
 
 if TYPE_CHECKING:

@@ -25,11 +25,9 @@ from tomewise.recall.ranking import (
     score_by_place,
     take_turns,
 )
-from tomewise.store.key_indices import find_known_indices
-from tomewise.store.lifetimes import name_source_space
 from tomewise.store.lookups import find_keys, name_sources, read_pairs
-from tomewise.store.nearest import DECIMALS, find_top
-from tomewise.store.records import PASSAGES
+from tomewise.store.nearest import DECIMALS, find_known_indices, find_top
+from tomewise.store.records import PASSAGES, name_source_space
 from tomewise.types import Embedder, Evidence, LanguageModel, NodeId, Scope
 
 if TYPE_CHECKING:

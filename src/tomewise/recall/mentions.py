@@ -10,8 +10,8 @@ import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name, split_words
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.store.key_indices import find_known_indices
 from tomewise.store.lookups import find_keys
+from tomewise.store.nearest import find_known_indices
 
 if TYPE_CHECKING:
     from tomewise.recall.array_types import Floats, Keys

@@ -14,7 +14,7 @@ from tomewise.recall.cognirank import Seeds, weigh_cogito_seeds, weigh_hippo_see
 from tomewise.recall.graph_index import GraphIndex
 from tomewise.recall.linking import Hits
 from tomewise.recall.mentions import find_named_entities
-from tomewise.store.key_indices import find_indices, find_known_indices
+from tomewise.store.nearest import find_known_indices
 from tomewise.store.records import PASSAGES
 from tomewise.types import Scope
 
@@ -80,7 +80,7 @@ class MentionSeeds:
         keys = np.array(sorted(named), np.int64)
         among = await asyncio.to_thread(self._store.keys_within, question.within, self._names.entities)
         keys = keys if among is None else keys[np.isin(keys, among)]
-        vertices = find_indices(keys, index.entities)
+        vertices = find_known_indices(keys, index.entities)[0]
         return vertices, self._weight / np.maximum(1, index.spread[vertices])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import Request, Response
 
 from tomewise.errors import NotBuilt, TomewiseError
-from tomewise.events import AnswerPart
+from tomewise.events import is_event
 from tomewise.server.bodies import Ask, ChosenSystem, Search
 from tomewise.server.choosing import choose_bounded
 from tomewise.server.error_replies import HttpError, explain_error, make_body
@@ -68,7 +68,7 @@ async def _stream(service: Service, name: str, body: Ask) -> AsyncIterator[Produ
 
         async def produce(emit: Emit) -> None:
             def report(event: Event, spent: Cost) -> None:
-                if isinstance(event, AnswerPart):
+                if is_event(event, "answer_part"):
                     emit(write_event(event.name, event.detail))
                     return
                 record = admitted.tome.document_names.hide(event)

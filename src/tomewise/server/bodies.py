@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeAlias
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from tomewise.reading.lengths import METADATA, cut_metadata
+from tomewise.reading.metadata import METADATA, cut_metadata
 from tomewise.settings import SETTINGS
 
 MOST_QUESTION = 100_000  # characters

@@ -29,7 +29,7 @@ Names = Annotated[list[Name] | None, Query(max_length=_MOST_SLICES)]
 @family.get("", reply=EvaluationList)
 def list_evaluations(service: Wanted, start: Start = 0, limit: Limit = PAGE) -> dict[str, Any]:
     """The experiments in the folder that the server was given, the latest first."""
-    from tomewise.evaluate.about import list_experiments
+    from tomewise.evaluate.design import list_experiments
 
     folder = service.options.evaluations
     found = list_experiments(folder) if folder else []
@@ -69,7 +69,7 @@ def list_questions(name: str, service: Wanted, start: Start = 0, limit: Limit = 
     found: dict[str, dict[str, Any]] = {}
     for row in results.rows:
         item = found.setdefault(row.item.id, {"id": row.item.id, "question": row.item.question.text, "scores": {}})
-        score = score_rows([row], metric, metric in about.judges) if metric else None
+        score = score_rows([row], metric, about) if metric else None
         item["scores"][row.system] = None if score is None or isnan(score[0]) else float(score[0])
     page = list(found.values())[start : start + limit]
     return {"metric": metric, "systems": results.systems, "questions": page, "total": len(found)}
@@ -78,13 +78,13 @@ def list_questions(name: str, service: Wanted, start: Start = 0, limit: Limit = 
 @family.get("/{name}/compare", errors=("unknown_name",), reply=ComparedAnswers)
 def compare_answers(name: str, first: Name, second: Name, question: Name, service: Wanted) -> dict[str, Any]:
     """The answers of two systems to the question of that id: what `tome eval compare --json` prints."""
-    from tomewise.evaluate.compare import compare, make_json
+    from tomewise.evaluate.compare import compare
 
-    return make_json(compare(_read(name, service), first, second, question))
+    return compare(_read(name, service), first, second, question)
 
 
 def _read(name: str, service: Service) -> Results:
-    from tomewise.evaluate.about import find_folder, list_experiments
+    from tomewise.evaluate.design import find_folder, list_experiments
     from tomewise.evaluate.results import read_results
 
     folder = service.options.evaluations

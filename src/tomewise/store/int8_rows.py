@@ -30,17 +30,12 @@ _GREATEST, _GREATEST_OF_QUERY = 127, 32_767
 _SLACK = 1e-6  # share of a bound that the rounding of float32 may move it
 
 
-def are_many(count: int) -> bool:
-    """Whether a search in so many rows multiplies a part of them exactly, with packed rows or without."""
-    return count >= LEAST_ROWS
-
-
 def are_worth_packing(count: int) -> bool:
     """Whether a search in so many rows should read packed ones.
 
     Their compiled code takes as long to load as twenty searches take, so it is used where a walk has loaded Numba.
     """
-    return are_many(count) and "numba" in sys.modules
+    return count >= LEAST_ROWS and "numba" in sys.modules
 
 
 def pack_rows(

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.errors import UnknownName
-from tomewise.store.lifetimes import list_source_spaces
-from tomewise.store.records import SETTINGS, DocumentRecord
+from tomewise.store.records import SETTINGS, DocumentRecord, list_source_spaces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.contract import Readable, SpaceRows, Spaces, Store, Texts
-    from tomewise.store.write_contract import Notes
+    from tomewise.store.contract import Notes, Readable, SpaceRows, Spaces, Store, Texts
     from tomewise.types import DocumentId, NodeId, PassageId, Scope
 
 

@@ -1,14 +1,18 @@
-"""What a store says about its content, apart from the texts."""
+"""What a store says about its content, apart from the texts, and how long a node lives."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from tomewise.types import DocumentId, Metadata, Noun
 
 PASSAGES = "passages"  # the layer of the passages, and the space of their vectors
 SETTINGS, BUILDS, SESSIONS = "settings", "builds", "sessions"  # the kinds of notes
+# As long as all of its sources, as any of them, or until its layer removes it: see `contract.Write.put_nodes`.
+Lifetime: TypeAlias = Literal["all", "any", "layer"]
+PREFIXES: Mapping[Lifetime, str] = {"all": "made-of", "any": "seen-in", "layer": "drawn-from"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,3 +54,13 @@ class Found(NamedTuple):
     document: DocumentId | None
     """The document that a passage is of; None for another node."""
     position: int
+
+
+def name_source_space(layer: str, lifetime: Lifetime) -> str:
+    """The space of edges from the nodes of a layer with this lifetime to their sources."""
+    return f"{PREFIXES[lifetime]}:{layer}"
+
+
+def list_source_spaces(layer: str) -> list[str]:
+    """The spaces of edges from the nodes of a layer to their sources, one for each lifetime."""
+    return [f"{prefix}:{layer}" for prefix in PREFIXES.values()]

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 from tomewise.errors import UsageError
-from tomewise.events import Fallbacks, restore_event
+from tomewise.events import make_event
 from tomewise.fallbacks import count_fallbacks
 from tomewise.run import change_run, continue_run
 from tomewise.systems.kit import System
@@ -39,10 +39,10 @@ async def answer_question(
         async for output in _run(system.loop, question, memory):
             _check_output(output, system.loop)
             if isinstance(output, Event):
-                record(restore_event(output) if type(output) is Event else output)
+                record(output)
                 continue
             if fallbacks:
-                record(Fallbacks(counts=dict(sorted(fallbacks.items()))))
+                record(make_event("fallbacks", counts=dict(sorted(fallbacks.items()))))
             return replace(output, events=tuple(events), cost=used.measure_cost())
     raise RuntimeError(f"{type(system.loop).__name__} ended without an answer")
 

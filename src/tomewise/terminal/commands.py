@@ -412,11 +412,11 @@ def choose_listener(work: Work, store: Texts | None = None) -> Callable[[Event],
     """Who hears the events of a question: the screen, and with a `store` the trace, which is printed; or nobody."""
 
     def hear(event: Event) -> None:
-        from tomewise.events import AnswerPart
+        from tomewise.events import is_event
         from tomewise.terminal import render
 
         work.hear(event)
-        if store and not isinstance(event, AnswerPart):
+        if store and not is_event(event, "answer_part"):
             render.print_event(event, work.console(), store)
 
     return hear if store or work.is_shown else None

@@ -37,20 +37,9 @@ Baseline = Annotated[str | None, typer.Option(metavar="NAME", help="The system t
 _OUT = Path("tome-eval")
 # What an experiment takes from the settings as it is.
 _SETTINGS = (
-    *(
-        "model",
-        "models",
-        "base_url",
-        "limit",
-        "timeout",
-        "window",
-        "max_calls",
-        "max_tokens",
-        "max_cost",
-        "max_failures",
-    ),
-    *("embedder_base_url", "passage_tokens", "overlap", "prompts", "start_seconds"),
-)
+    "model models base_url limit timeout window max_calls max_tokens max_cost max_failures embedder_base_url "
+    "passage_tokens overlap prompts start_seconds"
+).split()
 
 
 @app.callback()
@@ -147,7 +136,7 @@ def list_(
 
         _print_names({"metrics": list(list_metrics()), "judges": list(list_judges())}, as_json)
         return
-    from tomewise.evaluate.about import find_folder, list_experiments
+    from tomewise.evaluate.design import find_folder, list_experiments
     from tomewise.evaluate.results import read_results
 
     all_results = [read_results(find_folder(out, about.name)) for about in list_experiments(out)]
@@ -206,7 +195,7 @@ def compare(
 
     comparison = comparing.compare(_read(out, experiment), first, second, question)
     if as_json:
-        print_json(comparing.make_json(comparison))
+        print_json(comparison)
         return
     _print_all(comparing.make_rich_comparison(comparison))
 
@@ -244,7 +233,7 @@ def _baseline_name(baseline: str | None) -> str | None:
 
 def _read(out: Path, name: str | None) -> Results:
     from tomewise.errors import StoreError
-    from tomewise.evaluate.about import find_folder
+    from tomewise.evaluate.design import find_folder
     from tomewise.evaluate.results import read_results
 
     results = read_results(find_folder(out, name))

@@ -7,7 +7,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from tomewise.events import Chosen, name_layers, read_common, shorten
+from tomewise.events import is_event, name_layers, read_common, shorten
 from tomewise.memory.schemata.network import describe_network
 from tomewise.place import describe_place, describe_source, name_document
 from tomewise.store.lookups import read_places
@@ -135,14 +135,14 @@ def describe_choices(answer: Answer) -> list[str]:
 
     The last line says which systems a build would let it choose.
     """
-    choices = [event for event in answer.events if isinstance(event, Chosen)]
+    choices = [event.detail for event in answer.events if is_event(event, "chosen")]
     if not choices:
         return []
-    lines = ["chosen: " + ", then ".join(f"{each.chosen} ({shorten(each.because)})" for each in choices)]
-    reasons = {name: why for each in choices if each.chosen == "none" for name, why in each.passed_over.items()}
+    lines = ["chosen: " + ", then ".join(f"{each['chosen']} ({shorten(each['because'])})" for each in choices)]
+    reasons = {name: why for each in choices if each["chosen"] == "none" for name, why in each["passed_over"].items()}
     if reasons:
         lines.append("passed over: " + shorten("; ".join(f"{name} ({why})" for name, why in reasons.items())))
-    if helpful := choices[-1].build_would_help:
+    if helpful := choices[-1]["build_would_help"]:
         lines.append(f"a build would let it choose {', '.join(helpful)}: tome build --system {quote(helpful[0])}")
     return lines
 

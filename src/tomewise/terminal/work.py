@@ -56,10 +56,11 @@ class Work:
 
     def hear(self, event: Event) -> None:
         """Show the parts of an answer."""
-        from tomewise.events import AnswerPart
+        from tomewise.events import is_event
 
-        if isinstance(event, AnswerPart):
-            self._answer = event.text if event.replace else self._answer + event.text
+        if is_event(event, "answer_part"):
+            text = event.detail["text"]
+            self._answer = text if event.detail["replace"] else self._answer + text
 
     def notice(self, text: str, seconds: float = _NOTICE_SECONDS) -> None:
         """Show one line for a while, such as that a request is tried again."""

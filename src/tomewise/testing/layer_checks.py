@@ -10,12 +10,11 @@ from typing import Any, cast
 from tomewise.memory.building import build, estimate
 from tomewise.memory.grounds import find_grounds
 from tomewise.run import meter
-from tomewise.store.contract import Store
+from tomewise.store.contract import Store, Write
 from tomewise.store.export import export
 from tomewise.store.records import BUILDS, PASSAGES
-from tomewise.store.write_contract import Write
 from tomewise.testing.store_checks import document_of, put_document
-from tomewise.types import Document, Embedder, Layer
+from tomewise.types import Document, Embedder, Layer, LayerReport
 
 _STATE_TEXTS = (
     "Ada Marsh kept the lighthouse at Skerry.",
@@ -35,29 +34,23 @@ async def check_layer(
     Documents added in any order give the same memory; a document that is added and removed leaves no trace; a layer
     that is up to date adds nothing. `make` returns the layer after those it needs, `stores` a new empty store.
     """
-    texts = (
-        "Ada Marsh kept the lighthouse at Skerry.",
-        "The keeper met Tom Hale in May 1911.",
-        "Hale sold Ada a boat.",
-    )
-    documents = [document_of(f"d{number}", text) for number, text in enumerate(texts)]
     forward, backward = stores(), stores()
-    for document in documents:
+    for document in _DOCUMENTS[:3]:
         put_document(forward, embedder, document)
-        await _build_layers(make, forward)
-    for document in reversed(documents):
+        await _build_layers(make(forward), forward)
+    for document in _DOCUMENTS[2::-1]:
         put_document(backward, embedder, document)
-    await _build_layers(make, backward)
+    await _build_layers(make(backward), backward)
     whole = list(export(forward))
     assert whole == list(export(backward)), "the order of adding must not matter"
-    reports = await build(make(forward), forward, lambda _: None)
+    reports = await _build_layers(make(forward), forward)
     assert not any(report.added for report in reports), "a layer that is up to date must add nothing"
     put_document(forward, embedder, document_of("guest", "Ada Marsh wrote to Ida Poe about the boat."))
-    await _build_layers(make, forward)
+    await _build_layers(make(forward), forward)
     assert list(export(forward)) != whole, "a new document must be remembered"
     with forward.write() as change:
         change.remove_document("guest")
-    await _build_layers(make, forward)
+    await _build_layers(make(forward), forward)
     assert list(export(forward)) == whole, "adding and removing a document must leave no trace"
 
 
@@ -171,10 +164,7 @@ class _Trial:
         """Build, and stop after so many commits. Returns the number of commits, and that of calls."""
         watched = _WatchedStore(store, self.check, stop)
         with meter() as used, suppress(_Stopped):
-            layers = self.make(cast("Store", watched))
-            reports = await build(layers, store, lambda _: None)
-            _check_writes(layers, store)
-            assert not any(report.failed for report in reports), "no reply may fail in this check"
+            await _build_layers(self.make(cast("Store", watched)), store)
         return watched.commits, used.measure_cost().calls
 
     async def check_stopped_build(self, stop: int, whole: Store, calls: int) -> int:
@@ -195,12 +185,6 @@ class _Trial:
             _check_grounds(self.make(store)[-1], store)
 
 
-def _check_writes(layers: Sequence[Layer], store: Store) -> None:
-    named = {PASSAGES, *(name for layer in layers for name in layer.writes)}
-    unnamed = [name for name, counts in store.layers().items() if counts["nodes"] and name not in named]
-    assert not unnamed, f"nodes in {unnamed}: a layer must name in `writes` each node layer that holds its nodes"
-
-
 def _check_grounds(layer: Layer, store: Store) -> None:
     for node_layer in layer.writes:
         for leaves in find_grounds(store, store.node_keys(node_layer), node_layer).values():
@@ -208,9 +192,12 @@ def _check_grounds(layer: Layer, store: Store) -> None:
             assert layers.isdisjoint(layer.writes), f"a node of {node_layer} has no source left: remove it"
 
 
-async def _build_layers(make: Callable[[Store], Sequence[Layer]], store: Store) -> None:
-    layers = make(store)
+async def _build_layers(layers: Sequence[Layer], store: Store) -> Sequence[LayerReport]:
+    """Build layers, and check that no reply fails, and that they name all node layers which hold nodes."""
     reports = await build(layers, store, lambda _: None)
-    _check_writes(layers, store)
+    named = {PASSAGES, *(name for layer in layers for name in layer.writes)}
+    unnamed = [name for name, counts in store.layers().items() if counts["nodes"] and name not in named]
+    assert not unnamed, f"nodes in {unnamed}: a layer must name in `writes` each node layer that holds its nodes"
     failed = {report.layer: report.failed for report in reports if report.failed}
-    assert not failed, f"failed: {failed}"
+    assert not failed, f"no reply may fail in this check: {failed}"
+    return reports

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -18,7 +18,7 @@ from tomewise.embedding.hash import DEFAULT_DIMENSIONS, HashEmbedder
 from tomewise.errors import BadReply, ModelError
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.usage import Bill, announce_request, estimate_tokens, report_call
-from tomewise.meter import Clock, ModelCall
+from tomewise.meter import ModelCall
 from tomewise.run import Request
 from tomewise.types import Cost
 
@@ -59,7 +59,6 @@ class ScriptedModel:
         latency: float = 0.0,
         limit: int | None = None,
         cost: float | None = 0.0,
-        clock: Clock = time.perf_counter,
     ) -> None:
         self.name = name
         self.window = window
@@ -69,19 +68,18 @@ class ScriptedModel:
         self._latency = latency
         self._slots = CallSlots(limit) if limit is not None else None
         self._cost = cost
-        self._clock = clock
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """The next reply of the role. Raises `ModelError` if no reply is left, `BadReply` if the reply does not fit."""
         if self._others and role.name not in self._replies:
             self.calls.append(Call(role.name, given))
             return await self._others.ask(role, given)
-        started = self._clock()
+        started = perf_counter()
         tokens = self.count_input_tokens(role, given)
         bill = Bill(Cost())
         try:
             async with (
-                self._slots or nullcontext(),
+                self._slots.take() if self._slots else nullcontext(),
                 announce_request(Request(tokens, role.output_tokens, lambda *_: 0.0)) as bill,
             ):
                 self.calls.append(Call(role.name, given))
@@ -98,12 +96,8 @@ class ScriptedModel:
                 return output
         finally:
             if bill.spent.calls:
-                self._report(role.name, bill.spent, started)
-
-    def _report(self, role: str, spent: Cost, started: float) -> None:
-        report_call(
-            ModelCall(role, self.name, started, self._clock(), spent.input_tokens, spent.output_tokens, spent.dollars)
-        )
+                received, dollars = bill.spent.output_tokens, bill.spent.dollars
+                report_call(ModelCall(role.name, self.name, started, perf_counter(), tokens, received, dollars))
 
     def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
         """The input tokens that `ask` would report."""

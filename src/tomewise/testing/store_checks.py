@@ -28,6 +28,7 @@ from tomewise.types import Condition, Document, Embedder, Node, Passage, Place, 
 
 _EMBEDDER = HashEmbedder(16)
 _GUEST = Node(id="guest", layer="groups", text="guest", sources=())
+_GIST = Node(id="g", layer="gists", text="both", sources=(), data={"n": [1]})
 _TEXTS = {"b": "A dog swam in the cold sea.", "a": "A cat sat on a mat.", "c": "A cat saw the sea and the boats."}
 
 
@@ -51,53 +52,50 @@ def check_store(make: Callable[[Path], Store], path: Path) -> None:
 def check_texts(store: Store) -> None:
     """Check that an empty store returns documents, passages, nodes and sources as they were added, in order."""
     assert not store.holds_documents(), "a new store must be empty"
-    keys = _add_texts(store)
+    order = [a, b, c] = _add_texts(store)
     assert store.holds_documents()
-    assert [record.id for record in store.documents()] == ["a", "b", "c"], "documents must be ordered by id"
-    assert store.documents()[1].metadata == {"year": 1911}, "documents must keep their metadata"
+    records = store.documents()
+    assert [record.id for record in records] == ["a", "b", "c"], "documents must be ordered by id"
+    assert records[1].metadata == {"year": 1911}, "documents must keep their metadata"
     assert store.document("b") == _make_document("b"), "a document must come back as it was added"
-    assert read_record(store, "b") == store.documents()[1]
-    assert [record.id for record in store.documents(["c", "none", "b"])] == ["b", "c"], "of the ids that exist"
-    text = _make_document("b").text
-    assert store.text_between("b", 2, 6) == text[2:6]
-    assert store.text_between("b", len(text) - 3, len(text) + 9) == text[-3:], "a part ends where the text ends"
-    assert store.text_between("b", 6, 2) == store.text_between("b", len(text) + 9, len(text) + 10) == ""
-    assert {record.source for record in store.documents()} == {"memory"}
-    assert all(record.digest for record in store.documents())
+    assert read_record(store, "b") == records[1]
+    assert store.documents(["c", "none", "b"]) == records[1:], "of the ids that exist"
+    text, end = _TEXTS["b"], len(_TEXTS["b"])
+    for start, stop in ((2, 6), (end - 3, end + 9), (6, 2), (end + 9, end + 10)):
+        assert store.text_between("b", start, stop) == text[start:stop], "a part ends where the text ends"
+    assert {(record.source, record.folder) for record in records} == {("memory", "")}
+    assert all(record.digest for record in records)
     _check_folders(store)
-    order = [keys["a"], keys["b"], keys["c"]]
     assert list(store.passages()) == store.node_keys(PASSAGES) == order, "passages must be in document order"
-    assert list(store.passages([keys["c"], 10**9, keys["a"]])) == [keys["c"], keys["a"]], "keys give the order"
+    assert list(store.passages([c, 10**9, a])) == [c, a], "keys give the order"
     placed, documents, positions = store.passage_order()
     assert placed.tolist() == order, "passages must be in document order"
     assert len(set(documents.tolist())) == 3, "each document has its number"
     assert positions.tolist() == [0, 0, 0]
     assert {column.dtype for column in (placed, documents, positions)} == {np.dtype(np.int64)}
-    passage = store.passages(documents=["b", "none"])[keys["b"]]
-    assert passage.text == _TEXTS["b"]
-    assert store.passages(documents=["b"], between=(passage.end - 1, passage.end + 9)) == {keys["b"]: passage}
-    assert store.passages(documents=["b"], between=(passage.end, passage.end + 9)) == {}, (
-        "the character at the end is not held"
-    )
+    passage = store.passages(documents=["b", "none"])[b]
+    assert passage.text == text
+    assert store.passages(documents=["b"], between=(end - 1, end + 9)) == {b: passage}
+    assert store.passages(documents=["b"], between=(end, end + 9)) == {}, "the character at the end is not held"
     (gist,) = store.nodes("gists")
-    found = {passage.id: Found(keys["b"], PASSAGES, "b", 0), "g": Found(gist, "gists", None, 0)}
+    found = {passage.id: Found(b, PASSAGES, "b", 0), "g": Found(gist, "gists", None, 0)}
     assert store.find([passage.id, "no such node", "g"]) == found
-    assert store.find_dependants([keys["b"]]) == {"gists": 1}, "a gist goes with any of its sources"
-    assert store.nodes_at([10**9, gist])[gist] == Node(id="g", layer="gists", text="both", sources=(), data={"n": [1]})
-    assert read_sources(store, [gist], "gists") == {gist: [keys["a"], keys["b"]]}, "sources must be in document order"
-    assert find_derived(store, [keys["a"], keys["c"]], "made-of:gists") == {keys["a"]: [gist], keys["c"]: []}
+    assert store.find_dependants([b]) == {"gists": 1}, "a gist goes with any of its sources"
+    assert store.nodes_at([10**9, gist])[gist] == _GIST
+    assert read_sources(store, [gist], "gists") == {gist: [a, b]}, "sources must be in document order"
+    assert find_derived(store, [a, c], "made-of:gists") == {a: [gist], c: []}
     assert store.keys_within(Scope()) is None, "an empty scope is the whole tome"
     scope = Scope(documents=frozenset("bc"))
-    assert _list_within(store, scope, PASSAGES) == sorted((keys["b"], keys["c"])), "a scope names documents"
+    assert _list_within(store, scope, PASSAGES) == sorted((b, c)), "a scope names documents"
     assert _list_within(store, scope, "gists") == [], "a gist is within if all that it was made from is"
     assert _list_within(store, Scope(documents=frozenset("ab")), "gists") == [gist]
-    year = Condition("year", ">", 1911)
-    assert _list_within(store, Scope(where=(year,)), PASSAGES) == [], "a scope tests the metadata"
-    assert store.documents(Scope(where=(year,))) == [], "a scope chooses documents too"
+    later = Scope(where=(Condition("year", ">", 1911),))
+    assert _list_within(store, later, PASSAGES) == [], "a scope tests the metadata"
+    assert store.documents(later) == [], "a scope chooses documents too"
     with store.write() as change:
         change.move_document("b", replace(_make_document("b"), metadata={"year": 1912}), "another digest")
     newer = Scope(where=(Condition("year", "=", 1912),))
-    assert _list_within(store, newer, PASSAGES) == [keys["b"]], "new metadata counts, and the passages stay"
+    assert _list_within(store, newer, PASSAGES) == [b], "new metadata counts, and the passages stay"
     _check_places(store)
     for ask in (store.document, lambda name: store.text_between(name, 0, 9)):
         with expect_error(UnknownName, "an unknown document must raise UnknownName"):
@@ -105,7 +103,6 @@ def check_texts(store: Store) -> None:
 
 
 def _check_folders(store: Store) -> None:
-    assert [record.folder for record in store.documents()] == ["", "", ""]
     before = store.versions(["documents"])
     with store.write() as change:
         change.set_folders({"a": "/letters", "no such document": "/"})
@@ -114,19 +111,12 @@ def _check_folders(store: Store) -> None:
 
 
 def _check_places(store: Store) -> None:
-    pages = Place(page=1), Place(page=2)
-    passage = Passage(
-        id="placed",
-        document="placed",
-        position=0,
-        start=0,
-        end=4,
-        text="Rain",
-        place=replace(pages[0], last_page=2),
-        marks=((-3, pages[0]), (2, pages[1])),
+    document, first = document_of("placed", "Rain"), Place(page=1)
+    passage = replace(
+        _make_passage(document), place=replace(first, last_page=2), marks=((-3, first), (2, Place(page=2)))
     )
     with store.write() as change:
-        (key,) = change.put_document(Document(id="placed", text="Rain"), "digest", [passage])
+        (key,) = change.put_document(document, "digest", [passage])
     assert store.passages([key]) == {key: passage}, "a passage must keep its place and its marks"
 
 
@@ -137,86 +127,87 @@ def check_spaces(store: Store) -> None:
     """
     nothing = store.nearest("none", np.ones(16, np.float32), 3)
     assert len(nothing.keys) == len(read_vectors(store, "none").keys) == len(read_edges(store, "none").keys) == 0
-    keys = _add_texts(store)
-    rows = {name: _EMBEDDER.embed([text])[0] for name, text in _TEXTS.items()}
-    query = rows["a"]
-    cosines = {keys[name]: float(row @ query) for name, row in rows.items()}
-    assert _pair_cosines(*store.scores(PASSAGES, query)) == _round_cosines(cosines), "scores must be exact cosines"
+    keys = [a, b, c] = _add_texts(store)
+    rows = _EMBEDDER.embed([_TEXTS[name] for name in "abc"])
+    query = rows[0]
+    cosines = dict(zip(keys, (rows @ query).tolist(), strict=True))
+    found, scores = store.scores(PASSAGES, query)
+    assert found.tolist() == sorted(keys)
+    assert np.allclose(scores, [cosines[key] for key in sorted(keys)], atol=1e-4), "scores must be exact cosines"
     nearest = store.nearest(PASSAGES, query, 1)
-    assert nearest.keys.tolist() == [keys["a"]], "the nearest row is the query's own"
+    assert nearest.keys.tolist() == [a], "the nearest row is the query's own"
     assert abs(nearest.lowest - min(cosines.values())) < 1e-5, "the lowest is that of all rows"
-    several = store.nearest(PASSAGES, np.stack((query, rows["b"])), 2)
-    assert set(several.keys.tolist()) == {keys["a"], keys["b"]}, "a row is as near as its nearest query"
-    allowed = np.array(sorted((keys["b"], keys["c"], 10**9)))
+    several = store.nearest(PASSAGES, rows[:2], 2)
+    assert set(several.keys.tolist()) == {a, b}, "a row is as near as its nearest query"
+    rest = sorted((b, c))
+    allowed = np.array([*rest, 10**9])
     within = store.nearest(PASSAGES, query, 3, among=allowed)
-    assert set(within.keys.tolist()) == {keys["b"], keys["c"]}, "`among` must restrict the search"
-    assert store.scores(PASSAGES, query, among=allowed)[0].tolist() == sorted((keys["b"], keys["c"]))
-    assert np.allclose(store.rows(PASSAGES, [keys["c"], keys["a"]]), np.stack((rows["c"], rows["a"])))
-    pairs = store.alike(PASSAGES, np.stack((rows["b"], query)), 0.99)
-    assert sorted(zip(pairs.new.tolist(), pairs.neighbours.tolist(), strict=True)) == [(0, keys["b"]), (1, keys["a"])]
-    link = [keys["a"], keys["b"], 0.5]
-    assert store.edges_at(["links", "none"], [keys["b"]], "b").tolist() == [link], "edges that end at a node"
-    assert store.edges_at(["links"], [keys["b"]], "a").tolist() == [], "and none that begin there"
+    assert sorted(within.keys.tolist()) == rest, "`among` must restrict the search"
+    assert store.scores(PASSAGES, query, among=allowed)[0].tolist() == rest
+    assert np.allclose(store.rows(PASSAGES, [c, a]), rows[[2, 0]])
+    pairs = store.alike(PASSAGES, rows[[1, 0]], 0.99)
+    assert sorted(zip(pairs.new.tolist(), pairs.neighbours.tolist(), strict=True)) == [(0, b), (1, a)]
+    link = [a, b, 0.5]
+    assert store.edges_at(["links", "none"], [b], "b").tolist() == [link], "edges that end at a node"
+    assert store.edges_at(["links"], [b], "a").tolist() == [], "and none that begin there"
     before = store.versions(["vectors/passages", "edges/links", "edges/none"])
     assert before["edges/none"] == 0
     content = np.arange(9, dtype=np.int8)
     store.keep("made of both", before, content)
     kept = store.find_kept("made of both", before)
     assert kept is None or kept.tolist() == content.tolist(), "what is kept must be what was given"
-    with store.write() as change:
-        change.remove_document("a")
+    _remove(store, "a")
     spaces = store.arrays(before)
-    assert spaces["vectors/passages"].keys.tolist() == sorted((keys["b"], keys["c"])), "arrays must follow a removal"
+    assert spaces["vectors/passages"].keys.tolist() == rest, "arrays must follow a removal"
     assert spaces["edges/links"].rows.shape == (0, 3), "edges go with their ends"
     after = store.versions(before)
     assert store.find_kept("made of both", after) is None, "what is kept at one version must not be found at another"
     assert all(after[name] != before[name] for name in ("vectors/passages", "edges/links")), "a change, a new version"
     assert {name: rows.version for name, rows in spaces.items()} == after
-    assert keys["a"] not in store.nearest(PASSAGES, query, 9).keys.tolist(), "what was removed must not be found"
+    assert a not in store.nearest(PASSAGES, query, 9).keys.tolist(), "what was removed must not be found"
     with expect_error(KeyError, "a key without a vector must raise KeyError"):
-        store.rows(PASSAGES, [keys["a"]])
+        store.rows(PASSAGES, [a])
 
 
 def check_words(store: Store) -> None:
     """Check on an empty store that passages are found by their words, rare words first, as they are now."""
     assert store.lexical("cat", 3) == []
-    keys = _add_texts(store)
-    assert [key for key, _ in store.lexical("cat", 5)] in ([keys["a"], keys["c"]], [keys["c"], keys["a"]])
-    assert store.lexical("DOG or cat", 5)[0][0] == keys["b"], "a rare word counts more"
-    assert [key for key, _ in store.lexical("dog", 5)] == [keys["b"]]
+    a, b, c = _add_texts(store)
+    assert {key for key, _ in store.lexical("cat", 5)} == {a, c}
+    assert store.lexical("DOG or cat", 5)[0][0] == b, "a rare word counts more"
+    assert [key for key, _ in store.lexical("dog", 5)] == [b]
     assert all(score > 0 for _, score in store.lexical("dog", 5)), "higher is better"
     assert len(store.lexical("cat", 1)) == 1
-    assert [key for key, _ in store.lexical("cat", 5, within=Scope(documents=frozenset("c")))] == [keys["c"]]
+    assert [key for key, _ in store.lexical("cat", 5, within=Scope(documents=frozenset("c")))] == [c]
     assert store.lexical('"', 5) == store.lexical("", 5) == [], "signs are not words"
-    among = np.array(sorted((keys["b"], keys["c"])), np.int64)
+    among = np.array(sorted((b, c)), np.int64)
     holders = [(count, found.tolist()) for count, found in store.find_holders(["Cat", "dog", "owl", '"'], among)]
-    assert holders == [(2, [keys["c"]]), (1, [keys["b"]]), (0, []), (0, [])], "a word is held where it is found"
-    with store.write() as change:
-        change.remove_document("b")
+    assert holders == [(2, [c]), (1, [b]), (0, []), (0, [])], "a word is held where it is found"
+    _remove(store, "b")
     assert store.lexical("dog", 5) == [], "what was removed must not be found"
 
 
 def check_records(store: Store) -> None:
     """Check on an empty store the settings, intakes, builds, sessions and traces."""
-    keys = _add_texts(store)
+    a, b, c = _add_texts(store)
     assert (read_setting(store, "dimensions"), read_setting(store, "none")) == ("16", None)
     pending = store.find_pending_keys("gists", [PASSAGES])
-    assert pending == [keys["b"], keys["c"]], "what failed and what is new must be pending, in document order"
+    assert pending == [b, c], "what failed and what is new must be pending, in document order"
     assert store.count_taken("gists") == len(store.intake("gists").done) == 1, "failures do not count"
-    intake = store.intake("gists")
-    assert (intake.done, intake.failed) == (frozenset({keys["a"]}), {keys["b"]: "refused"})
-    intake = store.intake("gists", [keys["b"], keys["c"], 10**9])
-    assert (intake.done, intake.failed) == (frozenset(), {keys["b"]: "refused"}), "of the nodes given alone"
+    for among, done in ((None, [a]), ([b, c, 10**9], [])):
+        intake = store.intake("gists", among)
+        assert (list(intake.done), intake.failed) == (done, {b: "refused"}), "of the nodes given alone"
     assert store.layers() == {"gists": {"nodes": 1, "failed": 1}, PASSAGES: {"nodes": 3, "failed": 0}}
+    record = {"model": "n", "levels": 2}
     with store.write() as change:
-        change.put_note(BUILDS, "gists", {"model": "n", "levels": 2})
-        assert change.note(BUILDS, "gists") == {"model": "n", "levels": 2}, "a transaction sees its own changes"
-    assert store.notes(BUILDS) == {"gists": {"model": "n", "levels": 2}}
+        change.put_note(BUILDS, "gists", record)
+        assert change.note(BUILDS, "gists") == record, "a transaction sees its own changes"
+    assert store.notes(BUILDS) == {"gists": record}
     with store.write() as change:
         change.forget_intake("gists")
         assert change.remove_note(BUILDS, "gists")
     assert (store.notes(BUILDS), store.note(BUILDS, "gists"), store.intake("gists").done) == ({}, None, frozenset())
-    assert store.find_pending_keys("gists", [PASSAGES]) == [keys["a"], keys["b"], keys["c"]], "all nodes are new again"
+    assert store.find_pending_keys("gists", [PASSAGES]) == [a, b, c], "all nodes are new again"
     for question in ("first", "second"):
         saved = store.save_trace(asked="now", question=question, record={"answer": question})
         assert saved == store.trace_numbers(limit=1)[0], "save_trace does not return the number of the trace"
@@ -273,36 +264,34 @@ async def check_calls(calls: Calls) -> None:
 
 def check_changes(store: Store) -> None:
     """Check on an empty store that nodes live as long as they should, and that nodes and edges change in place."""
-    keys = _add_texts(store)
-    ids = {name: store.passages([key])[key].id for name, key in keys.items()}
-    word = Node(id="word", layer="words", text="word", sources=(ids["a"], ids["b"]))
+    keys = [_, b, c] = _add_texts(store)
+    ids = [passage.id for passage in store.passages(keys).values()]
+    word = Node(id="word", layer="words", text="word", sources=tuple(ids[:2]))
     group = replace(word, id="group", layer="groups", text="group")
     with store.write() as change:
-        places = change.put_nodes([word], lifetime="any") | change.put_nodes([group], lifetime="layer")
-        change.record_intake("above", [*places.values(), *keys.values()])
+        (word_key,) = change.put_nodes([word], lifetime="any").values()
+        (group_key,) = change.put_nodes([group], lifetime="layer").values()
+        change.record_intake("above", [word_key, group_key, *keys])
     both = Scope(documents=frozenset("ab"))
-    assert [_list_within(store, both, layer) for layer in ("words", "groups")] == [[places["word"]], [places["group"]]]
-    changed = replace(group, text="other", level=1, data={"n": 2}, sources=(ids["b"], ids["c"]))
+    assert [_list_within(store, both, layer) for layer in ("words", "groups")] == [[word_key], [group_key]]
+    changed = replace(group, text="other", level=1, data={"n": 2}, sources=tuple(ids[1:]))
     with store.write() as change:
-        assert change.update_nodes([changed], lifetime="layer") == {"group": places["group"]}, "an update keeps the key"
-    assert store.nodes("groups") == {places["group"]: replace(changed, sources=())}
-    assert read_sources(store, [places["group"]], "groups") == {places["group"]: [keys["b"], keys["c"]]}
+        assert change.update_nodes([changed], lifetime="layer") == {"group": group_key}, "an update keeps the key"
+    assert store.nodes("groups") == {group_key: replace(changed, sources=())}
+    assert read_sources(store, [group_key], "groups") == {group_key: [b, c]}
     assert store.find_removed_ids("above") == ("group",), "a new text is a removal for the layers above"
-    assert places["group"] in store.find_pending_keys("above", ["groups"]), "and an addition"
-    with store.write() as change:
-        change.remove_document("b")
+    assert group_key in store.find_pending_keys("above", ["groups"]), "and an addition"
+    _remove(store, "b")
     assert store.nodes("gists") == {}, "a node goes with any of its sources"
-    assert list(store.nodes("words")) == [places["word"]], "a node that lives with any source stays while one does"
-    with store.write() as change:
-        change.remove_document("a")
-        change.remove_document("c")
+    assert list(store.nodes("words")) == [word_key], "a node that lives with any source stays while one does"
+    _remove(store, "a", "c")
     assert store.nodes("words") == {}, "and goes with the last"
-    assert read_sources(store, store.nodes("groups"), "groups") == {places["group"]: []}, "only its layer removes it"
-    assert store.find_removed_ids("above") == tuple(sorted((*ids.values(), "group", "word")))
+    assert read_sources(store, store.nodes("groups"), "groups") == {group_key: []}, "only its layer removes it"
+    assert store.find_removed_ids("above") == tuple(sorted((*ids, "group", "word")))
     with store.write() as change:
         change.record_intake("above", [])
     assert store.find_removed_ids("above") == (), "a build has followed the removals"
-    _check_rows_that_change(store, places["group"])
+    _check_rows_that_change(store, group_key)
 
 
 def _check_rows_that_change(store: Store, key: int) -> None:
@@ -334,19 +323,19 @@ def check_transactions(store: Store) -> None:
 
     Also that the right to build is exclusive.
     """
+    two = document_of("two", "The second text.")
     first = put_document(store, _EMBEDDER, document_of("one", "The first text."))
     before = list(export(store))
-    second = put_document(store, _EMBEDDER, document_of("two", "The second text."))
+    second = put_document(store, _EMBEDDER, two)
     assert read_vectors(store, PASSAGES).keys.tolist() == first + second, "arrays must follow an addition"
     with store.snapshot() as moment:
         known = moment.passages()
         third = put_document(store, _EMBEDDER, document_of("third", "The third text."))
         assert moment.passages() == known, "a snapshot is of one moment"
         assert read_vectors(moment, PASSAGES).keys.tolist() == first + second, "for arrays too"
-    with store.write() as change:
-        assert change.remove_document("third") == third
+    assert _remove(store, "third") == third
     ids = [passage.id for passage in store.passages().values()]
-    gist = Node(id="g1", layer="gists", text="both", sources=(ids[1],))
+    gist = replace(_GIST, sources=(ids[1],))
     word = Node(id="w1", layer="words", text="text", sources=tuple(ids))
     versions = store.versions(["vectors/passages", "edges/made-of:gists"])
     with suppress(KeyError), store.write() as change:
@@ -360,39 +349,35 @@ def check_transactions(store: Store) -> None:
         change.put_nodes([gist])
         change.put_nodes([word], lifetime="any")
         change.record_intake("gists", second)
-    with store.write() as change:
-        removed = change.remove_document("two")
+    removed = _remove(store, "two")
     assert len(removed) == 2, "a document must take with it what was derived from it alone"
     assert len(store.nodes("words")) == 1, "a node that lives with any source stays while one of them does"
     with store.write() as change:
         change.remove_nodes(store.node_keys("words"))
     assert list(export(store)) == before, "adding and removing a document must leave no trace"
-    fresh = put_document(store, _EMBEDDER, document_of("two", "The second text."))
-    assert not set(fresh) & {*first, *removed}, "keys must never be used again"
-    moved = document_of("three", "The second text.")
+    (key,) = put_document(store, _EMBEDDER, two)
+    assert key not in (*first, *removed), "keys must never be used again"
+    moved = replace(two, id="three")
     with store.write() as change:
-        (source,) = [passage.id for key, passage in store.passages().items() if key == fresh[0]]
-        change.put_nodes([Node(id="w1", layer="pages", text="page", sources=(source,), data={"document": "two"})])
+        change.put_nodes([replace(word, layer="pages", sources=(ids[1],), data={"document": "two"})])
     with store.write() as change:
-        change.move_document("two", moved, content_id("d", moved.text))
+        change.move_document("two", moved, "digest")
     assert store.document("three") == moved, "a document that moved has its new id"
-    assert store.passages()[fresh[0]].id == content_id("p", "three", 0, len(moved.text), moved.text)
-    assert store.passages()[fresh[0]].document == "three", "its passages keep their keys and get new ids"
-    assert fresh[0] in read_vectors(store, PASSAGES).keys.tolist(), "its passages keep their vectors"
+    assert store.passages()[key] == _make_passage(moved), "its passages keep their keys and get new ids"
+    assert key in read_vectors(store, PASSAGES).keys.tolist(), "its passages keep their vectors"
     (page,) = store.nodes("pages").values()
     assert page.id != "w1", "what was made from a document that moved has new ids"
     assert page.data == {"document": "three"}, "and names the new id"
     with store.write() as change:
-        change.move_document("three", document_of("two", moved.text), content_id("d", moved.text))
+        change.move_document("three", two, "digest")
     with store.write() as change:
-        renewed = change.renew_passage(fresh[0])
-    assert renewed not in fresh, "a renewed passage has a new key"
+        renewed = change.renew_passage(key)
+    assert renewed != key, "a renewed passage has a new key"
     assert store.passages()[renewed].text == "The second text."
     assert renewed in read_vectors(store, PASSAGES).keys.tolist(), "a renewed passage keeps its vector"
-    with expect_error(Locked, "only one may build at a time"), work_alone(store, "build"), work_alone(store, "build"):
-        pass
-    with work_alone(store, "build"):
-        pass
+    for _ in range(2):  # the first refusal leaves the right free
+        with expect_error(Locked, "one alone may build"), work_alone(store, "build"), work_alone(store, "build"):
+            pass
 
 
 @contextmanager
@@ -412,9 +397,7 @@ def document_of(name: str, text: str) -> Document:
 
 def put_document(store: Store, embedder: Embedder, document: Document) -> list[int]:
     """Add a document as one passage, embedded. Returns its key."""
-    end = len(document.text)
-    name = content_id("p", document.id, 0, end, document.text)
-    passage = Passage(id=name, document=document.id, position=0, start=0, end=end, text=document.text)
+    passage = _make_passage(document)
     with store.write() as change:
         change.put_note(SETTINGS, "dimensions", str(embedder.dimensions))
         keys = change.put_document(document, content_id("d", document.text), [passage])
@@ -422,32 +405,40 @@ def put_document(store: Store, embedder: Embedder, document: Document) -> list[i
     return keys
 
 
+def _make_passage(document: Document) -> Passage:
+    """The whole document as one passage."""
+    end = len(document.text)
+    name = content_id("p", document.id, 0, end, document.text)
+    return Passage(id=name, document=document.id, position=0, start=0, end=end, text=document.text)
+
+
 def _make_document(name: str) -> Document:
     return Document(id=name, text=_TEXTS[name], metadata={"year": 1911})
 
 
-def _add_texts(store: Store) -> dict[str, int]:
-    """Add the documents, a gist of two of them, an edge, and the record of a build. Returns their passages' keys."""
+def _add_texts(store: Store) -> list[int]:
+    """Add the documents, a gist of two of them, an edge, and the record of a build.
+
+    Returns the keys of the passages of `a`, `b` and `c`.
+    """
     keys = {name: put_document(store, _EMBEDDER, _make_document(name))[0] for name in _TEXTS}
+    a, b, c = (keys[name] for name in "abc")
     passages = store.passages()
-    sources = tuple(passages[keys[name]].id for name in "ba")
     with store.write() as change:
-        change.put_nodes([Node(id="g", layer="gists", text="both", sources=sources, data={"n": [1]})])
-        change.put_edges("links", np.array([keys["a"]]), np.array([keys["b"]]), np.array([0.5]))
-        change.record_intake("gists", [keys["a"]], {keys["b"]: "refused"})
+        change.put_nodes([replace(_GIST, sources=(passages[b].id, passages[a].id))])
+        change.put_edges("links", np.array([a]), np.array([b]), np.array([0.5]))
+        change.record_intake("gists", [a], {b: "refused"})
         change.put_note(BUILDS, "gists", {"model": "m"})
-    return keys
+    return [a, b, c]
+
+
+def _remove(store: Store, *documents: str) -> list[int]:
+    """Remove documents. Returns the keys of all nodes that went with them."""
+    with store.write() as change:
+        return [key for document in documents for key in change.remove_document(document)]
 
 
 def _list_within(store: Store, scope: Scope, layer: str) -> list[int]:
     keys = store.keys_within(scope, layer)
     assert keys is not None, "only an empty scope is the whole tome"
     return [int(key) for key in keys]
-
-
-def _pair_cosines(keys: np.ndarray, cosines: np.ndarray) -> dict[int, float]:
-    return _round_cosines(dict(zip(keys.tolist(), cosines.tolist(), strict=True)))
-
-
-def _round_cosines(cosines: dict[int, float]) -> dict[int, float]:
-    return {key: round(cosine, 4) for key, cosine in cosines.items()}

@@ -12,17 +12,16 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeAlias, get_args
 
+from tomewise.addresses import is_address
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import MissingDependency, ReadingError, TomewiseError, UsageError
 from tomewise.language.cached import prove_room
 from tomewise.memory.passages import LostDocuments, Outcome, PassagesLayer
 from tomewise.notebook_display import write_table
 from tomewise.reading.bounds import Bounds
-from tomewise.reading.fetching import is_address
 from tomewise.reading.folder import FolderRules, Skipped
 from tomewise.reading.json_lines import add_prefix
-from tomewise.reading.lengths import ID, PATH, cut_document
-from tomewise.reading.metadata import UNSTORABLE, find_unstorable, select_plain
+from tomewise.reading.metadata import ID, PATH, UNSTORABLE, cut_document, find_unstorable, select_plain
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import STDIN, NamedFile, Source, SourceReader
 from tomewise.settings import Settings

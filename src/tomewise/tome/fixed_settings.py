@@ -173,7 +173,7 @@ def _reopen_embedder(store: Store, name: str, base_url: str | None) -> Embedder:
 
     if recorded == ADDRESS:
         return choose_embedder(name, base_url=recorded)
-    from tomewise.embedding.loopback import is_loopback
+    from tomewise.checked_transport import is_loopback
 
     try:
         check_address(recorded)

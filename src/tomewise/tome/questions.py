@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from tomewise.concurrency import run_side_by_side
 from tomewise.errors import NotBuilt, UsageError
-from tomewise.events import Rephrased, shorten
+from tomewise.events import make_event, shorten
 from tomewise.language.roles import REPHRASE, RephraseIn, RephraseOut, TurnShown
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.loops.steps import Skipped
@@ -139,7 +139,7 @@ async def rephrase(model: LanguageModel, question: str, turns: Sequence[Turn]) -
     if len(text) > len(question) + _LONGER:
         skipped.drop(f"a question of {len(text):,} characters in place of one of {len(question):,}")
         text = question
-    return text, [*skipped.events(0), Rephrased(asked=question, question=text)]
+    return text, [*skipped.events(0), make_event("rephrased", asked=question, question=text)]
 
 
 async def answer_many(

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tomewise.brief import describe_object
-from tomewise.events import read_common
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.loops.origins import EXTRACTS
 from tomewise.memory.grounds import find_grounds
@@ -223,7 +222,7 @@ def _measure_coverage(answer: Answer, within: Scope | None, store: Store) -> Cov
     """How many passages of the scope a call was shown; a loop that reads in chunks has counted these itself."""
     keys = store.keys_within(within)
     shown = {source for piece in answer.evidence if piece.layer in _READ for source in piece.sources}
-    cuts = [common.cut for common in map(read_common, answer.events) if common.cut is not None]
+    cuts = [cut for event in answer.events if isinstance(cut := event.detail.get("cut"), int)]
     return Coverage(
         passages=store.count_passages() if keys is None else len(keys),
         read=max(answer.coverage.read, len(shown)),

@@ -9,7 +9,7 @@ from secrets import token_hex
 from typing import Any, Unpack
 
 from tomewise.errors import Locked, StoreError, UsageError
-from tomewise.events import AnsweredFromNotes, Attempted, Resumed, SessionUsed
+from tomewise.events import ATTEMPTS, is_event, make_event
 from tomewise.loops.origins import EXTRACTS
 from tomewise.run import open_run, warn_unkept
 from tomewise.store.contract import Store
@@ -141,8 +141,9 @@ class Session:
         record, lost = await asyncio.to_thread(forget_missing, record, memory, self.store)
         notes, nodes = (memory.notes, memory.find_nodes()) if memory else ((), frozenset[NodeId]())
         text, opening = await rephrase(self._questions.kit.model, question.text, record.turns)
-        resumed = Resumed(
-            session=record.name, question=record.count + 1, memory=record.memory_kind, known=notes, forgotten=lost
+        number = record.count + 1
+        resumed = make_event(
+            "resumed", session=record.name, question=number, memory=record.memory_kind, known=notes, forgotten=lost
         )
         opening = [resumed, *opening]
         pass_on(opening, on_event)
@@ -152,13 +153,13 @@ class Session:
         turns = (*record.turns, make_turn(question.text, text, answer))
         origin = FromSession(
             name=self.name,
-            number=record.count + 1,
+            number=number,
             question=text,
             notes=_find_notes(answer, notes),
             passages=_find_passages(answer, nodes),
             dropped=(*lost, *later, *left, *(turn.asked for turn in turns[: -self._limit])),
         )
-        closing = SessionUsed(notes=origin.notes, passages=origin.passages, dropped=origin.dropped)
+        closing = make_event("session", notes=origin.notes, passages=origin.passages, dropped=origin.dropped)
         pass_on([closing], on_event)
         answer = replace(answer, session=origin, events=(*opening, *answer.events, closing))
         record = replace(record, count=origin.number, turns=turns[-self._limit :])
@@ -170,8 +171,8 @@ _ANOTHER = "leave that out, or begin another session"
 
 def _find_notes(answer: Answer, notes: Sequence[str]) -> tuple[str, ...]:
     """Those of the earlier notes that an answering call saw."""
-    attempts = (event for event in answer.events if isinstance(event, Attempted | AnsweredFromNotes))
-    shown = {note for attempt in attempts for note in attempt.notes}
+    attempts = (event for event in answer.events if is_event(event, *ATTEMPTS))
+    shown = {note for attempt in attempts for note in attempt.detail["notes"]}
     return tuple(note for note in notes if note in shown)
 
 

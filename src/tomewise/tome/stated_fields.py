@@ -13,11 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tomewise.addresses import is_address
 from tomewise.errors import ReadingError, StoreError, UsageError
-from tomewise.reading.fetching import is_address
 from tomewise.reading.folder import resolve_path
-from tomewise.reading.lengths import cut_document
-from tomewise.reading.metadata import find_unstorable, select_plain
+from tomewise.reading.metadata import cut_document, find_unstorable, select_plain
 from tomewise.reading.read import STDIN, NamedFile, Source
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_setting

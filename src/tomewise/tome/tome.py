@@ -517,7 +517,7 @@ class Tome:
     ) -> AsyncGenerator[Event | Answer, None]:
         """Answer a question like `aask`, and yield each event as it happens; the last item is the answer.
 
-        Where the provider streams, events `AnswerPart` give the answer as it is written: each has the new `text`,
+        Where the provider streams, events `answer_part` give the answer as it is written: each has the new `text`,
         and whether it is to `replace` the parts before.
         To leave early cancels the calls under way: at once with `contextlib.aclosing`, or when the generator is freed.
         """

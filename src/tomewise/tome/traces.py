@@ -11,7 +11,6 @@ from threading import Lock
 from typing import Any, TypeAlias
 
 from tomewise.errors import StoreError, UnknownName
-from tomewise.events import restore_event
 from tomewise.run import warn_unkept
 from tomewise.store.contract import Store
 from tomewise.tome.damaged import skip_damaged
@@ -99,8 +98,7 @@ def _read_trace(row: Mapping[str, Any]) -> Trace:
         answer = {**row, "events": list(restore_events(row)), "trace": row["number"]}
         about = {name: row[name] for name in ("number", "asked", "question", "cut")}
         trace = read_plain(Trace, {**about, "answer": answer})
-        events = tuple(map(restore_event, trace.answer.events))
-        return replace(trace, answer=replace(trace.answer, events=events), events=events)
+        return replace(trace, events=trace.answer.events)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         problem, number = str(error).splitlines()[0], row["number"]
         raise StoreError(

@@ -36,6 +36,7 @@ from tomewise.types.nouns import (
 )
 from tomewise.types.plain import Noun, read_plain, write_plain
 from tomewise.types.verbs import (
+    CallCache,
     Choosing,
     Closable,
     ComputesHere,
@@ -55,6 +56,7 @@ from tomewise.types.verbs import (
 
 __all__ = [
     "Answer",
+    "CallCache",
     "Change",
     "Choosing",
     "Claim",

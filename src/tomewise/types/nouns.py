@@ -409,10 +409,10 @@ class Coverage(Noun):
 class Event(Noun):
     """One thing that happened while a question was answered.
 
-    Our loops yield events of classes of their own, see `tomewise.events`; a loop from outside may yield this one. A
-    reader needs to know no names of events. These fields of `detail` mean the same in every event: `evidence` (pieces
-    with `layer`, `score`, `title`, `place`, `text`), `notes` (texts), `pool` (what a working memory holds, as rows of
-    plain values), `found` and `cut` (how many passages were retrieved, and how many of them did not fit).
+    The events of our loops are in the table of `tomewise.events`; a loop from outside may yield others. A reader needs
+    to know no names of events. These fields of `detail` mean the same in every event: `evidence` (pieces with `id`,
+    `layer`, `score`, `title`, `place`, `text`), `notes` (texts), `pool` (what a working memory holds, as rows of plain
+    values), `found` and `cut` (how many passages were retrieved, and how many of them did not fit).
     """
 
     name: str
@@ -550,9 +550,9 @@ class Answer(Noun):
         return write_answer(self)
 
     def _repr_html_(self) -> str:
-        from tomewise.notebook_display import write_answer  # late, since it builds on the nouns
+        from tomewise.types.wording import write_html  # late, since it builds on the nouns
 
-        return write_answer(self)
+        return write_html(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

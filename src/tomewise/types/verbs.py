@@ -87,6 +87,20 @@ class Embedder(Protocol):
         """Unit vectors, shape (len(texts), dimensions). Empty texts are allowed; equal texts give equal rows."""
 
 
+class CallCache(Protocol):
+    """A store of replies, as JSON.
+
+    `keep` replaces the earlier reply for this key. When `keep` returns, the reply is durable. `since` is a mark, any
+    text: if it is not empty, `get` finds only the replies of calls of `keep` with the same mark.
+    """
+
+    async def get(self, key: str, *, since: str = "") -> str | None: ...
+
+    async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None: ...
+
+    async def drop(self, key: str) -> None: ...
+
+
 @runtime_checkable
 class LanguageModel(Protocol):
     """A model that plays typed roles. The meters around a call record its cost."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import escape
 
 from tomewise.place import describe_source, name_document
 from tomewise.types.nouns import Answer, Lagging, Quote
 
 _EXTRACTIVE = "extractive"  # the name of the model that only quotes
 _NAMED = 3  # documents in a sentence
+_AROUND = 120  # characters that a notebook shows on either side of a quotation
 
 
 def list_remarks(answer: Answer) -> list[str]:
@@ -75,3 +77,45 @@ def describe_build(lagging: Lagging) -> str:
     parts = [f"about {calls:,} call{'' if calls == 1 else 's'}{price}"] if calls or not lagging.unpriced else []
     parts += [f"what `--estimate` says for {', '.join(lagging.unpriced)}"] if lagging.unpriced else []
     return " and ".join(parts)
+
+
+# ---------------------------------------------------------------- HTML, for a notebook
+
+
+def write_html(answer: Answer) -> str:
+    """The answer as HTML, with each quotation marked in the text around it. Every text is escaped."""
+    remarks = "".join(f"<p>{escape(remark)}</p>" for remark in list_remarks(answer))
+    quotes = [(statement, quote) for statement in answer.statements for quote in statement.quotes]
+    lines = "".join(f"<li>{_write_quote(quote, statement.choice, answer)}</li>" for statement, quote in quotes)
+    listed = f"<ol>{lines}</ol>" if quotes else ""
+    lag = f"<p>{escape(summarize_lag(answer.lagging))}</p>" if answer.lagging else ""
+    calls = f"{answer.cost.calls} call{'' if answer.cost.calls == 1 else 's'}"
+    origin = f"<p><small>{escape(' · '.join(filter(None, (answer.system, answer.model, calls))))}</small></p>"
+    if answer.only_quotes and quotes:
+        return f"<div>{remarks}{listed}{lag}{origin}</div>"
+    if not answer.resolved:
+        missing = answer.missing or "the evidence does not say"
+        return f"<div><p><b>Not answered:</b> {escape(missing)}</p>{lag}{origin}</div>"
+    choice = f"{escape(answer.choice)}. " if answer.choice else ""
+    missing = f"<p>Missing: {escape(answer.missing)}</p>" if answer.missing else ""
+    return f"<div><p><b>{choice}{escape(answer.text)}</b></p>{missing}{remarks}{listed}{lag}{origin}</div>"
+
+
+def _write_quote(quote: Quote, choice: str | None, answer: Answer) -> str:
+    where = f"<small>{escape(describe_source(quote))}</small>"
+    if not answer.only_quotes:
+        before, after = _find_surroundings(quote, answer)
+        return f"{escape(before)}<mark>{escape(quote.text)}</mark>{escape(after)} {where}"
+    option = f" → {escape(choice)}" if choice else ""
+    return f"{escape(quote.before)} <mark>{escape(quote.text)}</mark>{option} {escape(quote.after)} {where}"
+
+
+def _find_surroundings(quote: Quote, answer: Answer) -> tuple[str, str]:
+    """What stands before and after the quotation in the passage that it is from, if the answer holds its text."""
+    for piece in answer.evidence:
+        if piece.id == quote.passage and quote.text in piece.text:
+            before, _, after = piece.text.partition(quote.text)
+            start = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
+            end = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
+            return start, end
+    return "", ""

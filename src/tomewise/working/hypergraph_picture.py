@@ -48,6 +48,7 @@ def draw_memory(memory: Hypergraph, question: Question, answer: Answer) -> Pictu
         *(_make_vertex(memory.vertices[vertex], memory, ends) for vertex in sorted(used)),
         *(_make_evidence(node, texts, uses) for node in evidence),
     )
+    found = (node for point in known.values() for step in point.history for node in step.evidence)
     joined = [(point.id, vertex) for point in memory.points for vertex in sorted(point.vertices)]
     rests = [(point, node) for point, nodes in grounds.items() for node in nodes]
     return Picture(
@@ -58,7 +59,7 @@ def draw_memory(memory: Hypergraph, question: Question, answer: Answer) -> Pictu
         nodes=nodes,
         links=tuple(PictureLink(source=a, target=b) for a, b in (*joined, *rests)),
         groups=_GROUPS,
-        passages=tuple(texts[node] for node in _list_evidence(memory) if node in texts),
+        passages=tuple(texts[node] for node in dict.fromkeys(found) if node in texts),
         shown=len(nodes),
         total=len(nodes),
     )
@@ -117,8 +118,3 @@ def _make_evidence(node: NodeId, texts: Mapping[NodeId, PicturePassage], uses: U
         use=uses.find([node]),
         passages=(node,),
     )
-
-
-def _list_evidence(memory: Hypergraph) -> dict[NodeId, None]:
-    points = (*memory.points, *memory.former)
-    return dict.fromkeys(node for point in points for step in point.history for node in step.evidence)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
@@ -97,12 +97,11 @@ _LEDGER = TypeAdapter(Ledger)
 def add_facts(ledger: Ledger, facts: Sequence[Fact], count: Count) -> Ledger:
     """The ledger with new facts, which get their labels here. A fact that the ledger holds already is not added."""
     known = {(fact.text, fact.passage) for fact in ledger.facts}
-    new_facts = list({(fact.text, fact.passage): fact for fact in facts if fact.text.strip()}.items())
-    labelled = [
-        replace(fact, label=f"{_FACT}{ledger.made + number}")
-        for number, fact in enumerate((fact for key, fact in new_facts if key not in known), start=1)
+    named = {(fact.text, fact.passage): fact for fact in facts if fact.text.strip()}
+    sized = [
+        _size_fact(replace(named[key], label=f"{_FACT}{ledger.made + number}"), None, count)
+        for number, key in enumerate((key for key in named if key not in known), start=1)
     ]
-    sized = [_size_fact(fact, None, count) for fact in labelled]
     return replace(ledger, facts=(*ledger.facts, *sized), made=ledger.made + len(sized))
 
 
@@ -257,17 +256,9 @@ class LedgerMemory:
 
     def keep(self, ledger: Ledger) -> None:
         """Hold what may outlive a question of this ledger, instead of what is held now."""
-        facts = (fact for fact in ledger.facts if fact.passage)
-        inferences = (each for each in ledger.inferences if all(each.passages))
-        self.ledger = replace(
-            ledger,
-            questions=(),
-            nets=(),
-            settled=(),
-            facts=tuple(facts),
-            inferences=tuple(inferences),
-            answer="",
-        )
+        facts = tuple(fact for fact in ledger.facts if fact.passage)
+        inferences = tuple(each for each in ledger.inferences if all(each.passages))
+        self.ledger = Ledger(facts=facts, inferences=inferences, made=ledger.made)
 
     def find_nodes(self) -> frozenset[NodeId]:
         """The passages of all facts, and of the facts that inferences rest on."""
@@ -288,9 +279,8 @@ class LedgerMemory:
 
         Returns the notes of the others.
         """
-        inferences = self.ledger.inferences[max(0, len(self.ledger.inferences) - most) :]
-        room = most - len(inferences)
-        return self._replace(self.ledger.facts[max(0, len(self.ledger.facts) - room) :], inferences)
+        inferences = deque(self.ledger.inferences, most)
+        return self._replace(deque(self.ledger.facts, most - len(inferences)), inferences)
 
     def _replace(self, facts: Iterable[Fact], inferences: Iterable[Inference]) -> tuple[str, ...]:
         """Hold these entries instead. Returns the notes that are held no more."""

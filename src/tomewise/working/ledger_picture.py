@@ -35,7 +35,10 @@ def draw_entries(ledger: Ledger, asked: Iterable[str], uses: Uses, *, about: str
         *questions,
         *(_make_inference(inference, uses) for inference in ledger.inferences),
         *(_make_fact(fact, "fact" if label in current else "forgotten", uses) for label, fact in drawn.items()),
-        *(_make_passage(passage, uses) for passage in passages),
+        *(
+            PictureNode(id=each, label=shorten_label(each), group="passage", use=uses.find([each]), passages=(each,))
+            for each in passages
+        ),
     )
     return Picture(
         kind="graph",
@@ -90,11 +93,6 @@ def _make_fact(fact: Fact, group: str, uses: Uses) -> PictureNode:
         passages=_list_passage(fact),
         notes=(quoted,) if fact.quote else (),
     )
-
-
-def _make_passage(passage: PassageId, uses: Uses) -> PictureNode:
-    label = shorten_label(passage)
-    return PictureNode(id=passage, label=label, group="passage", use=uses.find([passage]), passages=(passage,))
 
 
 def _list_passage(fact: Fact) -> tuple[PassageId, ...]:

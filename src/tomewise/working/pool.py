@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -125,7 +126,7 @@ class Pool:
 
     def shrink(self, most: int) -> tuple[str, ...]:
         """Keep the newest units. Returns the cues that left."""
-        return self._keep(self._units[max(0, len(self._units) - most) :])
+        return self._keep(list(deque(self._units, most)))
 
     def _keep(self, units: list[Unit]) -> tuple[str, ...]:
         before = self.notes

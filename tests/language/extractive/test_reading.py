@@ -100,6 +100,6 @@ def test_statements_stand_where_the_other_side_says_them():
     assert overlap == pytest.approx((4 / 7, 2 / 3))
     prediction = "The pilot drowned near the withy. Roses are red."
     reference = "Near the withy the pilot drowned. Annis found the watch."
-    found = judging.judge_statements(roles.StatementsIn(question="?", prediction=prediction, reference=reference))
+    found = judging.judge_statements(roles.JudgeIn(question="?", prediction=prediction, reference=reference))
     assert (found.supported, found.unsupported) == (["The pilot drowned near the withy."], ["Roses are red."])
     assert found.missing == ["Annis found the watch."]

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
-from sqlalchemy import Connection
 from tests.patience import SOON
 
 from tomewise.errors import Locked, StoreError
@@ -40,14 +40,14 @@ class Gate:
         self.count = 0
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self) -> Iterator[Any]:
         self.count += 1
         self.begun.set()
         assert self.passes.wait(SOON)
         if self.error or self.errors:
             raise self.error or self.errors.pop()
-        with self.store.dialect.write() as connection:
-            yield connection
+        with self.store.dialect.write() as transaction:
+            yield transaction
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def gate(store: SqlStore) -> Gate:
 
 @pytest.fixture
 def calls(gate: Gate) -> Iterator[StoredCalls]:
-    made = StoredCalls(gate.store.dialect, gate.store.read, gate.write)
+    made = StoredCalls(gate.store.read, gate.write)
     yield made
     gate.passes.set()
     made.close()

@@ -101,5 +101,5 @@ def test_a_removed_document_is_not_found_and_does_not_change_scores(
     assert find_documents(store_with_rows, "clock")[0] == "g"
     remove(store_with_rows, "g")
     assert store_with_rows.lexical("clock lantern tide", 10) == before
-    with store_with_rows.read() as connection:
-        connection.exec_driver_sql("INSERT INTO lexical (lexical) VALUES ('integrity-check')")
+    with store_with_rows.read() as transaction:
+        transaction.run("INSERT INTO lexical (lexical) VALUES ('integrity-check')")

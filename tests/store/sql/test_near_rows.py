@@ -89,8 +89,8 @@ def put(store: SqlStore, rows: np.ndarray, first: int = 1, *, space: str = SPACE
 def find_table(store: SqlStore, space: str = SPACE) -> NearTable | None:
     near = store.dialect.near
     assert near is not None
-    with store.read() as connection:
-        return near.find_table(connection, space)
+    with store.read() as transaction:
+        return near.find_table(transaction, space)
 
 
 def assert_equal(found: Nearest, expected: Nearest) -> None:
@@ -104,10 +104,10 @@ def assert_follows(store: SqlStore, space: str = SPACE) -> None:
     """The table has the vectors of the space in float16, and is searched."""
     table = find_table(store, space)
     assert table is not None
-    with store.read() as connection:
+    with store.read() as transaction:
         query = "SELECT key, vector FROM vectors WHERE space = %s ORDER BY key"
-        stored = connection.exec_driver_sql(query, (space,)).all()
-        kept = connection.exec_driver_sql(f"SELECT key, vector::text FROM {table.name} ORDER BY key").all()
+        stored = transaction.run(query, (space,)).all()
+        kept = transaction.run(f"SELECT key, vector::text FROM {table.name} ORDER BY key").all()
     assert [key for key, _ in kept] == [key for key, _ in stored]
     assert table.rows == len(stored)
     halves = [round_to_half(np.frombuffer(vector, np.float32)) for _, vector in stored]
@@ -234,21 +234,21 @@ def test_the_index_is_used(make: OpenStore, store: SqlStore, monkeypatch: pytest
     assert table is not None
     assert half is not None
     assert near is not None
-    with store.read() as connection:
-        connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+    with store.read() as transaction:
+        transaction.run("SET LOCAL enable_seqscan = off")
         query, values = table.write_query([write_literal(half)] * 2, 50, by_index=True)
-        plan = "\n".join(connection.exec_driver_sql(f"EXPLAIN {query}", tuple(values)).scalars())
+        plan = "\n".join(transaction.run(f"EXPLAIN {query}", tuple(values)).scalars())
     assert plan.count(f"Index Scan using {table.name}_index") == 2, plan
     with monkeypatch.context() as patch:
         patch.setattr(Arrays, "columns", pytest.fail)  # arrays are not read
         found = store.nearest(SPACE, QUERY, 20)
     expected = make("a", exact_rows=0).nearest(SPACE, QUERY, 20)
     assert len(set(found.keys.tolist()) & set(expected.keys.tolist())) >= 19
-    with store.read() as connection:
-        moment = near.search(connection, SPACE, QUERY, 20, None)
+    with store.read() as transaction:
+        moment = near.search(transaction, SPACE, QUERY, 20, None)
         assert moment is not None
         assert_equal(moment, found)
-        setting = connection.exec_driver_sql("SELECT current_setting('enable_seqscan')").scalar()
+        setting = transaction.run("SELECT current_setting('enable_seqscan')").scalar()
     assert setting == "on", "settings end with the search"
 
 

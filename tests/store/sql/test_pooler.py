@@ -9,7 +9,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import Connection
 from tests.pooler import run_pooler
 from tests.postgres_server import Server, run_sql
 from tests.store.contract import add
@@ -18,6 +17,7 @@ from tomewise import Tome
 from tomewise.errors import Locked, StoreError
 from tomewise.store.address import DatabaseAddress, find_place
 from tomewise.store.rights import work_alone
+from tomewise.store.sql.postgres_rows import PostgresTransaction
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.tome.open_store import delete_tome, move_tome
 from tomewise.types import Document
@@ -114,18 +114,18 @@ def test_a_read_that_lost_its_connection_is_tried_once_more(database: str, monke
     store = SqlStore.open(find_place(f"{database}#tome"))
     add(store, Document(id="one", text="Ada kept the light."), Document(id="two", text="Ole mended nets."))
     losses = 1
-    fetch = store.dialect.fetch
+    fetch = PostgresTransaction.fetch
 
-    def lose(connection: Connection, query: Any, **values: Any) -> Any:
+    def lose(transaction: PostgresTransaction, query: Any, **values: Any) -> Any:
         nonlocal losses
         if losses:
             losses -= 1
-            pid = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
+            pid = transaction.read_value("SELECT pg_backend_pid()")
             with psycopg.connect(database, autocommit=True) as owner:
                 owner.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
-        return fetch(connection, query, **values)
+        return fetch(transaction, query, **values)
 
-    monkeypatch.setattr(store.dialect, "fetch", lose)
+    monkeypatch.setattr(PostgresTransaction, "fetch", lose)
     assert [each.id for each in store.documents(iter(["one", "two"]))] == ["one", "two"]
     losses = 2
     with pytest.raises(StoreError, match="was lost"):

@@ -12,7 +12,7 @@ from tests.store.contract import add, assert_arrays_follow, remove, vectors_of
 
 from tomewise.errors import StoreError
 from tomewise.store.lookups import read_edges, read_vectors
-from tomewise.store.sql import postgres, postgres_arrays
+from tomewise.store.sql import postgres_arrays, postgres_rows
 from tomewise.store.sql.mirror import Mirror
 from tomewise.store.sql.row_values import Misfit
 from tomewise.store.sql.sql_store import SqlStore
@@ -148,8 +148,8 @@ def test_a_database_that_was_restored_is_read_anew(
 def test_old_versions_are_forgotten(
     here: SqlStore, there: SqlStore, database: str, loads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_arrays, "MOST_VERSIONS", 3)
-    monkeypatch.setattr(postgres_arrays, "FORGET_EVERY", 1)
+    monkeypatch.setattr(postgres_rows, "MOST_VERSIONS", 3)
+    monkeypatch.setattr(postgres_rows, "FORGET_EVERY", 1)
     for number in range(12):
         add(here, Document(id="d0", text=f"{number} in fog"))
     counts = run_sql(database, "SELECT count(*) FROM shared.versions GROUP BY space")
@@ -168,8 +168,8 @@ def test_old_versions_are_forgotten(
 def test_a_large_change_leaves_no_marks_and_is_read_anew(
     here: SqlStore, there: SqlStore, database: str, loads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_arrays, "MOST_MARKS", 9)
-    monkeypatch.setattr(postgres_arrays, "FORGET_EVERY", 1)
+    monkeypatch.setattr(postgres_rows, "MOST_MARKS", 9)
+    monkeypatch.setattr(postgres_rows, "FORGET_EVERY", 1)
     marks = "SELECT count(*) FROM shared.gone WHERE space = "
     for number in range(4):
         change_weights(here, number / 10)
@@ -192,7 +192,7 @@ def test_a_step_that_is_rolled_back_is_not_seen(
 
     assert_arrays_follow(here)
     with monkeypatch.context() as patch:
-        patch.setattr(postgres, "record_step", fail)
+        patch.setattr(postgres_rows.PostgresTransaction, "record_step", fail)
         with pytest.raises(RuntimeError, match="the server is gone"):
             remove(here, "d0")
     loads.clear()
@@ -206,8 +206,8 @@ def test_a_step_that_is_rolled_back_is_not_seen(
 @pytest.mark.parametrize("table", ["vectors", "edges"])
 def test_rows_that_do_not_fit_are_damage(here: SqlStore, there: SqlStore, database: str, table: str) -> None:
     add(here, Document(id="more", text="fog and fog"))
-    with here.read() as connection:
-        step = connection.exec_driver_sql("SELECT step FROM tomewise").scalar()
+    with here.read() as transaction:
+        step = transaction.run("SELECT step FROM tomewise").scalar()
     wrong = {"vectors": "vector = vector || '\\x00000000'", "edges": "a = 999999"}[table]
     last = f"(SELECT max(key) FROM shared.{table} WHERE step = {step})"
     run_sql(database, f"UPDATE shared.{table} SET {wrong} WHERE key = {last}")

@@ -21,12 +21,12 @@ class Doubted:
         found = await self._recall.retrieve(question.text, self._limit, within=question.within)
         little = replace(question, force=False)  # the first answer may be declined, whatever is asked for
         prepared = await self._desk.prepare(little, found[: self._first], budget=self._context)
-        yield tw.Retrieved.of(prepared.evidence, prepared.found)
+        yield tw.report_retrieved(prepared.evidence, prepared.found)
         answer = await self._desk.answer(little, prepared, final=False)
         if not answer.resolved:
             yield tw.Event(name="doubted", step=1, summary="the first answer was declined: look at more")
             prepared = await self._desk.prepare(question, found, budget=self._context)
-            yield tw.Retrieved.of(prepared.evidence, prepared.found, step=1)
+            yield tw.report_retrieved(prepared.evidence, prepared.found, step=1)
             answer = await self._desk.answer(question, prepared)
         yield answer
 

@@ -19,6 +19,7 @@ from tomewise.reading.decode import decode_text
 class Record:
     """One row of a file, or an object inside a row; `place` tells a person where it is.
 
+    A field may have several names, one space apart; the first that a row has counts.
     `added` are fields that the reader of a layout computes. They come before those of the file.
     """
 
@@ -31,48 +32,50 @@ class Record:
         """The record with these fields added."""
         return replace(self, added={**self.added, **fields})
 
-    def find(self, *names: str) -> Any:
-        """The first of these fields that exists and is not null, else None. `document.text` is a field of a field."""
-        values = (_read_field({**self.values, **self.added}, name) for name in names)
-        return next((value for value in values if value is not None), None)
+    def find(self, names: str) -> Any:
+        """The field if it exists and is not null, else None. `document.text` is a field of a field."""
+        return next((value for name in names.split() if (value := self._read(name)) is not None), None)
 
-    def take(self, *names: str) -> Any:
+    def take(self, names: str) -> Any:
         """Like `find`, but raises ReadingError naming the field when it finds nothing."""
-        value = self.find(*names)
+        value = self.find(names)
         if value is None:
-            others = f" (or {', '.join(map(repr, names[1:]))})" if names[1:] else ""
+            first, *others = map(repr, names.split())
+            named = f"{first} (or {', '.join(others)})" if others else first
             has = ", ".join(map(str, self.values)) or "nothing"
-            raise self.make_error(
-                f"the field {names[0]!r}{others} is missing; it has {has}. Add it, or name another layout"
-            )
+            raise self.make_error(f"the field {named} is missing; it has {has}. Add it, or name another layout")
         return value
 
-    def text(self, *names: str) -> str:
+    def text(self, names: str) -> str:
         """The field as text. Raises ReadingError when it is missing, or is neither text nor a number."""
-        value = self.take(*names)
+        value = self.take(names)
         if isinstance(value, str | int | float):
             return str(value)
-        raise self.make_wrong_field_error(names[0], value, "text")
+        raise self.make_wrong_field_error(names.split()[0], value, "text")
 
-    def texts(self, *names: str) -> tuple[str, ...]:
+    def texts(self, names: str) -> tuple[str, ...]:
         """The field as texts: it holds one text, a list of texts, or a list of objects with `text`."""
-        value = self.take(*names)
+        value = self.take(names)
         parts = value if isinstance(value, list) else [value]
         texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
         if all(isinstance(text, str | int | float) for text in texts):
             return tuple(str(text) for text in texts)
-        raise self.make_wrong_field_error(names[0], value, "a list of texts")
+        raise self.make_wrong_field_error(names.split()[0], value, "a list of texts")
 
-    def rows(self, *names: str) -> list[Record]:
+    def find_texts(self, names: str) -> tuple[str, ...]:
+        """Like `texts`, but nothing where the field is missing or empty."""
+        return () if self.find(names) in (None, "", []) else self.texts(names)
+
+    def rows(self, names: str) -> list[Record]:
         """The objects of a field that holds a list of them or maps keys to them; `place` has the number or key."""
-        value = self.take(*names)
+        value, name = self.take(names), names.split()[0]
         if isinstance(value, dict):
             pairs = [(str(key), part) for key, part in value.items()]
         elif isinstance(value, list):
             pairs = [(str(at), part) for at, part in enumerate(value, 1)]
         else:
-            raise self.make_wrong_field_error(names[0], value, "a list of objects")
-        return [self.make_inner(f"{names[0]} {key}", part) for key, part in pairs]
+            raise self.make_wrong_field_error(name, value, "a list of objects")
+        return [self.make_inner(f"{name} {key}", part) for key, part in pairs]
 
     def make_inner(self, place: str, part: object) -> Record:
         """An object inside this row. Raises ReadingError when it is not an object."""
@@ -80,10 +83,16 @@ class Record:
             raise self.make_wrong_field_error(place, part, "an object")
         return Record(self.source, f"{self.place}, {place}", part)
 
-    def slices(self, *names: str) -> dict[str, str | int]:
+    def slices(self, names: Iterable[str]) -> dict[str, str | int]:
         """The fields that hold text or a whole number, by the last part of their name in lower case."""
-        values = {name.rpartition(".")[2].lower(): self.find(name) for name in names}
+        values = {name.rpartition(".")[2].lower(): self._read(name) for name in names}
         return {name: value for name, value in values.items() if isinstance(value, str | int)}
+
+    def _read(self, name: str) -> Any:
+        value: Any = {**self.values, **self.added}
+        for part in name.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        return value
 
     def make_wrong_field_error(self, name: str, value: object, wanted: str) -> ReadingError:
         """The error for a field with a wrong value."""
@@ -188,10 +197,3 @@ def _read_parquet(path: Path) -> Iterator[Any]:
                 yield from batch.to_pylist()
     except (ValueError, OSError) as error:  # pyarrow's own errors are of these kinds
         raise ReadingError(f"{path} is not a Parquet file that can be read: {error}. Download it again") from error
-
-
-def _read_field(values: Mapping[str, Any], name: str) -> Any:
-    value: Any = values
-    for part in name.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value

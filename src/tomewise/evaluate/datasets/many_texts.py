@@ -6,15 +6,15 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from tomewise.errors import ReadingError
-from tomewise.evaluate.datasets.corpus import Corpus
 from tomewise.evaluate.datasets.data_rows import Record, find_file, find_files, read_records, read_text
-from tomewise.evaluate.datasets.row_layout import Layout, find_wording, read_correct_letter, read_options
+from tomewise.evaluate.datasets.row_layout import Corpus, Layout, find_wording, read_correct_letter, read_options
 from tomewise.evaluate.items import Dataset, Span
-from tomewise.reading.places import join_turns, mark_headings, mark_turns
+from tomewise.reading.places import join_turns, mark_headings
 from tomewise.sample import QUESTIONS, STORY
 
 _TitledText = tuple[str, str]  # the title and the text of a passage
@@ -31,7 +31,7 @@ def _read_plain(folder: Path) -> Dataset:
     Ids are compared as text. `correct` (a letter or a wording) may replace `answers`. Other keys with text or whole
     numbers are slices.
     """
-    (corpus_file,), (questions,) = find_files(folder, "corpus.jsonl"), find_files(folder, "questions.jsonl")
+    corpus_file, questions = find_file(folder, "corpus.jsonl"), find_file(folder, "questions.jsonl")
     corpus = Corpus(corpus_file)
     for record in read_records(corpus_file):
         corpus.add(record.text("text"), title=str(record.find("title") or ""), id=record.text("id"))
@@ -42,15 +42,15 @@ def _read_plain(folder: Path) -> Dataset:
 
 def _add_gold(record: Record) -> Record:
     options = read_options(record, "options") if record.find("options") else ()
-    correct = read_correct_letter(record, options, "correct", "answers") if options else None
+    correct = read_correct_letter(record, options, "correct answers") if options else None
     has_answers = record.find("answers") is not None or correct is None
     return record.add(
         id=record.text("id"),
         options=options,
         correct=correct,
         answers=record.texts("answers") if has_answers else find_wording(options, correct),
-        supporting=record.texts("supporting") if record.find("supporting") is not None else (),
-        slices=record.slices(*(key for key in record.values if key not in _KNOWN)),
+        supporting=record.find_texts("supporting"),
+        slices=record.slices(key for key in record.values if key not in _KNOWN),
     )
 
 
@@ -63,7 +63,7 @@ def _read_sample(_folder: Path) -> Dataset:
     text = read_text(STORY)
     story = corpus.add(text, id=STORY.name, marks=mark_headings(text))
     rows = (_add_excerpts(_add_gold(record), story, corpus) for record in read_records(QUESTIONS))
-    return Layout(name="sample", slices=("type",)).make_dataset(corpus, rows)
+    return Layout(name="sample", slices="type").make_dataset(corpus, rows)
 
 
 def _add_excerpts(record: Record, story: str, corpus: Corpus) -> Record:
@@ -71,7 +71,7 @@ def _add_excerpts(record: Record, story: str, corpus: Corpus) -> Record:
     if not spans:
         id = record.added["id"]
         raise ReadingError(f"{STORY} lacks an excerpt that question {id!r} rests on: install Tomewise again")
-    return record.add(spans=spans, supporting=(), slices=record.slices("type"))
+    return record.add(spans=spans, supporting=(), slices=record.slices(["type"]))
 
 
 # ---------------------------------------------------------------- multi-hop questions on passages of Wikipedia
@@ -88,18 +88,17 @@ def _read_multihop(folder: Path, name: str, begins: str) -> Dataset:
     """
     if folder.is_dir() and any(folder.glob(f"{begins}*_corpus.json")):
         return _read_hipporag(folder, begins)
-    patterns = ("*dev*.json*", "*validation*.parquet", "*.jsonl", "*.json", "*.parquet")
-    layout = Layout(name=name, files=patterns, rows=_read_wiki_questions, slices=("type", "level", "hops"))
+    patterns = "*dev*.json* *validation*.parquet *.jsonl *.json *.parquet"
+    layout = Layout(name=name, files=patterns, rows=_read_wiki_questions, slices="type level hops")
     return layout.read(folder)
 
 
 def _read_wiki_questions(path: Path, corpus: Corpus) -> Iterator[Record]:
     for record in read_records(path):
         ids = [(corpus.add(text, title=title), gold) for (title, text), gold in _read_passages(record)]
-        aliases = record.texts("answer_aliases") if record.find("answer_aliases") else ()
         yield record.add(
-            id=record.text("id", "_id"),
-            answers=tuple(dict.fromkeys([*record.texts("answer"), *aliases])),
+            id=record.text("id _id"),
+            answers=tuple(dict.fromkeys([*record.texts("answer"), *record.find_texts("answer_aliases")])),
             supporting=tuple(dict.fromkeys(id for id, gold in ids if gold)),
             hops=_count_hops(record),
         )
@@ -111,12 +110,13 @@ def _read_passages(record: Record) -> list[tuple[_TitledText, bool]]:
     Without `supporting_facts`, a passage is gold unless its `is_supporting` is false.
     """
     if record.find("supporting_facts") is not None:
-        gold_titles = set(_read_gold_titles(record, record.take("supporting_facts")))
-        return [((title, text), title in gold_titles) for title, text in _read_context(record)]
-    rows = record.rows("paragraphs", "contexts", "supporting_facts")
+        facts = _read_pairs(record, "supporting_facts", ("title", "sent_id"), "sentence number")
+        gold_titles = {str(title) for title, _ in facts}
+        context = _read_pairs(record, "context", ("title", "sentences"), "sentences")
+        return [((str(title), _join_sentences(parts)), str(title) in gold_titles) for title, parts in context]
+    rows = record.rows("paragraphs contexts supporting_facts")
     return [
-        ((row.text("title"), row.text("text", "paragraph_text")), row.find("is_supporting") is not False)
-        for row in rows
+        ((row.text("title"), row.text("text paragraph_text")), row.find("is_supporting") is not False) for row in rows
     ]
 
 
@@ -128,21 +128,14 @@ def _count_hops(record: Record) -> int | None:
     return len(decomposition) if isinstance(decomposition, list) else None
 
 
-def _read_gold_titles(record: Record, facts: Any) -> list[str]:
-    if isinstance(facts, dict) and isinstance(facts.get("title"), list):
-        return [str(title) for title in facts["title"]]
-    if isinstance(facts, list) and all(isinstance(fact, list) and fact for fact in facts):
-        return [str(fact[0]) for fact in facts]
-    raise record.make_wrong_field_error("supporting_facts", facts, "a list of [title, sentence number]")
-
-
-def _read_context(record: Record) -> list[_TitledText]:
-    context = record.take("context")
-    if isinstance(context, dict) and {"title", "sentences"} <= set(context):
-        context = list(zip(context["title"], context["sentences"], strict=True))
-    if not isinstance(context, list) or not all(isinstance(part, list | tuple) and len(part) == 2 for part in context):
-        raise record.make_wrong_field_error("context", context, "a list of [title, sentences]")
-    return [(str(title), _join_sentences(sentences)) for title, sentences in context]
+def _read_pairs(record: Record, name: str, keys: tuple[str, str], second: str) -> list[tuple[Any, Any]]:
+    """The pairs of a title and something else: a list of them, or a mapping of two lists, as copies have it."""
+    value = record.take(name)
+    lists = [value.get(key) for key in keys] if isinstance(value, dict) else []
+    pairs = list(zip(*lists, strict=False)) if lists and all(isinstance(part, list) for part in lists) else value
+    if not isinstance(pairs, list) or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+        raise record.make_wrong_field_error(name, value, f"a list of [title, {second}]")
+    return pairs
 
 
 def _join_sentences(sentences: Any) -> str:
@@ -167,11 +160,11 @@ def _read_hipporag(folder: Path, name: str = "") -> Dataset:
     corpus = Corpus(corpus_file)
     ids: dict[_TitledText, str] = {}
     for number, record in enumerate(read_records(corpus_file)):
-        title, text = record.text("title"), record.text("text", "paragraph_text")
+        title, text = record.text("title"), record.text("text paragraph_text")
         idx = record.find("idx")
         ids.setdefault(_join_words(title, text), corpus.add(text, title=title, id=str(number if idx is None else idx)))
     rows = read_records(find_file(corpus_file.parent, f"{stem}.json"))
-    layout = Layout(name=stem, slices=("type", "level", "hops"))
+    layout = Layout(name=stem, slices="type level hops")
     return layout.make_dataset(corpus, (_add_wiki_gold(record, number, ids) for number, record in enumerate(rows, 1)))
 
 
@@ -183,7 +176,7 @@ def _add_wiki_gold(record: Record, number: int, ids: Mapping[_TitledText, str]) 
                 f"the gold passage {title!r} is not in the corpus: give the corpus of this question file"
             )
     return record.add(
-        id=record.find("id", "_id") or number,
+        id=record.find("id _id") or number,
         answers=_read_answers(record),
         supporting=tuple(dict.fromkeys(ids[_join_words(title, text)] for title, text in gold)),
         hops=_count_hops(record),
@@ -191,10 +184,9 @@ def _add_wiki_gold(record: Record, number: int, ids: Mapping[_TitledText, str]) 
 
 
 def _read_answers(record: Record) -> tuple[str, ...]:
-    texts = record.texts("answer", "gold_ans", "reference", "obj")
+    texts = record.texts("answer gold_ans reference obj")
     for name in ("possible_answers", "o_aliases", "answer_aliases"):
-        if record.find(name) is not None:
-            texts += tuple(alias for text in record.texts(name) for alias in _parse_aliases(record, name, text))
+        texts += tuple(alias for text in record.find_texts(name) for alias in _parse_aliases(record, name, text))
     return tuple(dict.fromkeys(texts))
 
 
@@ -227,7 +219,7 @@ def _read_multihop_rag(folder: Path) -> Dataset:
     ids: dict[str, str] = {}  # by url and by title
     for record in read_records(corpus_file):
         title, url = record.text("title"), str(record.find("url") or "")
-        ids[title] = ids[url or title] = corpus.add(record.text("body", "text"), title=title, id=url or title)
+        ids[title] = ids[url or title] = corpus.add(record.text("body text"), title=title, id=url or title)
     rows = read_records(find_file(folder, "MultiHopRAG.json*", "**/MultiHopRAG.json*"))
     layout = Layout(name="multihop-rag", id="", question="query")
     return layout.make_dataset(corpus, (_add_articles(record, ids, corpus) for record in rows))
@@ -265,8 +257,8 @@ def _read_graphrag_bench(folder: Path) -> Dataset:
     corpus = Corpus(folder)
     for path in find_files(folder, "Datasets/Corpus/*.json", "Corpus/*.json", "*corpus*.json"):
         for record in read_records(path):
-            name = record.text("corpus_name", "source", "id")
-            corpus.add(record.text("context", "text"), id=name)
+            name = record.text("corpus_name source id")
+            corpus.add(record.text("context text"), id=name)
     questions = find_files(folder, "Datasets/Questions/*.json", "Questions/*.json", "*question*.json")
     rows = [record for path in questions for record in read_records(path)]
     layout = Layout(name="graphrag-bench", answers="answer ground_truth")
@@ -277,10 +269,9 @@ def _add_source(record: Record, corpus: Corpus) -> Record:
     source = record.text("source")
     if not corpus.has(source):
         raise record.make_error(f"no corpus has the corpus_name {source!r}: add that corpus")
-    evidence = record.texts("evidence") if record.find("evidence") else ()
     return record.add(
         id=f"{source}/{record.text('id')}",
-        spans=corpus.find_spans(source, evidence),
+        spans=corpus.find_spans(source, record.find_texts("evidence")),
         documents=(source,),
         slices={"type": record.text("question_type"), "source": source},
     )
@@ -298,16 +289,15 @@ def _read_odsum(folder: Path) -> Dataset:
     {Query, Summary or Summary_1..4, Article}, the question is asked over its own articles.
     """
     if not folder.is_dir() or not (queries := sorted(folder.glob("queries.json*"))):
-        files = ("test.json", "*.json")
-        return Layout(name="odsum", files=files, rows=_read_setting, id="", question="Query").read(folder)
+        return Layout(name="odsum", files="test.json *.json", rows=_read_setting, id="", question="Query").read(folder)
     corpus, titles = Corpus(folder), dict[str, str]()
     for path in find_files(folder, "[Dd]ocuments/*"):
         if path.suffix == ".txt":
             titles[path.stem] = corpus.add(read_text(path), id=path.stem)
             continue
         for record in read_records(path):
-            title = str(record.find("title", "metadata.title") or "")
-            id = corpus.add(record.text("document", "text", "article", "story"), title=title)
+            title = str(record.find("title metadata.title") or "")
+            id = corpus.add(record.text("document text article story"), title=title)
             titles.setdefault(title or id, id)
     rows = read_records(queries[0])
     # The file of meetings maps numbers to queries; that of stories is a list.
@@ -319,12 +309,12 @@ def _read_odsum(folder: Path) -> Dataset:
 
 def _add_summaries(record: Record, titles: Mapping[str, str]) -> Record:
     responses = record.rows("responses") if record.find("responses") is not None else []
-    meetings = record.texts("meetings_list") if record.find("meetings_list") is not None else ()
+    meetings = record.find_texts("meetings_list")
     if unknown := [name for name in meetings if name not in titles]:
         raise record.make_error(f"the meeting {unknown[0]!r} is not among the documents: add {unknown[0]}.txt")
     titles_of_gold = meetings or tuple(title for title in (str(record.find("title")),) if title in titles)
     return record.add(
-        answers=tuple(row.text("response_text") for row in responses) or record.texts("answer", "responses"),
+        answers=tuple(row.text("response_text") for row in responses) or record.texts("answer responses"),
         supporting=tuple(dict.fromkeys(titles[name] for name in titles_of_gold)),
     )
 
@@ -334,7 +324,7 @@ def _read_setting(path: Path, corpus: Corpus) -> Iterator[Record]:
         summaries = [name for name in ("Summary_1", "Summary_2", "Summary_3", "Summary_4") if record.find(name)]
         articles = [article.strip() for article in record.text("Article").split("<doc-sep>")]
         yield record.add(
-            answers=tuple(record.text(name) for name in summaries) or (record.text("Summary", "Summary_1"),),
+            answers=tuple(record.text(name) for name in summaries) or (record.text("Summary Summary_1"),),
             documents=tuple(dict.fromkeys(corpus.add(article) for article in articles if article)),
         )
 
@@ -346,8 +336,9 @@ def _read_meetings(path: Path, corpus: Corpus) -> Iterator[Record]:
         spoken = [
             {field: turn.text(field) for field in ("speaker", "content")} for turn in record.rows("meeting_transcripts")
         ]
-        text, places = join_turns(spoken)
-        corpus.add(text, id=meeting, marks=mark_turns(spoken, places))
+        text, marks = join_turns(spoken)
+        corpus.add(text, id=meeting, marks=marks)
+        places = list(pairwise([*(start for start, _ in marks), len(text) + 1]))
         for kind in ("general", "specific"):
             for position, query in enumerate(record.rows(f"{kind}_query_list"), 1):
                 yield query.add(
@@ -372,12 +363,12 @@ def _make_span(record: Record, pair: Any, meeting: str, places: list[tuple[int, 
         first = last = -1
     if not 0 <= first <= last < len(places):
         raise record.make_wrong_field_error("relevant_text_span", pair, f"[first, last] turn below {len(places)}")
-    return Span(document=meeting, start=places[first][0], end=places[last][1])
+    return Span(document=meeting, start=places[first][0], end=places[last][1] - 1)
 
 
 _QMSUM = Layout(
     name="qmsum",
-    files=("test.jsonl", "test/*.json", "*.jsonl", "*.json"),
+    files="test.jsonl test/*.json *.jsonl *.json",
     several=True,
     rows=_read_meetings,
     question="query",

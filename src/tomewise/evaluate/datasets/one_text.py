@@ -11,9 +11,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tomewise.evaluate.datasets.corpus import Corpus
 from tomewise.evaluate.datasets.data_rows import Record, find_file, find_files, read_records
-from tomewise.evaluate.datasets.row_layout import Layout, read_correct_letter, read_options
+from tomewise.evaluate.datasets.row_layout import Corpus, Layout, read_correct_letter, read_options
 from tomewise.evaluate.items import Dataset, Span
 
 # ---------------------------------------------------------------- a text in each row
@@ -21,7 +20,7 @@ from tomewise.evaluate.items import Dataset, Span
 
 _INFINITEBENCH_QA = Layout(
     name="infinitebench-qa",
-    files=("longbook_qa_eng*", "**/longbook_qa_eng*"),
+    files="longbook_qa_eng* **/longbook_qa_eng*",
     id="id _id",
     text="context",
     question="input question",
@@ -32,7 +31,7 @@ _INFINITEBENCH_QA = Layout(
 _INFINITEBENCH_MC = replace(
     _INFINITEBENCH_QA,
     name="infinitebench-mc",
-    files=("longbook_choice_eng*", "**/longbook_choice_eng*"),
+    files="longbook_choice_eng* **/longbook_choice_eng*",
     options="options",
 )
 """EN.MC of InfiniteBench: `longbook_choice_eng.jsonl` {id, context, input, answer, options}.
@@ -62,11 +61,11 @@ def _read_longbench(path: Path, _corpus: Corpus) -> Iterator[Record]:
 
 _LONGBENCH = Layout(
     name="longbench-v2",
-    files=("data.json", "*.json", "*.jsonl", "*.parquet"),
+    files="data.json *.json *.jsonl *.parquet",
     rows=_read_longbench,
     id="id _id",
     text="context",
-    slices=("domain", "sub_domain", "difficulty", "length"),
+    slices="domain sub_domain difficulty length",
 )
 """LongBench v2 (Bai et al. 2025): rows {_id, question, choice_A to choice_D, answer, context, domain, length}."""
 
@@ -76,14 +75,14 @@ _LONGBENCH = Layout(
 
 _NARRATIVEQA = Layout(
     name="narrativeqa",
-    files=("test*.parquet", "**/test*.parquet", "test*.json*", "*.jsonl", "*.json"),
+    files="test*.parquet **/test*.parquet test*.json* *.jsonl *.json",
     several=True,
     id="",
     text="document.text",
     text_id="document.id",
     question="question.text question",
     answers="answers",
-    slices=("document.kind",),
+    slices="document.kind",
 )
 
 
@@ -94,7 +93,7 @@ def _read_narrativeqa(folder: Path) -> Dataset:
     """
     if not folder.is_dir() or not (folder / "qaps.csv").exists():
         return _NARRATIVEQA.read(folder)
-    layout = Layout(name="narrativeqa", book="document_id", slices=("kind",))
+    layout = Layout(name="narrativeqa", book="document_id", slices="kind")
     return layout.make_dataset(Corpus(folder, suffixes=(".txt", ".content")), _read_tables(folder))
 
 
@@ -129,7 +128,7 @@ def _read_detective_questions(path: Path, corpus: Corpus) -> Iterator[Record]:
     for novel in read_records(path):
         for number, question in enumerate(novel.rows("questions"), 1):
             book = corpus.add_book(novel.text("novel_id"))
-            clues = question.find("clue_position", "clue_positions")
+            clues = question.find("clue_position clue_positions")
             yield question.add(
                 id=f"{path.parent.name}/{book}/{number}",
                 question=question.text("question").strip(),
@@ -161,21 +160,21 @@ def _read_novel(path: Path, _corpus: Corpus) -> Iterator[Record]:
         ]
     for record in rows:
         options = read_options(record, "Options")
-        has_answer = record.find("Gold", "Answer")
-        correct = read_correct_letter(record, options, "Gold", "Answer") if has_answer else None
+        has_answer = record.find("Gold Answer")
+        correct = read_correct_letter(record, options, "Gold Answer") if has_answer else None
         free = {"answers": record.texts("Answer")} if record.find("Gold") and record.find("Answer") else {}
-        id, complexity = f"{path.stem}/{record.text('QID')}", record.text("Complexity", "Complex")
+        id, complexity = f"{path.stem}/{record.text('QID')}", record.text("Complexity Complex")
         yield record.add(id=id, book=path.stem, options=options, correct=correct, complexity=complexity, **free)
 
 
 _NOVELQA = Layout(
     name="novelqa",
-    files=("Data/**/*.json", "data/**/*.json", "*.json", "**/*.json"),
+    files="Data/**/*.json data/**/*.json *.json **/*.json",
     several=True,
     rows=_read_novel,
     book="book",
     question="Question",
-    slices=("Aspect", "complexity"),
+    slices="Aspect complexity",
 )
 """A JSON file per book, as a list or as a mapping from QID, of {QID, Question, Options, Aspect, Complexity}.
 
@@ -200,7 +199,7 @@ _STRICT_FABLES_CLASSES = _FABLES_CLASSES | {"PartialSupport": None}
 
 def _read_nocha(path: Path, _corpus: Corpus) -> Iterator[Record]:
     for record in read_records(path):
-        book, pair, label = record.text("book_title"), record.text("index", "pair_id"), record.text("type", "label")
+        book, pair, label = record.text("book_title"), record.text("index pair_id"), record.text("type label")
         correct = {"true": "A", "false": "B"}.get(label.strip().lower())
         if correct is None:
             raise record.make_wrong_field_error("type", label, "True or False")
@@ -209,11 +208,11 @@ def _read_nocha(path: Path, _corpus: Corpus) -> Iterator[Record]:
 
 _NOCHA = Layout(
     name="nocha",
-    files=("data_sample.json", "**/data_sample.json", "*.json", "*.jsonl"),
+    files="data_sample.json **/data_sample.json *.json *.jsonl",
     rows=_read_nocha,
     book="book",
     question="claim",
-    slices=("length", "length_bucket", "genre", "pair"),
+    slices="length length_bucket genre pair",
 )
 """The sample of NoCha (Karpinska et al. 2024): [{book_title, claim, type, index}], two claims for each index.
 
@@ -223,15 +222,15 @@ Its books come in a pickle, which we never open: put each as `<book_title>.txt` 
 
 def _read_prelude(path: Path, _corpus: Corpus) -> Iterator[Record]:
     for number, record in enumerate(read_records(path), 1):
-        book = record.text("book_name", "book_title", "book", "novel", "title")
-        who = record.text("char", "character", "character_name", "role")
-        label = record.text("label", "answer", "gold").strip().lower()
+        book = record.text("book_name book_title book novel title")
+        who = record.text("char character character_name role")
+        label = record.text("label answer gold").strip().lower()
         correct = "A" if label.startswith("consist") else "B" if label.startswith("contradict") else None
         if correct is None:
             raise record.make_wrong_field_error("label", label, "consistent or contradict")
         task = "Decide whether it agrees with the book or contradicts it."
         yield record.add(
-            id=record.find("id", "qid") or number,
+            id=record.find("id qid") or number,
             book=book,
             instructions=f"This tells what {who} did before the book begins. {task}",
             options=("consistent", "contradict"),
@@ -241,11 +240,11 @@ def _read_prelude(path: Path, _corpus: Corpus) -> Iterator[Record]:
 
 _PRELUDE = Layout(
     name="prelude",
-    files=("*test*.json*", "*test*.parquet", "*.jsonl", "*.json", "*.csv", "*.parquet"),
+    files="*test*.json* *test*.parquet *.jsonl *.json *.csv *.parquet",
     rows=_read_prelude,
     book="book",
     question="content prequel backstory statement question",
-    slices=("book",),
+    slices="book",
 )
 """PRELUDE (Yu et al. 2025): is an invented prequel of a character consistent with the book?
 
@@ -262,7 +261,7 @@ def _read_fables(folder: Path, *, strict: bool) -> Dataset:
     """
     path = find_files(folder, "FABLES.json", "**/FABLES.json", "*.json")[0]
     name, classes = ("fables-strict", _STRICT_FABLES_CLASSES) if strict else ("fables", _FABLES_CLASSES)
-    layout = Layout(name=name, book="book", slices=("label", "summariser"))
+    layout = Layout(name=name, book="book", slices="label summariser")
     return layout.make_dataset(Corpus(path, folder), _read_fables_claims(path, classes))
 
 

@@ -6,15 +6,19 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from math import nan
 from numbers import Real
 from statistics import fmean
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.evaluate.items import Dataset, Item, Outcome
 from tomewise.evaluate.metrics import answers, rankings
-from tomewise.evaluate.metrics.answers import class_f1, pair_accuracy, pick_letter, rouge
+from tomewise.evaluate.metrics.answers import class_f1, pair_accuracy, pick_letter
 from tomewise.plugins import find_plugin, list_names, refuse_hidden, register
+
+if TYPE_CHECKING:
+    from tomewise.evaluate.rows import Row
 
 Need: TypeAlias = Literal["answers", "correct", "claims", "pairs", "supporting", "spans", "evidence"]
 Score: TypeAlias = Callable[[Outcome], float]
@@ -51,6 +55,10 @@ class Metric:
     def applies(self, item: Item) -> bool:
         """Whether the item has the gold that this metric needs."""
         return _HAS[self.needs](item)
+
+    def score_row(self, row: Row) -> float:
+        """The score of a row; NaN where its item lacks the gold."""
+        return self.score(row.outcome) if self.applies(row.item) else nan
 
     def try_on(self, outcome: Outcome) -> None:
         """Raise UsageError if the metric cannot score this outcome, so that a run stops before it has spent more."""
@@ -167,22 +175,17 @@ def _choose_answer_metrics(items: Sequence[Item]) -> list[str]:
 def _choose_evidence_metrics(items: Sequence[Item]) -> list[str]:
     names: list[str] = []
     if any(item.supporting for item in items):
-        names += ["recall@2", "recall@5", "recall@10", "recall@20", "all@5", "mrr", "ndcg@10"]
+        names += "recall@2 recall@5 recall@10 recall@20 all@5 mrr ndcg@10".split()
     if any(item.spans for item in items):
-        names += ["span-recall@5", "span-recall@10", "span-coverage@10"]
+        names += "span-recall@5 span-recall@10 span-coverage@10".split()
     return [*names, *_OF_EVIDENCE] if names else []
 
 
 # ---------------------------------------------------------------- from outcomes to the pure functions
 
 
-def _score_text(function: Callable[[str, Sequence[str]], float], outcome: Outcome) -> float:
-    # An empty answer scores 0, also where the reference (such as "the") normalises to nothing.
-    return function(outcome.prediction.answer, outcome.item.answers) if outcome.prediction.answer.strip() else 0.0
-
-
-def _score_rouge(kind: str, outcome: Outcome) -> float:
-    return rouge(outcome.prediction.answer, outcome.item.answers, kind)
+def _score_text(compare: Callable[[str, str], float], outcome: Outcome) -> float:
+    return answers.take_best(compare, outcome.prediction.answer, outcome.item.answers)
 
 
 def _pick_letter(outcome: Outcome) -> str | None:
@@ -221,16 +224,18 @@ _OF_EVIDENCE: dict[str, Score] = {
     "citation-recall": lambda outcome: rankings.measure_gold_recall(outcome.prediction.cited, outcome.item),
 }
 
+_OF_TEXTS: dict[str, Callable[[str, str], float]] = {
+    "em": answers.exact_match,
+    "f1": answers.token_f1,
+    "substring-em": answers.substring_match,
+    "helmet-f1": answers.helmet_f1,
+    **{f"rouge-{kind}": partial(answers.rouge, f"rouge{kind.upper()}") for kind in "12l"},
+}
+
 _PLAIN: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("em", "answers", partial(_score_text, answers.exact_match)),
-        Metric("f1", "answers", partial(_score_text, answers.token_f1)),
-        Metric("substring-em", "answers", partial(_score_text, answers.substring_match)),
-        Metric("helmet-f1", "answers", partial(_score_text, answers.helmet_f1)),
-        Metric("rouge-1", "answers", partial(_score_rouge, "rouge1")),
-        Metric("rouge-2", "answers", partial(_score_rouge, "rouge2")),
-        Metric("rouge-l", "answers", partial(_score_rouge, "rougeL")),
+        *(Metric(name, "answers", partial(_score_text, function)) for name, function in _OF_TEXTS.items()),
         Metric("accuracy", "correct", _score_choice),
         # Claims offer the positive label first.
         Metric("f1-positive", "claims", _score_choice, partial(_score_class, "A")),

@@ -1,13 +1,13 @@
 """Answers against gold: exact match, token F1 and ROUGE, the letter of a choice, the verdicts of claims.
 
-Metrics with references take the maximum over them, and give 0.0 without references.
+Metrics of texts compare an answer with one reference; `take_best` takes the maximum over all.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from importlib import import_module
 from string import ascii_uppercase, punctuation
@@ -30,48 +30,47 @@ def normalise(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-def exact_match(answer: str, references: Sequence[str]) -> float:
-    """1.0 when the answer equals a reference after normalisation (SQuAD, section 6.1)."""
-    return float(any(normalise(answer) == normalise(reference) for reference in references))
+def take_best(compare: Callable[[str, str], float], answer: str, references: Sequence[str]) -> float:
+    """The highest score of an answer against one of the references; 0.0 without any.
+
+    An empty answer scores 0, also where the reference (such as "the") normalises to nothing.
+    """
+    return max((compare(answer, reference) for reference in references if answer.strip()), default=0.0)
 
 
-def token_f1(answer: str, references: Sequence[str]) -> float:
+def exact_match(answer: str, reference: str) -> float:
+    """1.0 when the answer equals the reference after normalisation (SQuAD, section 6.1)."""
+    return float(normalise(answer) == normalise(reference))
+
+
+def token_f1(answer: str, reference: str) -> float:
     """Harmonic mean of precision and recall of the bag of normalised words (SQuAD, section 6.1).
 
     Where one side has no words left, equality decides, as in SQuAD 2.0 (Rajpurkar et al. 2018).
     """
-    words = normalise(answer).split()
-    return max((_compute_f1(words, normalise(reference).split()) for reference in references), default=0.0)
-
-
-def substring_match(answer: str, references: Sequence[str]) -> float:
-    """1.0 when the answer contains a reference, both normalised (HELMET, Yen et al. 2025).
-
-    No answer contains a reference that normalises to nothing.
-    """
-    text = normalise(answer)
-    return float(any(reference and reference in text for reference in map(normalise, references)))
-
-
-def helmet_f1(answer: str, references: Sequence[str]) -> float:
-    """Token F1, but 0 where one side is yes, no or noanswer and the other side differs.
-
-    Source: HELMET's scorer (Yen et al. 2025), which took the rule from HotpotQA (Yang et al. 2018).
-    """
-    return max((_compute_closed_f1(normalise(answer), normalise(reference)) for reference in references), default=0.0)
-
-
-def _compute_closed_f1(answer: str, reference: str) -> float:
-    if answer != reference and (answer in _CLOSED or reference in _CLOSED):
-        return 0.0
-    return _compute_f1(answer.split(), reference.split())
-
-
-def _compute_f1(words: list[str], gold: list[str]) -> float:
+    words, gold = normalise(answer).split(), normalise(reference).split()
     if not words or not gold:
         return float(words == gold)
     shared = (Counter(words) & Counter(gold)).total()
     return 2 * shared / (len(words) + len(gold))
+
+
+def substring_match(answer: str, reference: str) -> float:
+    """1.0 when the answer contains the reference, both normalised (HELMET, Yen et al. 2025).
+
+    No answer contains a reference that normalises to nothing.
+    """
+    wanted = normalise(reference)
+    return float(bool(wanted) and wanted in normalise(answer))
+
+
+def helmet_f1(answer: str, reference: str) -> float:
+    """Token F1, but 0 where one side is yes, no or noanswer and the other side differs.
+
+    Source: HELMET's scorer (Yen et al. 2025), which took the rule from HotpotQA (Yang et al. 2018).
+    """
+    texts = {normalise(answer), normalise(reference)}
+    return 0.0 if len(texts) > 1 and texts & _CLOSED else token_f1(answer, reference)
 
 
 def find_letter(reply: str, options: Sequence[str]) -> str | None:
@@ -146,14 +145,13 @@ def pair_accuracy(pairs: Sequence[Hashable], right: Sequence[bool]) -> float | N
     return sum(whole) / len(whole) if whole else None
 
 
-def rouge(answer: str, references: Sequence[str], kind: str) -> float:
-    """F-measure of ROUGE (`kind` is rouge1, rouge2 or rougeL), stemmed, the maximum over the references.
+def rouge(kind: str, answer: str, reference: str) -> float:
+    """F-measure of ROUGE (`kind` is rouge1, rouge2 or rougeL), stemmed.
 
     Source: Lin 2004, as the package rouge-score computes it; stemming and the maximum as in QMSum (Zhong et al. 2021)
     and ODSum (Zhou et al. 2023). Raises MissingDependency without that package.
     """
-    scorer = _make_scorer(kind)
-    return max((float(scorer.score(reference, answer)[kind].fmeasure) for reference in references), default=0.0)
+    return float(_make_scorer(kind).score(reference, answer)[kind].fmeasure)
 
 
 @cache

@@ -29,13 +29,12 @@ class ExtractiveModel:
     Equal input gives equal output. Every algorithm reads a bounded part of its input, so the work of a call is bounded.
     """
 
+    name = "extractive"
+    window = 32_000  # the tokens of the longest evidence that the algorithms read
+
     def __init__(self, embedder: Embedder, *, short_answers: bool = False) -> None:
         self._embedder = embedder
         self._short_answers = short_answers
-
-    @property
-    def name(self) -> str:
-        return "extractive"
 
     def name_for(self, role: Role[In, Out]) -> str:
         """Short answers are those of another model, so that nobody takes one kind of answer for the other."""
@@ -44,11 +43,6 @@ class ExtractiveModel:
     def window_for(self, role: Role[In, Out]) -> int:
         """That of every role."""
         return self.window
-
-    @property
-    def window(self) -> int:
-        """The tokens of the longest evidence that the algorithms read."""
-        return 32_000
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """The output of the role's algorithm. Raises `ModelError` for a role without one."""

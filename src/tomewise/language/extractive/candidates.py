@@ -67,7 +67,7 @@ def _read_passage(passage: Quotable, rank: int, *, with_headings: bool) -> Itera
     text = passage.text[:READ]
     file = make_bag(name_file(passage.document))
     spans = list(find_sentences(text, with_headings=with_headings))
-    bags = [make_bag(text[start:end]) for start, end in spans]
+    bags = list(map(make_bag, (text[start:end] for start, end in spans)))
     for number, (start, end) in enumerate(spans):
         prefix = _write_prefix(passage, start)
         near = bags[max(0, number - 1) : number] + bags[number + 1 : number + 2]

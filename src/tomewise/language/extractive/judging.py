@@ -12,7 +12,6 @@ from tomewise.language.roles import (
     Level,
     LevelIn,
     LevelOut,
-    StatementsIn,
     StatementsOut,
     VerdictOut,
 )
@@ -86,7 +85,7 @@ def judge_level(given: LevelIn) -> LevelOut:
     )
 
 
-def judge_statements(given: StatementsIn) -> StatementsOut:
+def judge_statements(given: JudgeIn) -> StatementsOut:
     """The sentences of both sides; two sentences match if their terms have a cosine of 0.4 or more."""
     stated = [flatten(sentence.text) for sentence in split_sentences(given.prediction, limit=_READ)][:200]
     wanted = [flatten(sentence.text) for sentence in split_sentences(given.reference, limit=_READ)][:200]

@@ -37,7 +37,8 @@ from tomewise.language.extractive.steering import (
     think,
 )
 from tomewise.language.extractive.summarising import narrate, shorten, summarise
-from tomewise.language.together import Batch, write_items
+from tomewise.language.roles import Batch
+from tomewise.language.together import write_items
 from tomewise.types import Embedder, In, Out, Role
 
 Play = Callable[[Any], BaseModel]

@@ -185,7 +185,7 @@ def _list_absent_names(question: str, passages: Sequence[Quotable]) -> list[str]
         for each in passages
         for text in (each.text[:READ], each.title, name_file(each.document), *_list_headings(each))
     )
-    terms = {term for text in texts for term in list_terms(text)}.union(_ADDRESSES)
+    terms = _ADDRESSES.union(*map(list_terms, texts))
     return [name for name in dict.fromkeys(list_names(question)) if not terms.issuperset(list_terms(name))]
 
 

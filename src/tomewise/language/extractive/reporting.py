@@ -11,7 +11,6 @@ from tomewise.language.roles import (
     ExploreIn,
     ExploreOut,
     FindingOut,
-    HypothesisIn,
     HypothesisOut,
     MapIn,
     MapOut,
@@ -78,7 +77,7 @@ def map_reports(given: MapIn, embedder: Embedder) -> MapOut:
     )
 
 
-def hypothesise(given: HypothesisIn) -> HypothesisOut:
+def hypothesise(given: RateIn) -> HypothesisOut:
     """The question: nothing is known that an answer could say."""
     return HypothesisOut(answer=given.question.strip() or "(empty)")
 

@@ -87,7 +87,7 @@ class AnswerOut(BaseModel):
     @property
     def failed(self) -> bool:
         """Whether the answer is the failure signal of ComoRAG (section 2.3) or empty."""
-        return self.refused or self.answer.strip(" .*\"'`") == ""
+        return signals_failure(self.answer) or self.answer.strip(" .*\"'`") == ""
 
     def is_declined(self, may_decline: bool) -> bool:
         """Whether this declines. While that is allowed, so does a guess that no evidence supports."""

@@ -98,10 +98,6 @@ class MapOut(BaseModel):
     points: Records[PointOut] = describe("the most helpful first; empty where none helps", [])
 
 
-class HypothesisIn(RateIn):
-    pass
-
-
 class HypothesisOut(BaseModel):
     answer: Text = Field(min_length=1, description="a text in the form of the report that would answer the question")
 
@@ -147,5 +143,5 @@ def make_report_role(words: int) -> Role[ReportIn, ReportOut]:
 WRITE_REPORT = make_report_role(REPORT_WORDS)
 RATE_REPORT = Role("rate_report", RateIn, RateOut, output_tokens=128)
 MAP_REPORTS = Role("map_reports", MapIn, MapOut, output_tokens=1024)
-HYPOTHESISE = Role("hypothesise", HypothesisIn, HypothesisOut, output_tokens=512)
+HYPOTHESISE = Role("hypothesise", RateIn, HypothesisOut, output_tokens=512)
 EXPLORE = Role("explore", ExploreIn, ExploreOut, output_tokens=800)

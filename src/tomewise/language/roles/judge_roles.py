@@ -43,10 +43,6 @@ class LevelOut(BaseModel):
         return self
 
 
-class StatementsIn(JudgeIn):
-    pass
-
-
 class StatementsOut(BaseModel):
     """Statements in the groups of GraphRAG-Bench: in both texts, only in the prediction, only in the reference."""
 
@@ -58,4 +54,4 @@ class StatementsOut(BaseModel):
 JUDGE_CORRECT = Role("judge_correct", JudgeIn, VerdictOut, output_tokens=256)
 JUDGE_ENTAILED = Role("judge_entailed", JudgeIn, VerdictOut, output_tokens=256)
 JUDGE_LEVEL = Role("judge_level", LevelIn, LevelOut, output_tokens=256)
-JUDGE_STATEMENTS = Role("judge_statements", StatementsIn, StatementsOut, output_tokens=1024)
+JUDGE_STATEMENTS = Role("judge_statements", JudgeIn, StatementsOut, output_tokens=1024)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, WithJsonSchema, computed_field
+from pydantic import BaseModel, Field, SerializeAsAny, WithJsonSchema, computed_field
 
 from tomewise.language.memory_faults import find_fault, find_fault_in_names, list_strings
 from tomewise.language.roles.fields import Text, describe
@@ -40,6 +41,36 @@ class PassageIn(BaseModel):
     def grounds(self) -> tuple[str, ...]:
         """The texts that a reply may take its words from."""
         return (self.title, self.before, self.text)
+
+
+class Batch(BaseModel):
+    """Inputs of one role for neighbouring passages. `together` is how many a call may hold."""
+
+    together: int
+    passages: list[SerializeAsAny[PassageIn]]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def leads(self) -> list[str]:
+        """What is shown before each passage: of `before` only what the passage in front of it does not show."""
+        pairs = pairwise([PassageIn(text=""), *self.passages])
+        return [_leave_out_shown(each.before, previous) for previous, each in pairs]
+
+
+def _leave_out_shown(before: str, previous: PassageIn) -> str:
+    """`before` without the sentences that end the previous passage, and without a heading that it has too."""
+    heading, _, last = before.partition("\n\n")
+    if before in previous.text:
+        return ""
+    if not last or last not in previous.text:
+        return before
+    return "" if heading == previous.before.partition("\n\n")[0] or heading in previous.text else heading
+
+
+class BatchOut(BaseModel):
+    """Items as the model wrote them: one that is malformed does not spoil the others."""
+
+    passages: list[object]
 
 
 class GistIn(PassageIn):

@@ -32,8 +32,7 @@ from tomewise.memory.step_reports import sum_tokens
 from tomewise.types import Change, Cost, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report
 
 if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-    from tomewise.store.write_contract import Write
+    from tomewise.store.contract import Store, Write
 
 _PROMPT_TOKENS = 8000  # of the relations of a community
 _WINDOW_SHARE = 2 / 3  # of the window that they may fill: models count tokens in their own way

@@ -13,8 +13,8 @@ from tomewise.memory.graph.entity_kinds import find_kinds
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.fact_ends import FactEnds, read_fact_ends
 from tomewise.pictures import LIMIT, Group, Note, Picture, PictureLink, PictureNode, Uses, shorten_label
-from tomewise.store.key_indices import find_known_indices
 from tomewise.store.lookups import find_keys, name_sources, read_sources
+from tomewise.store.nearest import find_known_indices
 from tomewise.types import Node
 
 if TYPE_CHECKING:

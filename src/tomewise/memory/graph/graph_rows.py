@@ -12,16 +12,15 @@ import numpy as np
 from tomewise.memory.edge_rows import split_rows
 from tomewise.memory.graph.entity_names import count_alphanumerics
 from tomewise.memory.graph.extraction import Extraction, Fact, Mention
-from tomewise.store.close_rows import Pairs, find_close_pairs
 from tomewise.store.lookups import find_keys
+from tomewise.store.nearest import Pairs, find_close_pairs
 from tomewise.types import Node, NodeId, PassageId, content_id
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tomewise.memory.graph.graph_names import GraphNames
-    from tomewise.store.contract import Readable
-    from tomewise.store.write_contract import Write
+    from tomewise.store.contract import Readable, Write
 
     Vectors = NDArray[np.float32]
 

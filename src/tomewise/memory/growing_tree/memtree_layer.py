@@ -38,8 +38,7 @@ from tomewise.types import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.contract import Store
-    from tomewise.store.write_contract import Write
+    from tomewise.store.contract import Store, Write
 
 _TOKENS = 200  # of the text of a node
 _READ = 3500  # tokens of new texts that one call reads

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from tomewise.memory.rule_names import name_layer
-from tomewise.store.lifetimes import name_source_space
+from tomewise.store.records import name_source_space
 
 MEMTREE = "memtree"
 _BASE, _RATE = 0.4, 0.5  # theta 0 and lambda of the paper

@@ -7,24 +7,20 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, TypeAlias
-
-from sqlalchemy import Connection, bindparam, delete, func, select
+from typing import TypeAlias
 
 from tomewise.concurrency import wait_through
 from tomewise.errors import Locked, StoreError
+from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.row_values import Misfit
 from tomewise.store.sql.schema import calls
-from tomewise.store.sql.stored_notes import reads
+from tomewise.store.sql.stored_records import reads
 
-if TYPE_CHECKING:
-    from tomewise.store.sql.dialects import Dialect
+Begin: TypeAlias = Callable[[], AbstractContextManager[Transaction]]
 
 _ENOUGH = 8  # replies needed for a mean
 _MOST_UNWRITTEN = 1_000  # replies that wait in memory for room on the disk
-_REPLY = select(calls.c.reply).where(calls.c.key == bindparam("wanted"))
-_REPLY_SINCE = _REPLY.where(calls.c.since == bindparam("mark"))
-Begin = Callable[[], AbstractContextManager[Connection]]
+_REPLY = "SELECT calls.reply\nFROM calls WHERE calls.key = :key"
 _Rows: TypeAlias = dict[str, dict[str, str]]  # by key
 
 
@@ -36,8 +32,7 @@ class StoredCalls:
     found there, and the next commit writes them. Without `write` the store may only be read, and keeps nothing new.
     """
 
-    def __init__(self, dialect: Dialect, read: Begin, write: Begin | None) -> None:
-        self.dialect = dialect
+    def __init__(self, read: Begin, write: Begin | None) -> None:
         self.read = read
         self._write = write
         self._guard = threading.Lock()  # of these three
@@ -55,9 +50,12 @@ class StoredCalls:
         return self._find(key, since)
 
     @reads
-    def _find(self, connection: Connection, key: str, since: str) -> str | None:
+    def _find(self, transaction: Transaction, key: str, since: str) -> str | None:
         try:
-            found = list(self.dialect.fetch(connection, _REPLY_SINCE if since else _REPLY, wanted=key, mark=since))
+            if since:
+                found = list(transaction.fetch(f"{_REPLY} AND calls.since = :since", key=key, since=since))
+            else:
+                found = list(transaction.fetch(_REPLY, key=key))
         except Misfit:
             return None  # damaged: the call is made again, and its reply replaces this one
         return found[0][0] if found else None
@@ -87,15 +85,17 @@ class StoredCalls:
                 self._unwritten.pop(key, None)
             await asyncio.to_thread(self._delete, key, self._write)
 
-    def _delete(self, key: str, write: Begin) -> None:
-        with write() as connection:
-            connection.execute(delete(calls).where(calls.c.key == key))
+    @staticmethod
+    def _delete(key: str, write: Begin) -> None:
+        with write() as transaction:
+            transaction.ask("DELETE FROM calls WHERE key = :key", key=key)
 
     @reads
-    def mean_reply_bytes(self, connection: Connection, role: str, model: str) -> float | None:
+    def mean_reply_bytes(self, transaction: Transaction, role: str, model: str) -> float | None:
         """The mean length of the model's replies in a role, or None while there are too few replies."""
-        query = select(func.count(), func.avg(self.dialect.count_bytes(calls.c.reply)))
-        count, mean = connection.execute(query.where(calls.c.role == role, calls.c.model == model)).one()
+        size = transaction.write_size("reply")
+        query = f"SELECT count(*), avg({size}) FROM calls WHERE role = :role AND model = :model"
+        count, mean = transaction.ask(query, role=role, model=model).fetchone()
         return float(mean) if count >= _ENOUGH else None
 
     def close(self) -> None:
@@ -104,39 +104,32 @@ class StoredCalls:
 
     def _commit(self, write: Begin) -> None:
         """Write the batch, and what was not written before; the batch alone once more if that fails."""
-        rows: _Rows = {}
-        try:
+        batch: _Rows = {}
+        for is_first in (True, False):
             try:
-                self._write_rows(write, rows, with_earlier=True)
-            except Locked:  # it has waited
+                with write() as transaction:
+                    batch = (
+                        batch or self._take_batch()
+                    )  # to include replies that arrived while this waited for its turn
+                    with self._guard:
+                        written = self._unwritten | batch if is_first else batch
+                    transaction.upsert(calls, list(written.values()))
+                with self._guard:
+                    self._unwritten = {key: row for key, row in self._unwritten.items() if key not in written}
+                return
+            except BaseException as error:
+                # The connection may have been lost, or one of the earlier replies be the reason; a Locked has waited.
+                if is_first and isinstance(error, StoreError) and not isinstance(error, Locked):
+                    continue
+                batch = batch or self._take_batch()  # callers of this batch get the error, later ones start a new batch
+                if isinstance(error, StoreError):
+                    with self._guard:
+                        rows = self._unwritten | batch
+                        self._unwritten = dict(list(rows.items())[-_MOST_UNWRITTEN:])
                 raise
-            except StoreError:  # the connection may have been lost, or one of the earlier replies be the reason
-                self._write_rows(write, rows, with_earlier=False)
-        except BaseException as error:
-            self._take_batch(rows)  # callers of this batch get the error; later callers start a new batch
-            if isinstance(error, StoreError):
-                self._remember(rows)
-            raise
 
-    def _write_rows(self, write: Begin, rows: _Rows, *, with_earlier: bool) -> None:
-        with write() as connection:
-            self._take_batch(rows)  # only now, to include replies that arrived while this waited for its turn
-            with self._guard:
-                written = self._unwritten | rows if with_earlier else rows
-            self.dialect.upsert(connection, calls, list(written.values()))
+    def _take_batch(self) -> _Rows:
+        """End the batch."""
         with self._guard:
-            for key in written:
-                self._unwritten.pop(key, None)
-
-    def _take_batch(self, rows: _Rows) -> None:
-        """End the batch and fill `rows` with it, unless they hold it already."""
-        if not rows:
-            with self._guard:
-                rows.update(self._batch)
-                self._open, self._batch = None, {}
-
-    def _remember(self, rows: _Rows) -> None:
-        with self._guard:
-            self._unwritten |= rows
-            for key in list(self._unwritten)[:-_MOST_UNWRITTEN]:
-                del self._unwritten[key]
+            batch, self._open, self._batch = self._batch, None, {}
+        return batch

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Table
 from sqlalchemy.exc import OperationalError
 
 from tomewise.errors import StoreError
 from tomewise.store.sql.row_values import RESTORE, Misfit
 from tomewise.store.sql.schema import TABLES
+from tomewise.store.sql.transaction import SharedTransaction
 
 _REMEDIES = {
     "sessions": "delete it with `tome sessions {row} --delete`",
@@ -62,31 +62,17 @@ _CONTRADICTIONS = (
 )
 
 
-class BareTables(Protocol):
-    """A tome whose rows are read as they are. `last_keys` is the table of the last key of each table."""
-
-    address: str
-    last_keys: str
-
-    @staticmethod
-    def read_bare(connection: Connection, table: Table) -> Iterable[Sequence[Any]]: ...
-
-
-@contextmanager
-def name_damage(connection: Connection, dialect: BareTables) -> Iterator[None]:
-    """Turn a value that does not fit its column, or is not UTF-8, into a StoreError that names its row."""
-    try:
-        yield
-    except (Misfit, OperationalError, sqlite3.OperationalError) as error:
-        table = error.table if isinstance(error, Misfit) else ""
-        if isinstance(error, Misfit):
-            problem = f"the table {error.table} holds {error.reason}; {RESTORE}"
-        elif "decode to UTF-8" in str(error):
-            problem = f"a row holds a text that is not UTF-8; {RESTORE}"
-        else:
-            raise
-        found = find_damage(connection, dialect, table) or problem
-        raise StoreError(describe_damage(dialect.address, found)) from error
+def name_damage(transaction: SharedTransaction, error: Exception) -> None:
+    """Raise a StoreError that names the row if the error was raised by a value that does not fit, or is not UTF-8."""
+    if isinstance(error, Misfit):
+        problem = f"the table {error.table} holds {error.reason}; {RESTORE}"
+        found = find_damage(transaction, error.table)
+    elif isinstance(error, OperationalError | sqlite3.OperationalError) and "decode to UTF-8" in str(error):
+        problem = f"a row holds a text that is not UTF-8; {RESTORE}"
+        found = find_damage(transaction)
+    else:
+        return
+    raise StoreError(describe_damage(transaction.address, found or problem)) from error
 
 
 def describe_damage(address: object, problem: str) -> str:
@@ -94,18 +80,19 @@ def describe_damage(address: object, problem: str) -> str:
     return f"{address} is damaged: {problem}"
 
 
-def find_damage(connection: Connection, dialect: BareTables, first: str = "") -> str:
+def find_damage(transaction: SharedTransaction, first: str = "") -> str:
     """The first row that is damaged, or contradicts others, with its remedy; empty if none is. This reads all rows.
 
     Those of the table `first` are read first.
     """
     for each in sorted(TABLES.tables.values(), key=lambda table: table.name != first):
-        if problem := _find_misfit_row(each, dialect.read_bare(connection, each)):
+        if problem := _find_misfit_row(each, transaction.read_bare(each)):
             return problem
+    keys = transaction.last_keys
     for table, query, problem in _CONTRADICTIONS:
-        found = connection.exec_driver_sql(f"{query.format(keys=dialect.last_keys)} LIMIT 1").first()
+        found = transaction.run(f"{query.format(keys=keys)} LIMIT 1").first()
         if found is not None:
-            return f"the row {found[0]!a} of the table {table.format(keys=dialect.last_keys)} has {problem}; {RESTORE}"
+            return f"the row {found[0]!a} of the table {table.format(keys=keys)} has {problem}; {RESTORE}"
     return ""
 
 

@@ -16,12 +16,14 @@ from typing import Any
 from urllib.parse import quote as quote_address
 from uuid import uuid4
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import Locked, StoreError
-from tomewise.store.sql.row_values import LONGEST, RESTORE, read_value
-from tomewise.store.sql.schema import APPLICATION_ID, check_format, find_strange_statement, make_tables
+from tomewise.store.sql.damage import name_damage
+from tomewise.store.sql.row_values import LONGEST, RESTORE
+from tomewise.store.sql.schema import APPLICATION_ID, check_format, find_strange_statement
+from tomewise.store.sql.sqlite_rows import SqliteTransaction
 
 BUSY_SECONDS = 3.0
 _DRAFT = re.compile(r"\.[0-9a-f]{32}\.import(?:-wal|-shm|-journal)?")
@@ -65,8 +67,7 @@ def connect(path: Path, *, create: bool) -> Engine:
 def _open(path: Path, *, create: bool, alone: bool = False) -> Engine:
     engine = _make_engine(path, alone=alone)
     try:
-        with translate_errors(path):
-            _prepare(engine, path, create=create and not is_read_only(path))
+        _prepare(engine, path, create=create and not is_read_only(path))
     except BaseException:
         engine.dispose()
         raise
@@ -81,7 +82,7 @@ def _lacks_room_beside(error: StoreError) -> bool:
 
 
 @contextmanager
-def begin_new(path: Path) -> Iterator[Connection]:
+def begin_new(path: Path) -> Iterator[SqliteTransaction]:
     """One write transaction in a new file, which has this path once all is written. Raises StoreError.
 
     Until then the file has another name in the same folder. It never takes the place of another file.
@@ -92,8 +93,8 @@ def begin_new(path: Path) -> Iterator[Connection]:
     engine = _make_engine(draft)
     try:
         try:
-            with begin_write(engine, path) as connection:
-                yield connection
+            with begin(engine, path, writes=True) as transaction:
+                yield transaction
         finally:
             engine.dispose()
         if draft.with_name(draft.name + "-wal").exists():
@@ -166,37 +167,53 @@ def _move_to(draft: Path, path: Path) -> None:
 
 
 @contextmanager
-def begin_write(engine: Engine, path: Path, *, wait: bool = True) -> Iterator[Connection]:
-    """One write transaction: everything inside is committed together or not at all. Raises Locked.
+def begin(engine: Engine, path: Path, *, writes: bool = False, wait: bool = True) -> Iterator[SqliteTransaction]:
+    """One transaction. If it `writes`, everything inside is committed together or not at all. Raises StoreError.
 
-    If another program is writing, this waits up to BUSY_SECONDS; with `wait` false it does not wait.
+    If another program is writing, one that `writes` waits up to BUSY_SECONDS, or not at all with `wait` false, and then
+    raises Locked.
     """
-    with translate_errors(path), engine.connect() as connection:
-        connection.execution_options(writes=True, waits=BUSY_SECONDS if wait else 0)
-        with connection.begin():
-            yield connection
-
-
-@contextmanager
-def translate_errors(path: Path) -> Iterator[None]:
-    """Turn the SQLite errors that users can cause into our own; other errors are bugs and pass through."""
     try:
-        yield
+        with engine.connect() as connection:
+            driver: Any = connection.connection.driver_connection
+            connection.begin()
+            if writes:
+                driver.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000) if wait else 0}")
+                driver.execute(f"PRAGMA cache_size = {_CACHE}")
+                connection.info["wrote"] = True
+            driver.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+            _check_content(driver, path, connection.info)
+            transaction = SqliteTransaction(connection, str(path))
+            try:
+                yield transaction
+            except Exception as error:
+                name_damage(transaction, error)
+                raise
+            if writes:
+                connection.commit()
     except MemoryError as error:
         raise StoreError(f"{path} is damaged, or there is not enough memory: {RESTORE}") from error
     except (DBAPIError, sqlite3.Error) as error:
-        cause = error.orig if isinstance(error, DBAPIError) else error
-        if isinstance(cause, sqlite3.OperationalError):
-            raise _make_store_error(path, str(cause)) from error
-        if isinstance(cause, sqlite3.DataError):
-            raise StoreError(
-                f"{path} takes no value of more than {LONGEST:,} bytes, and one was to be written or is in it: write "
-                f"it in parts, or {RESTORE}"
-            ) from error
-        # Of a table, this error names the column; without a name it comes from the full-text index.
-        if type(cause) is sqlite3.DatabaseError or str(cause) == "constraint failed":
-            raise StoreError(f"{path} is damaged or not a tome ({cause}): {RESTORE}") from error
-        raise
+        translated = _translate(path, error)
+        if translated is None:
+            raise
+        raise translated from error
+
+
+def _translate(path: Path, error: DBAPIError | sqlite3.Error) -> StoreError | None:
+    """What to say of an error of SQLite that users can cause; None for others, which are bugs."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, sqlite3.OperationalError):
+        return _make_store_error(path, str(cause))
+    if isinstance(cause, sqlite3.DataError):
+        return StoreError(
+            f"{path} takes no value of more than {LONGEST:,} bytes, and one was to be written or is in it: write "
+            f"it in parts, or {RESTORE}"
+        )
+    # Of a table, this error names the column; without a name it comes from the full-text index.
+    if type(cause) is sqlite3.DatabaseError or str(cause) == "constraint failed":
+        return StoreError(f"{path} is damaged or not a tome ({cause}): {RESTORE}")
+    return None
 
 
 def _make_store_error(path: Path, cause: str) -> StoreError:
@@ -208,18 +225,25 @@ def _make_store_error(path: Path, cause: str) -> StoreError:
 
 
 def _prepare(engine: Engine, path: Path, *, create: bool) -> None:
-    with engine.connect() as connection:  # which checks what is in the file
-        if read_version(connection):
+    with begin(engine, path) as transaction:  # which checks what is in the file
+        if transaction.read_value(transaction.format_query):
             return
     if not create:
         raise _make_no_tome_error(path)
-    with begin_write(engine, path) as connection:
-        if not read_version(connection):
-            make_tables(connection)
+    with begin(engine, path, writes=True) as transaction:
+        if not transaction.read_value(transaction.format_query):
+            transaction.make_tables()
 
 
-def _check_content(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise StoreError if the file is neither blank nor a tome with the statements of its format, and no others."""
+def _check_content(connection: sqlite3.Connection, path: Path, info: dict[Any, Any]) -> None:
+    """Raise StoreError if the file is neither blank nor a tome with the statements of its format, and no others.
+
+    A connection goes by the statements that were checked for as long as SQLite's count of their changes, which `info`
+    has, stays.
+    """
+    (count,) = connection.execute("PRAGMA schema_version").fetchone()
+    if info.get("checked") == count:
+        return
     (application,), (version,), (encoding,) = (
         connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version", "encoding")
     )
@@ -231,15 +255,11 @@ def _check_content(connection: sqlite3.Connection, path: Path) -> None:
     problem = f"it is written in {encoding}" if encoding != "UTF-8" else find_strange_statement(connection)
     if problem:
         raise StoreError(f"{path} is damaged: {problem}; {RESTORE}")
+    info["checked"] = count
 
 
 def _make_no_tome_error(path: Path) -> StoreError:
     return StoreError(f"{path} is an SQLite file but not a tome: name another file with -m")
-
-
-def read_version(connection: Connection) -> int:
-    """The format of the file now: another program may have changed it since it was opened."""
-    return int(read_value(connection, "PRAGMA user_version"))
 
 
 def is_read_only(path: Path) -> bool:
@@ -280,18 +300,11 @@ def _make_engine(path: Path, *, alone: bool = False) -> Engine:
     )
     read_only = is_read_only(path)
 
-    def check(connection: sqlite3.Connection, info: dict[Any, Any]) -> None:
-        # A connection goes by the statements that were checked for as long as SQLite's count of their changes stays.
-        (count,) = connection.execute("PRAGMA schema_version").fetchone()
-        if info.get("checked") != count:
-            _check_content(connection, path)
-            info["checked"] = count
-
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, record: Any) -> None:
-        connection.isolation_level = None  # SQLAlchemy's "begin" event below sends BEGIN, not the driver
+        connection.isolation_level = None  # `begin` sends BEGIN, not the driver
         harden(connection)
-        check(connection, record.info)  # before anything is written into a file that may be no tome
+        _check_content(connection, path, record.info)  # before anything is written into a file that may be no tome
         if read_only:
             return
         connection.execute(f"PRAGMA page_size = {_PAGE}")
@@ -299,23 +312,9 @@ def _make_engine(path: Path, *, alone: bool = False) -> Engine:
         connection.execute("PRAGMA synchronous = FULL")  # a reply that was paid for survives a power failure
         connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL}")
 
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        options = connection.get_execution_options()
-        driver: Any = connection.connection.driver_connection
-        if options.get("writes"):
-            driver.execute(f"PRAGMA busy_timeout = {int(options['waits'] * 1000)}")
-            driver.execute(f"PRAGMA cache_size = {_CACHE}")
-            connection.info["wrote"] = True
-            driver.execute("BEGIN IMMEDIATE")
-        else:
-            driver.execute("BEGIN")
-        check(driver, connection.info)
-
     @event.listens_for(engine, "checkin")
     def shrink_cache(connection: sqlite3.Connection | None, record: Any) -> None:
         # Without this, a connection that once wrote would also fill its large cache when it reads.
-        record.info.pop("forgot", None)
         if connection is not None and record.info.pop("wrote", False):
             connection.execute(f"PRAGMA cache_size = {_LEAN_CACHE}")
             connection.execute("PRAGMA shrink_memory")

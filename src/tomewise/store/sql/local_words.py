@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from tomewise.beside import FolderBeside
 from tomewise.store.sql.database import harden
-from tomewise.store.sql.mirror import Keys
-from tomewise.store.sql.row_values import read_value
-from tomewise.store.sql.sqlite_rows import SqliteRows
+from tomewise.store.sql.sqlite_rows import SqliteTransaction
 
 FILE = "words.sqlite"
 FILE_NAMES = r"words\.sqlite(?:-journal)?"
@@ -44,108 +41,92 @@ class LocalWords:
         self._guard = threading.Lock()
         self._engine: Engine | None = None
 
-    def search(self, source: Source, words: Sequence[str], limit: int, within: Keys | None) -> list[tuple[int, float]]:
-        """The best keys that hold one of the words, with their BM25 scores over all passages."""
-        return self._ask(source, lambda connection: SqliteRows.search_words(connection, words, limit, within))
-
-    def find_holders(self, source: Source, phrase: str, among: Keys) -> tuple[int, Keys]:
-        """How many passages hold these words side by side, and those of `among` that do."""
-        return self._ask(source, lambda connection: SqliteRows.find_holders(connection, phrase, among))
-
     def close(self) -> None:
         """Close the file."""
         with self._guard:
             self._forget()
 
-    def _ask(self, source: Source, ask: Callable[[Connection], T]) -> T:
+    def ask(self, source: Source, ask: Callable[[SqliteTransaction], T]) -> T:
         """What the file answers once it holds what the database holds; without a usable file, memory."""
         with self._guard:
             for path in (FILE, FILE, None):
                 try:
                     return self._ask_file(path, source, ask)
                 except (DBAPIError, sqlite3.Error, OSError) as error:  # damaged, on a full disk, or not to be written
-                    cause = error.orig if isinstance(error, DBAPIError) else error
-                    if not isinstance(cause, sqlite3.Error | OSError) or path is None:
+                    if path is None:
                         raise
                     self._forget()
-                    if type(cause) in _DAMAGE:
-                        self._delete()
+                    if type(error.orig if isinstance(error, DBAPIError) else error) in _DAMAGE:
+                        for name in (f"{FILE}-journal", FILE):
+                            with suppress(OSError):
+                                self._folder.delete(name)
             raise AssertionError("memory answers or raises")
 
-    def _ask_file(self, name: str | None, source: Source, ask: Callable[[Connection], T]) -> T:
+    def _ask_file(self, name: str | None, source: Source, ask: Callable[[SqliteTransaction], T]) -> T:
         if self._engine is None:
             self._engine = self._open(name)
-        with _begin(self._engine, "BEGIN") as connection:  # searches of several processes wait for no other
-            if _read_mark(connection) == source[0]:
-                return ask(connection)
-        with _begin(self._engine, "BEGIN IMMEDIATE") as connection:
-            _bring_up(connection, source)
-            return ask(connection)
+        with _begin(self._engine, "BEGIN") as transaction:  # searches of several processes wait for no other
+            if _read_mark(transaction) == source[0]:
+                return ask(transaction)
+        with _begin(self._engine, "BEGIN IMMEDIATE") as transaction:
+            _bring_up(transaction, source)
+            return ask(transaction)
 
     def _open(self, name: str | None) -> Engine:
-        if name is None:
-            return _make_engine(":memory:")
-        self._folder.make()
-        return _make_engine(str(Path(self._folder.path) / name))
+        if name is not None:
+            self._folder.make()
+        path = ":memory:" if name is None else str(self._folder.path / name)
+
+        def connect() -> sqlite3.Connection:
+            # One connection, which `_guard` keeps to one thread at a time.
+            connection = sqlite3.connect(path, timeout=60.0, check_same_thread=False, isolation_level=None)
+            harden(connection)
+            return connection
+
+        return create_engine("sqlite+pysqlite://", creator=connect, poolclass=StaticPool)
 
     def _forget(self) -> None:
         if self._engine is not None:
             self._engine.dispose()
             self._engine = None
 
-    def _delete(self) -> None:
-        for name in (f"{FILE}-journal", FILE):
-            with suppress(OSError):
-                self._folder.delete(name)
-
 
 @contextmanager
-def _begin(engine: Engine, how: str) -> Iterator[Connection]:
+def _begin(engine: Engine, how: str) -> Iterator[SqliteTransaction]:
     with engine.connect() as connection:
-        connection.exec_driver_sql(how)
-        driver = connection.connection.driver_connection
-        assert isinstance(driver, sqlite3.Connection)
+        transaction = SqliteTransaction(connection, FILE)
+        transaction.run(how)
         try:
-            yield connection
-            driver.commit()
+            yield transaction
+            transaction.driver.commit()
         finally:
-            driver.rollback()
+            transaction.driver.rollback()
 
 
-def _make_engine(path: str) -> Engine:
-    def connect() -> sqlite3.Connection:
-        # One connection, which `_guard` keeps to one thread at a time.
-        connection = sqlite3.connect(path, timeout=60.0, check_same_thread=False, isolation_level=None)
-        harden(connection)
-        return connection
-
-    return create_engine(f"sqlite+pysqlite:///{path}", creator=connect, poolclass=StaticPool)
-
-
-def _read_mark(connection: Connection) -> int | None:
+def _read_mark(transaction: SqliteTransaction) -> int | None:
     """Which state of the database the file holds; None for a new file."""
-    if read_value(connection, "SELECT 1 FROM sqlite_master WHERE name = 'mark'") is None:
+    if transaction.read_value("SELECT 1 FROM sqlite_master WHERE name = 'mark'") is None:
         return None
-    found: int | None = read_value(connection, "SELECT words FROM mark")
+    found: int | None = transaction.read_value("SELECT words FROM mark")
     return found
 
 
-def _bring_up(connection: Connection, source: Source) -> None:
+def _bring_up(transaction: SqliteTransaction, source: Source) -> None:
     mark, read_stamps, read_texts = source
     for statement in _MAKE:
-        connection.exec_driver_sql(statement)
-    if _read_mark(connection) == mark:  # another process was faster
+        transaction.run(statement)
+    if _read_mark(transaction) == mark:  # another process was faster
         return
     wanted = read_stamps()
-    known = dict(map(tuple, connection.exec_driver_sql("SELECT key, stamp FROM stamps")))
+    known = dict(map(tuple, transaction.run("SELECT key, stamp FROM stamps")))
     gone = [(key,) for key, stamp in known.items() if wanted.get(key) != stamp]
     if gone:
-        connection.exec_driver_sql("DELETE FROM lexical WHERE rowid = ?", gone)
-        connection.exec_driver_sql("DELETE FROM stamps WHERE key = ?", gone)
+        transaction.run("DELETE FROM lexical WHERE rowid = ?", gone)
+        transaction.run("DELETE FROM stamps WHERE key = ?", gone)
     missing = sorted(key for key, stamp in wanted.items() if known.get(key) != stamp)
     for start in range(0, len(missing), _BATCH):
         keys = missing[start : start + _BATCH]
-        SqliteRows.index_words(connection, list(read_texts(keys)))
-        connection.exec_driver_sql("INSERT INTO stamps VALUES (?, ?)", [(key, wanted[key]) for key in keys])
-    connection.exec_driver_sql("DELETE FROM mark")
-    connection.exec_driver_sql("INSERT INTO mark (words) VALUES (?)", (mark,))
+        transaction.index_words(list(read_texts(keys)))
+        transaction.run("INSERT INTO stamps VALUES (?, ?)", [(key, wanted[key]) for key in keys])
+    transaction.run("DELETE FROM mark")
+    transaction.run("INSERT INTO mark (words) VALUES (?)", (mark,))

@@ -16,21 +16,23 @@ import mmap
 import os
 import re
 import secrets
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, astuple, dataclass
 from functools import cached_property
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 from urllib.parse import quote
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from tomewise.beside import FolderBeside
 
 Keys = NDArray[np.int64]
 Rows = NDArray[Any]  # (n, width), one dtype a space
+Block: TypeAlias = tuple[Keys, Rows]  # keys (n,) and their rows (n, width)
+EDGE = 3  # numbers of the row of an edge: a, b, weight
 _DEAD_SHARE = 0.25  # with a larger share of dead rows, the files are written again
 DEAD_LEAST = 1000
 _HEADER = 1024  # bytes
@@ -54,56 +56,44 @@ class Columns:
     stored_keys: Keys
     stored_rows: Rows
     live: NDArray[np.bool_] | None = None  # None: all rows are live
+    file: mmap.mmap | None = None  # of the stored rows, where they are mapped
 
-    @property
-    def keys(self) -> Keys:
-        return self._sorted[0]
-
-    @property
+    @cached_property
     def indices(self) -> Keys | None:
         """The index of each key in the stored arrays; None if `keys` are the stored keys as they are."""
-        return self._sorted[1]
+        indices = None if self.live is None else np.flatnonzero(self.live)
+        keys = self.stored_keys if indices is None else self.stored_keys[indices]
+        if (keys[1:] > keys[:-1]).all():
+            return indices
+        order = np.argsort(keys, kind="stable")  # takes sorted runs as they are: keys are appended in a few
+        return order if indices is None else indices[order]
+
+    @cached_property
+    def keys(self) -> Keys:
+        return self.stored_keys if self.indices is None else self.stored_keys[self.indices]
 
     @property
     def rows(self) -> Rows:
-        indices = self.indices
-        return self.stored_rows if indices is None else self.stored_rows[indices]
+        return self.stored_rows if self.indices is None else self.stored_rows[self.indices]
 
     @property
     def is_whole(self) -> bool:
         """Whether the mapped file is still as long as the rows; reading past its end would kill the process."""
-        file = self._file
         try:
-            return file is None or file.size() >= len(file)
+            return self.file is None or self.file.size() >= len(self.file)
         except OSError:  # Windows does not truncate a mapped file
             return True
 
     def change(self, version: int, delta: Delta) -> Columns:
         """The arrays after a change, in memory."""
-        keys, rows, stays = self.keys, self.rows, ~np.isin(self.keys, delta.removed)
-        keys, rows = np.concatenate([keys[stays], delta.added_keys]), np.concatenate([rows[stays], delta.added_rows])
-        return Columns(version, keys, rows)
+        stays = ~np.isin(self.keys, delta.removed)
+        keys = np.concatenate([self.keys[stays], delta.added_keys])
+        return Columns(version, keys, np.concatenate([self.rows[stays], delta.added_rows]))
 
     def release_memory(self) -> None:
         """Release the memory of mapped rows; the next access reads them from the file again."""
-        file = self._file
-        if file is not None and hasattr(file, "madvise"):
-            file.madvise(mmap.MADV_DONTNEED)
-
-    @property
-    def _file(self) -> mmap.mmap | None:
-        file = getattr(self.stored_rows.base, "base", None)  # of a plain view of a memmap
-        return file if isinstance(file, mmap.mmap) else None
-
-    @cached_property
-    def _sorted(self) -> tuple[Keys, Keys | None]:
-        indices = None if self.live is None else np.flatnonzero(self.live)
-        keys = self.stored_keys if indices is None else self.stored_keys[indices]
-        if not (keys[1:] > keys[:-1]).all():
-            order = np.argsort(keys, kind="stable")  # takes sorted runs as they are: keys are appended in a few
-            indices = order if indices is None else indices[order]
-            keys = keys[order]
-        return keys, indices
+        if self.file is not None and hasattr(self.file, "madvise"):
+            self.file.madvise(mmap.MADV_DONTNEED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,30 +167,6 @@ class _Header:
     width: int
     parts: Mapping[str, _Part]
 
-    @classmethod
-    def decode(cls, content: bytes, row_bytes: int) -> _Header:
-        """The header that was written as `content`, for rows with so many bytes a number. Raises ValueError."""
-        try:
-            body, checksum = content.split(b"\n")[:2]
-            fields = json.loads(body)
-            parts = {name: _Part(**fields["parts"][name]) for name in _PARTS}
-            header = cls(fields["tome"], fields["version"], fields["generation"], fields["width"], parts)
-            numbers = [header.width, *(number for part in parts for number in fields["parts"][part].values())]
-            is_sound = (
-                crc32(body) == int(checksum)  # if not, a writer is writing it at this moment
-                and _GENERATION.fullmatch(header.generation) is not None
-                and all(type(number) is int and number >= 0 for number in numbers)
-                and all(part.flushed <= part.size for part in parts.values())
-                and parts["rows"].size == parts["keys"].size // 8 * header.width * row_bytes
-                and not parts["keys"].size % 8
-                and not parts["dead"].size % 8
-            )
-        except (KeyError, TypeError, RecursionError) as error:
-            raise ValueError(f"no header: {error}") from None
-        if not is_sound:
-            raise ValueError("its fields do not fit together")
-        return header
-
 
 class Mirror:
     """The cached arrays of one space. Only one writer may call `apply` and `write` at a time, in any process."""
@@ -214,7 +180,20 @@ class Mirror:
     def read(self, version: int | None = None) -> Columns | None:
         """The arrays at that or any version, mapped from the files; None if these have another one or do not fit."""
         header = self._read_header(version)
-        return None if header is None else self._read_columns(header)
+        if header is None:
+            return None
+        try:
+            keys, rows, dead = (self._read_part(header, name) for name in _PARTS)
+        except (OSError, ValueError):  # a file is missing, damaged or refused, or a writer is replacing it
+            return None
+        file: Any = rows.base if isinstance(rows, np.memmap) else None
+        live = None
+        if len(dead):
+            if dead.min() < 0 or dead.max() >= len(keys):
+                return None
+            live = np.ones(len(keys), bool)
+            live[dead] = False
+        return Columns(header.version, keys, np.asarray(rows), live, file)
 
     def has(self, version: int) -> bool:
         """Whether the files have that version."""
@@ -222,8 +201,7 @@ class Mirror:
 
     def apply(self, delta: Delta, before: int, after: int) -> bool:
         """Update the files from the version `before` to `after`; False if the files do not have `before`."""
-        header = self._read_header(before)
-        old = None if header is None else self._read_columns(header)
+        header, old = self._read_header(before), self.read(before)
         if header is None or old is None or (len(delta.added_keys) and delta.added_rows.shape[1] != header.width):
             return False
         fresh = delta.added_rows.astype(self._dtype, copy=False)
@@ -238,7 +216,7 @@ class Mirror:
         parts = dict(header.parts)
         for name, array in added.items():
             if len(array):
-                with self._folder.open(self._name_file(header.generation, name), to_change=True) as file:
+                with self._folder.open(f"{self._stem}.{header.generation}.{name}", to_change=True) as file:
                     parts[name] = _append(file, parts[name], array)
         self._write_header(_Header(self._tome, after, header.generation, header.width, parts))
         return True
@@ -250,48 +228,61 @@ class Mirror:
         arrays = {"keys": keys, "rows": rows.astype(self._dtype, copy=False), "dead": np.empty(0, np.int64)}
         parts: dict[str, _Part] = {}
         for name, array in arrays.items():
-            with self._folder.write(self._name_file(generation, name)) as file:
+            with self._folder.write(f"{self._stem}.{generation}.{name}") as file:
                 parts[name] = _append(file, _Part(0, 0, 0, 0, 0), array)
         self._write_header(_Header(self._tome, version, generation, rows.shape[1], parts))
-        kept = [f"{self._stem}.json", *(self._name_file(generation, name) for name in _PARTS)]
+        kept = [f"{self._stem}.json", *(f"{self._stem}.{generation}.{name}" for name in _PARTS)]
         for old in self._folder.list_names():
             if old.startswith(f"{self._stem}.") and old not in kept:
                 with suppress(OSError):
                     self._folder.delete(old)
 
-    def _read_columns(self, header: _Header) -> Columns | None:
-        try:
-            with ExitStack() as stack:
-                files = {
-                    name: stack.enter_context(self._folder.open(self._name_file(header.generation, name)))
-                    for name in _PARTS
-                }
-                if not all(_is_valid(files[name], header.parts[name]) for name in _PARTS):
-                    return None
-                keys, dead = (_read_keys(files[name], header.parts[name]) for name in ("keys", "dead"))
-                rows = self._map_rows(files["rows"], (len(keys), header.width))
-        except (OSError, ValueError):  # a file is missing, too short or refused, or a writer is replacing it
-            return None
-        if len(dead) and not (dead.min() >= 0 and dead.max() < len(keys)):
-            return None
-        live = None
-        if len(dead):
-            live = np.ones(len(keys), bool)
-            live[dead] = False
-        return Columns(header.version, keys, rows, live)
-
     def _read_header(self, version: int | None) -> _Header | None:
+        """The header, checked in itself; None for one of another tome or version."""
         try:
             with self._folder.open(f"{self._stem}.json") as file:
-                header = _Header.decode(file.read(_HEADER), self._dtype.itemsize)
-        except (OSError, ValueError):  # missing, refused, half-written, or not a file of ours
+                body, checksum = file.read(_HEADER).split(b"\n")[:2]
+            fields = json.loads(body)
+            parts = {name: _Part(**fields["parts"][name]) for name in _PARTS}
+            header = _Header(**{**fields, "parts": parts})
+            numbers = [header.width, *(number for part in parts.values() for number in astuple(part))]
+            is_sound = (
+                crc32(body) == int(checksum)  # if not, a writer is writing it at this moment
+                and _GENERATION.fullmatch(header.generation) is not None
+                and all(type(number) is int and number >= 0 for number in numbers)
+                and all(part.flushed <= part.size for part in parts.values())
+                and parts["rows"].size == parts["keys"].size // 8 * header.width * self._dtype.itemsize
+                and not parts["keys"].size % 8
+                and not parts["dead"].size % 8
+            )
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):  # missing, refused, or not one of ours
             return None
-        return header if header.tome == self._tome and version in (header.version, None) else None
+        return header if is_sound and header.tome == self._tome and version in (header.version, None) else None
 
-    def _map_rows(self, file: BinaryIO, shape: tuple[int, int]) -> Rows:
-        if not shape[0] * shape[1]:
-            return np.empty(shape, self._dtype)
-        return np.asarray(np.memmap(file, dtype=self._dtype, mode="r", shape=shape))
+    def _read_part(self, header: _Header, name: str) -> NDArray[Any]:
+        """The valid bytes of a file, which rows map. Raises OSError, and ValueError for a file that does not fit.
+
+        See `_Part` for which bytes are checked.
+        """
+        part = header.parts[name]
+        with self._folder.open(f"{self._stem}.{header.generation}.{name}") as file:
+            status = os.fstat(file.fileno())
+            checksum = 0
+            if status.st_mtime_ns != part.stamp:
+                for start in range(0, part.size, _BLOCK):
+                    checksum = crc32(file.read(min(_BLOCK, part.size - start)), checksum)
+                if checksum != part.whole:
+                    raise ValueError("another checksum of all bytes")
+            file.seek(part.flushed)
+            if status.st_size < part.size or crc32(file.read(part.size - part.flushed)) != part.checksum:
+                raise ValueError("too short, or another checksum of the last bytes")
+            if name != "rows":
+                file.seek(0)
+                return np.frombuffer(bytearray(file.read(part.size)), np.int64)
+            shape = header.parts["keys"].size // 8, header.width
+            if not part.size:
+                return np.empty(shape, self._dtype)
+            return np.memmap(file, dtype=self._dtype, mode="r", shape=shape)
 
     def _write_header(self, header: _Header) -> None:
         name, content = f"{self._stem}.json", encode_header(asdict(header))
@@ -302,9 +293,6 @@ class Mirror:
         except OSError:  # missing, or refused
             with self._folder.write(name) as file:
                 file.write(content)
-
-    def _name_file(self, generation: str, part: str) -> str:
-        return f"{self._stem}.{generation}.{part}"
 
 
 def encode_header(header: Mapping[str, Any]) -> bytes:
@@ -330,27 +318,15 @@ def _append(file: BinaryIO, part: _Part, array: NDArray[Any]) -> _Part:
     return _Part(size, part.flushed, crc32(data, part.checksum), whole, stamp)
 
 
-def _read_keys(file: BinaryIO, part: _Part) -> Keys:
-    """The valid bytes of a file as whole numbers."""
-    file.seek(0)
-    return np.frombuffer(bytearray(file.read(part.size)), np.int64)
-
-
-def _is_valid(file: BinaryIO, part: _Part) -> bool:
-    """Whether the file is long enough and its checksums match; see `_Part` for which bytes are checked."""
-    status = os.fstat(file.fileno())
-    if status.st_size < part.size:
-        return False
-    if status.st_mtime_ns != part.stamp and _compute_checksum(file, part.size) != part.whole:
-        return False
-    file.seek(part.flushed)
-    return crc32(file.read(part.size - part.flushed)) == part.checksum
-
-
-def _compute_checksum(file: BinaryIO, size: int) -> int:
-    """The checksum of the first `size` bytes of a file, read in blocks."""
-    checksum = 0
-    file.seek(0)
-    for start in range(0, size, _BLOCK):
-        checksum = crc32(file.read(min(_BLOCK, size - start)), checksum)
-    return checksum
+def join_blocks(blocks: Iterable[Block], width: int, dtype: DTypeLike) -> Block:
+    """All rows, keys ascending. Their bytes grow in place: a list of all blocks would need the memory of both."""
+    all_keys, all_rows = bytearray(), bytearray()
+    for some_keys, some_rows in blocks:
+        all_keys += some_keys.tobytes()
+        all_rows += some_rows.astype(dtype, copy=False).tobytes()
+    keys = np.frombuffer(all_keys, np.int64)
+    rows = np.frombuffer(all_rows, dtype).reshape(len(keys), width)
+    if (keys[1:] > keys[:-1]).all():
+        return keys, rows
+    order = np.argsort(keys, kind="stable")
+    return keys[order], rows[order]

@@ -12,26 +12,22 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import psycopg
-from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from tomewise.errors import Locked, StoreError
 from tomewise.store.sql.mirror import Delta, Deltas, Keys
 from tomewise.store.sql.near_search import (
     MOST_DIMENSIONS,
-    Halfvec,
     NearTable,
-    find_halfvec,
+    find_pgvector,
     round_to_half,
 )
 from tomewise.store.sql.postgres_arrays import load_vectors, write_columns
 from tomewise.store.sql.postgres_server import make_lock_key
-from tomewise.store.sql.row_values import read_value
+from tomewise.store.sql.transaction import SharedTransaction
 
 if TYPE_CHECKING:
     from tomewise.store.nearest import Nearest, Vectors
@@ -48,42 +44,39 @@ CREATE TABLE IF NOT EXISTS near_spaces (space text COLLATE "C" PRIMARY KEY, vers
   rows bigint NOT NULL, name text COLLATE "C", width integer NOT NULL)
 """
 _SET_STATE = """
-INSERT INTO near_spaces (space, version, rows, name, width) VALUES (%s, %s, %s, %s, %s) ON CONFLICT (space)
-DO UPDATE SET version = excluded.version, rows = excluded.rows, name = excluded.name, width = excluded.width
+INSERT INTO near_spaces (space, version, rows, name, width) VALUES ('vectors/' || %s::text, %s, %s, %s, %s)
+ON CONFLICT (space) DO UPDATE
+SET version = excluded.version, rows = excluded.rows, name = excluded.name, width = excluded.width
 """
 _HAS_STATES = "SELECT coalesce(has_table_privilege(to_regclass('near_spaces'), %s), false)"
 # A name comes from the database, which anybody may have filled, and stands in statements: it must be one of ours.
 _READ_STATES = """
-SELECT s.space, s.version, n.version, n.rows, n.name, n.width,
+SELECT substr(s.space, 9), s.version, n.version, n.rows, n.name, n.width,
   EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = to_regclass(n.name) AND a.attname = 'vector'
     AND NOT a.attisdropped),
   to_regclass(n.name || '_index') IS NOT NULL, has_table_privilege(to_regclass(n.name), 'SELECT'),
-  has_table_privilege(to_regclass(n.name), 'INSERT') AND has_table_privilege(to_regclass(n.name), 'DELETE')
+  has_table_privilege(to_regclass(n.name), 'INSERT') AND has_table_privilege(to_regclass(n.name), 'DELETE'),
+  coalesce(n.version = s.version, false)
 FROM spaces s LEFT JOIN (SELECT space, version, rows, width,
   CASE WHEN name ~ '^near_[0-9a-f]{16}$' THEN name END AS name FROM near_spaces) n ON n.space = s.space
 WHERE s.space LIKE 'vectors/%%'
 """
 _READ_SPACES = """
-SELECT space, version, NULL, NULL, NULL, NULL, false, false, false, false FROM spaces WHERE space LIKE 'vectors/%%'
+SELECT substr(space, 9), version, NULL, NULL, NULL, NULL, false, false, false, false, false FROM spaces
+WHERE space LIKE 'vectors/%%'
 """
 _MAY_MAKE = """
 SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)
   AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass('near_spaces')
     AND NOT pg_has_role(c.relowner, 'USAGE'))
 """
+_GIVE_MEMORY = """
+SELECT set_config('maintenance_work_mem', greatest(%s, (SELECT setting::bigint FROM pg_settings
+  WHERE name = 'maintenance_work_mem'))::text, true)
+"""
 _WIDTH = "SELECT length(vector) / 4 FROM vectors WHERE space = %s LIMIT 1"
 # More rows than the table can have: each takes at least its numbers.
 _BOUND = "SELECT pg_table_size('vectors') / greatest(4, (SELECT length(vector) FROM vectors LIMIT 1))"
-
-
-class Transactions(Protocol):
-    """The transactions of a tome: `append` does not keep others from writing."""
-
-    @property
-    def address(self) -> str: ...
-    def read(self) -> AbstractContextManager[Connection]: ...
-    def write(self) -> AbstractContextManager[Connection]: ...
-    def append(self) -> AbstractContextManager[Connection]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +97,7 @@ class SearchState:
 class _State:
     """What is known of a space of vectors, and of its table."""
 
-    space: str  # vectors/NAME
+    space: str  # its name alone
     version: int
     recorded: int | None  # the version at which it had `rows` vectors, and the table held these
     rows: int
@@ -114,15 +107,7 @@ class _State:
     has_index: bool
     may_read: bool
     may_write: bool
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the table and the number of the rows are those of the space as it is."""
-        return self.recorded == self.version
-
-    @property
-    def is_searchable(self) -> bool:
-        return self.is_current and self.has_index and self.may_read
+    is_current: bool  # whether the table and the number of the rows are those of the space as it is
 
 
 class NearRows:
@@ -131,9 +116,9 @@ class NearRows:
     def __init__(self, tome: str, exact_rows: int) -> None:
         self.exact_rows = exact_rows
         self._tome = tome
-        self.has_work = False  # vectors were changed since somebody last let `tend` look after them
-        self._failed: set[str] = set()  # the spaces for which this process tried in vain
-        self._is_hopeless = False  # as the disk was full
+        self.has_work = False  # vectors were changed since somebody last looked after the indexes
+        self.failed: set[str] = set()  # the spaces for which this process tried in vain
+        self.is_hopeless = False  # as the disk was full
 
     # ------------------------------------------------------------ to search
 
@@ -145,247 +130,192 @@ class NearRows:
         return bool(self.exact_rows) and not 0 < loaded <= self.exact_rows
 
     def search(
-        self, connection: Connection, space: str, queries: Vectors, limit: int, among: Keys | None
+        self, transaction: SharedTransaction, space: str, queries: Vectors, limit: int, among: Keys | None
     ) -> Nearest | None:
         """See `contract.Spaces.nearest`; None where the space is to be searched exactly."""
-        table = self.find_table(connection, space)
-        return None if table is None else table.search(connection, queries, limit, among)
+        table = self.find_table(transaction, space)
+        return None if table is None else table.search(transaction.driver, queries, limit, among)
 
-    def find_table(self, connection: Connection, space: str) -> NearTable | None:
+    def find_table(self, transaction: SharedTransaction, space: str) -> NearTable | None:
         """The table by which a space is searched; None where it is to be searched exactly."""
-        if not self.exact_rows or not _have_states(connection):
+        if not self.exact_rows or not _have_states(transaction):
             return None
-        for state in _read_states(connection, [f"vectors/{space}"]):
-            if state.is_searchable and state.rows > self.exact_rows and state.name is not None:
-                halfvec = find_halfvec(connection)
-                if isinstance(halfvec, Halfvec):
-                    return NearTable(state.name, space, state.rows, state.width, halfvec)
+        for state in _read_states(transaction, [f"vectors/{space}"]):
+            if state.name is not None and state.rows > self.exact_rows and self._may_search_by(state):
+                schema, _ = find_pgvector(transaction)
+                if schema:
+                    return NearTable(state.name, space, state.rows, state.width, schema)
         return None
 
-    def describe(self, connection: Connection) -> SearchState:
+    def describe(self, transaction: SharedTransaction) -> SearchState:
         """How the spaces of the tome are searched."""
-        states = _read_states(connection)
-        counts = {each.space: each.rows if each.is_current else -1 for each in states}
-        if self.exact_rows and (-1 in counts.values()) and read_value(connection, _BOUND) > self.exact_rows:
-            counts |= {space: _count(connection, space) for space, count in counts.items() if count < 0}
-        halfvec = find_halfvec(connection)
-        large = {space: count for space, count in counts.items() if self.exact_rows and count > self.exact_rows}
-        usable = {each.space for each in states if each.is_searchable and isinstance(halfvec, Halfvec)}
-        approximate = {_get_name(space): count for space, count in large.items() if space in usable}
-        exact = {_get_name(space): count for space, count in large.items() if space not in usable}
-        because = _explain(connection, self._tome, states, halfvec) if exact else ""
+        schema, reason = find_pgvector(transaction)
+        approximate, exact = dict[str, int](), dict[str, int]()
+        states = _read_states(transaction)
+        if self.exact_rows and transaction.read_value(_BOUND) > self.exact_rows:
+            for state in states:
+                rows = state.rows if state.is_current else _count(transaction, state.space)
+                if rows > self.exact_rows:
+                    (approximate if schema and self._may_search_by(state) else exact)[state.space] = rows
+        because = (reason or _explain(transaction, self._tome, states)) if exact else ""
         return SearchState(self.exact_rows, approximate, exact, because)
+
+    @staticmethod
+    def _may_search_by(state: _State) -> bool:
+        return state.is_current and state.has_index and state.may_read
 
     # ------------------------------------------------------------ to keep what is there, in each write transaction
 
-    def keep(self, connection: Connection, deltas: Deltas) -> None:
+    def keep(self, transaction: SharedTransaction, deltas: Deltas) -> None:
         """Apply the changes of a write transaction to the tables."""
         changed = [space for space in deltas if space.startswith("vectors/")]
-        if changed and _have_states(connection, "UPDATE"):
-            for state in _read_states(connection, changed):
-                before, after, delta = deltas[state.space]
+        if changed and _have_states(transaction, "UPDATE"):
+            for state in _read_states(transaction, changed):
+                before, after, delta = deltas[f"vectors/{state.space}"]
                 if state.recorded == before:
-                    self._apply(connection, state, after, delta)
+                    self._apply(transaction, state, after, delta)
         self.has_work |= bool(changed)
 
-    def _apply(self, connection: Connection, state: _State, after: int, delta: Delta) -> None:
-        rows = state.rows + len(delta.added_keys) - len(delta.removed)
-        name = state.name
+    @staticmethod
+    def _apply(transaction: SharedTransaction, state: _State, after: int, delta: Delta) -> None:
+        count, name = len(delta.added_keys), state.name
         if name is not None:
-            halves = round_to_half(delta.added_rows) if len(delta.added_keys) else delta.added_rows
-            if not state.has_table or not state.may_write or halves is None:
+            halves = round_to_half(delta.added_rows) if count else delta.added_rows
+            is_bulk = count > max(1, _BULK_SHARE * state.rows)
+            if not state.has_table or not state.may_write or halves is None or is_bulk:
                 return  # the versions differ from now on
-            is_bulk = len(delta.added_keys) > max(1, _BULK_SHARE * state.rows)
-            if is_bulk or (len(delta.added_keys) and halves.shape[1] != state.width):
+            if count and halves.shape[1] != state.width:
                 return
-            if not _lock_at_once(connection, name):  # its index is being made, and has no place for more rows
+            if not _lock_at_once(transaction, name):  # its index is being made, and has no place for more rows
                 return
             if len(delta.removed):
-                query = f"DELETE FROM {name} WHERE key = ANY(%s::bigint[])"
-                connection.exec_driver_sql(query, (delta.removed.tolist(),))
-            if len(delta.added_keys):
-                write_columns(connection, name, {"key": delta.added_keys, "vector": halves})
-        connection.exec_driver_sql(_SET_STATE, (state.space, after, rows, name, state.width))
+                transaction.run(f"DELETE FROM {name} WHERE key = ANY(%s::bigint[])", (delta.removed.tolist(),))
+            if count:
+                write_columns(transaction.driver, name, {"key": delta.added_keys, "vector": halves})
+        rows = state.rows + count - len(delta.removed)
+        transaction.run(_SET_STATE, (state.space, after, rows, name, state.width))
 
     # ------------------------------------------------------------ to make what is missing, after a commit
 
-    def tend(self, tome: Transactions) -> None:
-        """Make the tables and indexes that are missing, and drop those of spaces that became small.
-
-        What was committed before stays, whatever happens. A failure is a warning, and the space is searched exactly.
-        """
-        if not self.exact_rows:
-            return
-        try:
-            with tome.read() as connection:
-                needs_tables, without_index = self._find_work(connection)
-            if needs_tables:
-                with tome.write() as connection:
-                    without_index = self._make_tables(connection)
-        except (StoreError, DBAPIError, psycopg.Error) as error:
-            cause = error.__cause__ if isinstance(error, StoreError) else error
-            cause = cause.orig if isinstance(cause, DBAPIError) else cause
-            self._is_hopeless = isinstance(cause, psycopg.errors.DiskFull | psycopg.errors.OutOfMemory)
-            _warn(tome, "tables for approximate search", error)
-            return
-        for state in without_index:
-            self._attempt(tome, state)
-
-    def _find_work(self, connection: Connection) -> tuple[bool, list[_State]]:
+    def find_work(self, transaction: SharedTransaction) -> tuple[bool, list[_State]]:
         """Whether tables have to be made or dropped, and the tables that only lack an index."""
-        if self._is_hopeless:
+        if self.is_hopeless or not self.exact_rows:
             return False, []
-        has_states = _have_states(connection)
-        if not has_states and read_value(connection, _BOUND) <= self.exact_rows:
+        if not _have_states(transaction) and transaction.read_value(_BOUND) <= self.exact_rows:
             return False, []
-        if isinstance(find_halfvec(connection), str) or not read_value(connection, _MAY_MAKE):
+        if not find_pgvector(transaction)[0] or not transaction.read_value(_MAY_MAKE):
             return False, []
-        states = [each for each in _read_states(connection) if each.space not in self._failed]
-        needs_tables = any(self._needs_table(each) or self._is_to_drop(each) for each in states)
-        return needs_tables, [each for each in states if each.is_current and each.name and not each.has_index]
+        states = [each for each in _read_states(transaction) if each.space not in self.failed]
+        lacking = [each for each in states if each.is_current and each.name and not each.has_index]
+        return any(map(self._is_outdated, states)), lacking
 
-    def _needs_table(self, state: _State) -> bool:
+    def _is_outdated(self, state: _State) -> bool:
+        """Whether a space needs a table, another one, or none any more."""
         if not state.is_current or (state.name and not state.has_table):
             return True
-        return state.name is None and state.width != _CANNOT and state.rows > self.exact_rows
+        if state.name:
+            return state.rows < _DROP_SHARE * self.exact_rows
+        return state.width != _CANNOT and state.rows > self.exact_rows
 
-    def _is_to_drop(self, state: _State) -> bool:
-        return state.name is not None and state.is_current and state.rows < _DROP_SHARE * self.exact_rows
+    def make_tables(self, transaction: SharedTransaction) -> list[_State]:
+        """Count the spaces whose number of vectors is not known, and fill and drop tables, in a write transaction.
 
-    def _make_tables(self, connection: Connection) -> list[_State]:
-        """Count the spaces whose number of vectors is not known, and fill and drop tables, in a write transaction."""
-        connection.exec_driver_sql(_MAKE_STATES)
-        halfvec = find_halfvec(connection)
+        Returns the tables that lack an index.
+        """
+        transaction.run(_MAKE_STATES)
+        schema, _ = find_pgvector(transaction)
         made = []
-        for state in _read_states(connection):
-            if state.space in self._failed or isinstance(halfvec, str):
+        for state in _read_states(transaction) if schema else ():
+            if state.space in self.failed:
                 continue
-            rows = state.rows if state.is_current else _count(connection, state.space)
+            rows = state.rows if state.is_current else _count(transaction, state.space)
             name, width = state.name, state.width
-            if self._needs_table(state) or self._is_to_drop(state):
+            if self._is_outdated(state):
                 name, width = None, 0
                 if rows > self.exact_rows:
-                    name, width = self._fill(connection, state.space, halfvec)
+                    name, width = self._fill(transaction, state.space, schema)
                 if state.name:  # last, since whoever searches by it waits from now on
-                    connection.exec_driver_sql(f"DROP TABLE IF EXISTS {state.name}")
-                connection.exec_driver_sql(_SET_STATE, (state.space, state.version, rows, name, width))
+                    transaction.run(f"DROP TABLE IF EXISTS {state.name}")
+                transaction.run(_SET_STATE, (state.space, state.version, rows, name, width))
             if name and not (name == state.name and state.has_index):
-                made.append(replace(state, recorded=state.version, rows=rows, name=name, width=width, has_index=False))
+                made.append(replace(state, rows=rows, name=name, width=width))
         return made
 
-    def _fill(self, connection: Connection, space: str, halfvec: Halfvec) -> tuple[str | None, int]:
+    def _fill(self, transaction: SharedTransaction, space: str, schema: str) -> tuple[str | None, int]:
         """Make a table with the vectors of a space. Returns its name and the width of the vectors."""
         name = f"near_{secrets.token_hex(8)}"
-        width = int(read_value(connection, _WIDTH, _get_name(space)))
+        width = int(transaction.read_value(_WIDTH, space))
         if not 0 < width <= MOST_DIMENSIONS:
             return _give_up(space)
-        connection.exec_driver_sql(
-            f"CREATE TABLE {name} (key bigint PRIMARY KEY, vector {halfvec.type}({width}) NOT NULL)"
-        )
-        for keys, rows in load_vectors(connection, _get_name(space), width):
+        transaction.run(f"CREATE TABLE {name} (key bigint PRIMARY KEY, vector {schema}.halfvec({width}) NOT NULL)")
+        for keys, rows in load_vectors(transaction.driver, space, width):
             if (halves := round_to_half(rows)) is None:
-                connection.exec_driver_sql(f"DROP TABLE {name}")
+                transaction.run(f"DROP TABLE {name}")
                 return _give_up(space)
-            write_columns(connection, name, {"key": keys, "vector": halves})
-        connection.exec_driver_sql(f"ANALYZE {name}")
+            write_columns(transaction.driver, name, {"key": keys, "vector": halves})
+        transaction.run(f"ANALYZE {name}")
         return name, width
 
-    def _attempt(self, tome: Transactions, state: _State) -> None:
-        """Make an index; without parallel workers where these lack shared memory."""
-        for is_parallel in (True, False):
-            try:
-                with tome.append() as connection:
-                    self._make_index(connection, state, is_parallel=is_parallel)
-                return
-            except (StoreError, DBAPIError, psycopg.Error) as error:
-                if not is_parallel:
-                    if not isinstance(error, Locked):
-                        self._failed.add(state.space)
-                    _warn(tome, f"the index of {_get_name(state.space)}", error)
-
-    def _make_index(self, connection: Connection, state: _State, *, is_parallel: bool) -> None:
+    def make_index(self, transaction: SharedTransaction, state: _State, *, is_parallel: bool) -> None:
+        """Make the index of a table, unless it is there or being made; with parallel workers, which share memory."""
         # Not as the writer of the tome: others may write all but vectors of this space meanwhile.
-        key = make_lock_key(self._tome, f"near {state.space}")
-        is_first = read_value(connection, "SELECT pg_try_advisory_xact_lock(%s)", key)
-        halfvec = find_halfvec(connection)
+        key = make_lock_key(self._tome, f"near vectors/{state.space}")
+        is_first = transaction.read_value("SELECT pg_try_advisory_xact_lock(%s)", key)
+        schema, _ = find_pgvector(transaction)
         query = "SELECT to_regclass(%s) IS NULL OR to_regclass(%s) IS NOT NULL"
-        is_made = read_value(connection, query, state.name, f"{state.name}_index")
-        if not is_first or is_made or isinstance(halfvec, str):
+        if not is_first or not schema or transaction.read_value(query, state.name, f"{state.name}_index"):
             return
-        memory = min(_MEMORY, state.rows * (2 * state.width + _ROW_MEMORY)) >> 10
-        connection.exec_driver_sql(
-            "SELECT set_config('maintenance_work_mem', greatest(%s, (SELECT setting::bigint FROM pg_settings "
-            "WHERE name = 'maintenance_work_mem'))::text, true)",
-            (memory,),
-        )
+        transaction.run(_GIVE_MEMORY, (min(_MEMORY, state.rows * (2 * state.width + _ROW_MEMORY)) >> 10,))
         if not is_parallel:
-            connection.exec_driver_sql("SET LOCAL max_parallel_maintenance_workers = 0")
-        connection.exec_driver_sql(
-            f"CREATE INDEX {state.name}_index ON {state.name} USING hnsw (vector {halfvec.index_class}) "
+            transaction.run("SET LOCAL max_parallel_maintenance_workers = 0")
+        transaction.run(
+            f"CREATE INDEX {state.name}_index ON {state.name} USING hnsw (vector {schema}.halfvec_ip_ops) "
             f"WITH (m = {LINKS}, ef_construction = {_EF_CONSTRUCTION})"
         )
 
 
 def _give_up(space: str) -> tuple[None, int]:
-    warnings.warn(f"the vectors of {_get_name(space)} are searched exactly: {_TOO_LARGE}", stacklevel=2)
+    warnings.warn(f"the vectors of {space} are searched exactly: {_TOO_LARGE}", stacklevel=2)
     return None, _CANNOT
 
 
-def _lock_at_once(connection: Connection, name: str) -> bool:
+def _lock_at_once(transaction: SharedTransaction, name: str) -> bool:
     """Lock a table as writing does; False where one would have to wait."""
-    savepoint = connection.begin_nested()
     try:
-        connection.exec_driver_sql(f"LOCK TABLE {name} IN ROW EXCLUSIVE MODE NOWAIT")
+        with transaction.connection.begin_nested():
+            transaction.run(f"LOCK TABLE {name} IN ROW EXCLUSIVE MODE NOWAIT")
     except DBAPIError as error:
-        savepoint.rollback()
         if isinstance(error.orig, psycopg.errors.LockNotAvailable):
             return False
         raise
-    savepoint.commit()
     return True
 
 
-def _warn(tome: Transactions, what: str, error: Exception) -> None:
-    reason = " ".join(str(error).split())
-    warnings.warn(
-        f"{tome.address}: all was written, but {what} could not be made ({reason}): search is exact until a later "
-        "command makes it",
-        stacklevel=2,
-    )
-
-
-def _have_states(connection: Connection, right: str = "SELECT") -> bool:
+def _have_states(transaction: SharedTransaction, right: str = "SELECT") -> bool:
     """Whether there is a table of the states, with this right."""
-    return bool(read_value(connection, _HAS_STATES, right))
+    return bool(transaction.read_value(_HAS_STATES, right))
 
 
-def _read_states(connection: Connection, spaces: Iterable[str] | None = None) -> list[_State]:
+def _read_states(transaction: SharedTransaction, spaces: Iterable[str] | None = None) -> list[_State]:
     """The states of these spaces of vectors, or of all, sorted. Without `near_spaces` nothing is known of them."""
     query, values = (_READ_STATES, ()) if spaces is None else (f"{_READ_STATES} AND s.space = ANY(%s)", (list(spaces),))
-    if spaces is None and not _have_states(connection):
+    if spaces is None and not _have_states(transaction):
         query = _READ_SPACES
-    return [_State(*row) for row in connection.exec_driver_sql(f"{query} ORDER BY 1", values)]
+    return [_State(*row) for row in transaction.run(f"{query} ORDER BY 1", values)]
 
 
-def _get_name(space: str) -> str:
-    return space.removeprefix("vectors/")
+def _count(transaction: SharedTransaction, space: str) -> int:
+    return int(transaction.read_value("SELECT count(*) FROM vectors WHERE space = %s", space))
 
 
-def _count(connection: Connection, space: str) -> int:
-    query = "SELECT count(*) FROM vectors WHERE space = %s"
-    return int(read_value(connection, query, _get_name(space)))
-
-
-def _explain(connection: Connection, tome: str, states: Iterable[_State], halfvec: Halfvec | str) -> str:
-    """Why a large space is searched exactly."""
-    if isinstance(halfvec, str):
-        return halfvec
+def _explain(transaction: SharedTransaction, tome: str, states: Iterable[_State]) -> str:
+    """Why a large space is searched exactly, though there is pgvector."""
     if any(each.is_current and each.has_index and not each.may_read for each in states):
         return (
             f'you may not read its index: its owner runs `GRANT SELECT ON ALL TABLES IN SCHEMA "{tome}" TO` you again'
         )
     if any(each.is_current and each.width == _CANNOT for each in states):
         return _TOO_LARGE
-    if not read_value(connection, _MAY_MAKE):
+    if not transaction.read_value(_MAY_MAKE):
         return "you may not make an index: the next command of its owner that adds or removes makes it"
     return "it has no index of what it holds now: the next command that adds or removes makes it"

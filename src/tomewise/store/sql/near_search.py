@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
-from sqlalchemy import Connection
 
 from tomewise.store.int8_rows import multiply_exactly
-from tomewise.store.key_indices import find_known_indices
-from tomewise.store.nearest import Nearest, Vectors, select_nearest
-from tomewise.store.sql.mirror import Keys
-from tomewise.store.sql.postgres_arrays import find_driver
+from tomewise.store.nearest import Keys, Nearest, Vectors, find_known_indices, select_nearest
 from tomewise.store.sql.row_values import stack_vectors
+from tomewise.store.sql.transaction import SharedTransaction
 
 MOST_DIMENSIONS = 4_000  # of an index of this type
 LEAST_VERSION = (0, 8)  # the version from which a search goes on until it has found enough
@@ -38,37 +35,22 @@ SELECT set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw
 _VECTORS = "SELECT key, vector FROM vectors WHERE space = %s AND key = ANY(%s::bigint[]) ORDER BY key"
 
 
-@dataclass(frozen=True, slots=True)
-class Halfvec:
-    """The names of the type, of its operator for the negative inner product, and of the class of its indexes.
+def find_pgvector(transaction: SharedTransaction) -> tuple[str, str]:
+    """The schema of pgvector in this database, as it may stand in statements with parameters, and an empty text.
 
-    They may stand in statements with parameters.
+    Where pgvector cannot be used, the first is empty, and the second says why, with the remedy.
     """
-
-    type: str
-    product: str
-    index_class: str
-
-
-def find_halfvec(connection: Connection) -> Halfvec | str:
-    """The names of `halfvec` in this database, or why it cannot be used, with the remedy."""
-    found = connection.exec_driver_sql(_EXTENSION).one_or_none()
+    found = transaction.run(_EXTENSION).one_or_none()
     if found is None:
-        return "the database has no pgvector: its owner adds it with `CREATE EXTENSION vector`"
+        return "", "the database has no pgvector: its owner adds it with `CREATE EXTENSION vector`"
     version, schema, may_use = found
-    if parse_version(version) < LEAST_VERSION:
-        return f"pgvector is {version} here, which is too old: its owner runs `ALTER EXTENSION vector UPDATE`"
+    numbers = tuple(int(number) if number.isdecimal() else 0 for number in version.split("."))
+    if numbers < LEAST_VERSION:
+        return "", f"pgvector is {version} here, which is too old: its owner runs `ALTER EXTENSION vector UPDATE`"
     quoted = '"' + schema.replace('"', '""') + '"'
     if not may_use:
-        return f"you may not use pgvector here: its owner runs `GRANT USAGE ON SCHEMA {quoted} TO` you"
-    safe = quoted.replace("%", "%%")
-    return Halfvec(f"{safe}.halfvec", f"OPERATOR({safe}.<#>)", f"{safe}.halfvec_ip_ops")
-
-
-def parse_version(version: str) -> tuple[int, ...]:
-    """The numbers of a version of the extension; 0 for a part that is not a number."""
-    numbers = version.split(".")
-    return tuple(int(number) if number.isdecimal() else 0 for number in numbers)
+        return "", f"you may not use pgvector here: its owner runs `GRANT USAGE ON SCHEMA {quoted} TO` you"
+    return quoted.replace("%", "%%"), ""
 
 
 def round_to_half(rows: Vectors) -> NDArray[np.float16] | None:
@@ -87,15 +69,15 @@ def write_literal(half: NDArray[np.float16]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NearTable:
-    """The table with the vectors of one space in float16. All its statements read the moment of the connection."""
+    """The table with the vectors of one space in float16."""
 
     name: str
     space: str
     rows: int
     width: int
-    halfvec: Halfvec
+    schema: str  # of pgvector
 
-    def search(self, connection: Connection, queries: Vectors, limit: int, among: Keys | None) -> Nearest | None:
+    def search(self, driver: psycopg.Connection, queries: Vectors, limit: int, among: Keys | None) -> Nearest | None:
         """See `contract.Spaces.nearest`; None where float16 cannot hold the queries, or the table was just made anew.
 
         `lowest` is that of the rows least near to the mean of the queries, which is the true one for one query.
@@ -104,7 +86,6 @@ class NearTable:
         halves = round_to_half(np.vstack((wanted, -wanted.mean(axis=0, keepdims=True))))
         if halves is None or limit < 1 or halves.shape[1] != self.width:
             return None
-        driver = find_driver(connection)
         # In a pipeline statements wait for no other's reply. The settings end with the savepoint.
         with driver.pipeline() as pipeline:
             _run(driver, "SAVEPOINT near")
@@ -118,16 +99,16 @@ class NearTable:
 
     def write_query(
         self, literals: list[str], count: int, among: Keys | None = None, *, by_index: bool
-    ) -> tuple[str, list[str]]:
+    ) -> tuple[str, list[Any]]:
         """The statement that asks for the `count` rows nearest to each query, and its values."""
-        parts, values = [], []
+        parts, values = [], list[Any]()
         for place, literal in enumerate(literals):
             # With its type: a table of a stranger may have another one, and an operator for it.
-            product = f"vector::{self.halfvec.type} {self.halfvec.product} %s::{self.halfvec.type}"
+            product = f"vector::{self.schema}.halfvec OPERATOR({self.schema}.<#>) %s::{self.schema}.halfvec"
             order = product if by_index else f"({product}) + 0"  # a sum is not what the index is ordered by
             scope = "" if among is None else "WHERE key = ANY(%s::bigint[])"
             parts.append(f"(SELECT {place}::bigint, key, {order} FROM {self.name} {scope} ORDER BY 3 LIMIT {count})")
-            values += [literal] if among is None else [literal, _write_keys(among)]
+            values += [literal] if among is None else [literal, among]
         return " UNION ALL ".join(parts), values
 
 
@@ -186,9 +167,10 @@ class _Search:
         keys = np.union1d(scanned["key"], lowest["key"])
         if self.among is not None:
             keys = keys[find_known_indices(keys, self.among)[1]]
-        keys, rows = self._read_vectors(keys)
-        if not len(keys):
-            return Nearest(keys, np.empty(0, np.float32), 0.0) if is_last else None
+        stored = _run(self.driver, _VECTORS, [self.table.space, keys]).fetchall()
+        if not stored:
+            return Nearest(keys[:0], np.empty(0, np.float32), 0.0) if is_last else None
+        keys, rows = np.array([key for key, _ in stored], np.int64), stack_vectors(vector for _, vector in stored)
         cosines = multiply_exactly(rows, self.queries)
         found = select_nearest(keys, cosines, self.limit)
         if is_last:
@@ -200,15 +182,8 @@ class _Search:
         lengths = np.linalg.norm(rows, axis=1).max() * np.linalg.norm(self.queries, axis=1)
         return found if (reached + _ROUNDING * lengths < found.cosines.min()).all() else None
 
-    def _read_vectors(self, keys: Keys) -> tuple[Keys, Vectors]:
-        rows = _run(self.driver, _VECTORS, [self.table.space, _write_keys(keys)]).fetchall()
-        if not rows:
-            return np.empty(0, np.int64), np.empty((0, 0), np.float32)
-        found, vectors = zip(*rows, strict=True)
-        return np.array(found, np.int64), stack_vectors(vectors)
 
-
-def _run(driver: psycopg.Connection, query: str, values: list[str] | None = None) -> psycopg.Cursor[Any]:
+def _run(driver: psycopg.Connection, query: str, values: list[Any] | None = None) -> psycopg.Cursor[Any]:
     # Not prepared: a plan for any values would not know how many keys there are.
     return driver.cursor(binary=True).execute(query, values, prepare=False)
 
@@ -216,7 +191,3 @@ def _run(driver: psycopg.Connection, query: str, values: list[str] | None = None
 def _decode(cursor: psycopg.Cursor[Any]) -> NDArray[Any]:
     """Rows that were found: the place of the query, the key, and the negative product of both."""
     return np.array(cursor.fetchall(), [("place", np.int64), ("key", np.int64), ("product", np.float64)])
-
-
-def _write_keys(keys: Keys) -> str:
-    return "{" + ",".join(map(str, keys.tolist())) + "}"

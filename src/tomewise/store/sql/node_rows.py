@@ -1,23 +1,32 @@
-"""Passages and nodes from the rows of the table `nodes`, and the texts under which passages are indexed."""
+"""Passages and nodes from the rows of the table `nodes`; texts and words for full-text search, for all scripts."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import select
-
 from tomewise.place import read_marks, read_plain_data
-from tomewise.store.sql.lexical import add_spaces
 from tomewise.store.sql.row_values import Fields, Misfit, describe_value
-from tomewise.store.sql.schema import documents, nodes
 from tomewise.types import Node, Passage, Place
 
 _NOWHERE = Place()
-# What `list_indexed_texts` needs of the passages.
-INDEXED = select(nodes.c.key, documents.c.title, *nodes.c["data", "text"]).join(
-    documents, documents.c.key == nodes.c.document
+# Scripts written without spaces (Thai to Khmer, kana, Han) are indexed character by character, because an index would
+# treat a whole run as one word.
+_UNSPACED = re.compile(
+    r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    r"\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff])"
 )
+_WORD = re.compile(r"[^\W_]+")
+_COMMON = frozenset(
+    "a an and are as at be been but by did do does for from had has have he her his how i if in is it its me my not of "
+    "on or our she so than that the their them then there these they this to was we were what when where which who "
+    "whom whose why will with would you your".split()
+)
+# What `list_indexed_texts` needs of the passages.
+INDEXED = """SELECT nodes.key, documents.title, nodes.data, nodes.text
+FROM nodes JOIN documents ON documents.key = nodes.document"""
 
 
 def make_passage(row: dict[str, Any]) -> Passage:
@@ -36,7 +45,7 @@ def _join_indexed_text(title: str, data: Mapping[str, Any], text: str) -> str:
     """The text under which full-text search finds a passage: title, headings and speaker, then its own text.
 
     It depends on nothing but the rows of the passage and of its document, since the index forgets a passage only if it
-    gets the same text again (see `lexical.forget`). Headings that are part of the text are not repeated.
+    gets the same text again (see `Transaction.forget_words`). Headings that are part of the text are not repeated.
     """
     place: Place = _read_passage_data(data).get("place", _NOWHERE)
     headings = [words for words in (*place.chapter, place.speaker) if words and words != title and words not in text]
@@ -54,3 +63,19 @@ def _read_passage_data(data: Mapping[str, Any]) -> dict[str, Any]:
         return {"place": read_plain_data(data.get("place", {})), "marks": read_marks(data.get("marks", ()))}
     except (ValueError, TypeError, KeyError, AttributeError):
         raise Misfit("nodes", f"no place of a passage in {describe_value(dict(data))}") from None
+
+
+def add_spaces(text: str) -> str:
+    """The text in the form that is indexed: spaces around each character of a script written without spaces."""
+    return _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFC", text))
+
+
+def find_terms(query: str) -> list[str]:
+    """The words of a query to look for, at most 64. Common words count only if the query has no other words."""
+    words = list(dict.fromkeys(word.lower() for word in _WORD.findall(add_spaces(query))))
+    return ([word for word in words if word not in _COMMON] or words)[:64]
+
+
+def make_phrase(word: str) -> str:
+    """A word as the index holds it: a run of a script without spaces is its characters side by side."""
+    return " ".join(_WORD.findall(add_spaces(word)))

@@ -2,51 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
+import psycopg
 from filelock import FileLock, Timeout
-from sqlalchemy import Connection, Engine, Table
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
 
 from tomewise.beside import FolderBeside
-from tomewise.errors import Locked
+from tomewise.errors import Locked, StoreError
 from tomewise.settings import find_cache_folder
 from tomewise.store.address import DatabaseAddress, Place
 from tomewise.store.rights import WRITER
 from tomewise.store.sql import postgres_server
 from tomewise.store.sql.damage import name_damage
-from tomewise.store.sql.lists import bind_keys
 from tomewise.store.sql.local_words import FILE_NAMES as WORDS_NAMES
-from tomewise.store.sql.local_words import LocalWords, Source
-from tomewise.store.sql.mirror import FILE_NAMES, Deltas, Keys
+from tomewise.store.sql.local_words import LocalWords
+from tomewise.store.sql.mirror import FILE_NAMES, Deltas
 from tomewise.store.sql.near_rows import NearRows
-from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
-from tomewise.store.sql.postgres_arrays import find_driver, record_step
-from tomewise.store.sql.postgres_rows import PostgresRows
+from tomewise.store.sql.postgres_rows import PostgresTransaction
 from tomewise.store.sql.postgres_server import Marks, Right
-from tomewise.store.sql.row_values import STREAMED, read_value
-from tomewise.store.sql.schema import nodes
-from tomewise.store.sql.turn import find_turn, take_turn
 
 _LOCK = "files.lock"
 _LOCK_SECONDS = 3.0
 _MANY = 5_000  # rows after which the planner must learn what the tables hold
-# What the indexed text of a passage depends on, as a number; its id is a digest of its own text.
-# COPY: the rows are read as they come, and are not held by the driver all at once.
-_STAMPS = b"""
-COPY (SELECT nodes.key, hashtextextended(concat_ws(chr(31), nodes.id, nodes.data, documents.title), 0)
-FROM nodes JOIN documents ON documents.key = nodes.document WHERE layer = 'passages') TO STDOUT (FORMAT BINARY)
-"""
-_TEXTS = INDEXED.where(nodes.c.key.in_(bind_keys("keys")))
+_ANALYZE = "ANALYZE documents, nodes, edges, vectors, intake"
 
 
-class PostgresDialect(PostgresRows):
+class PostgresDialect:
     """A tome in a schema of PostgreSQL, with the caches of its arrays and words in the user's cache folder."""
 
     follows_steps = True  # files of arrays may lag; they lie in the user's own folder, so their version says enough
     remedy = "ask its owner for the right to write, or name the main server"
-    last_keys = "last_keys"
 
     def __init__(
         self,
@@ -86,59 +76,72 @@ class PostgresDialect(PostgresRows):
 
     @classmethod
     @contextmanager
-    def begin_new(cls, place: DatabaseAddress, exact_rows: int) -> Iterator[tuple[Connection, PostgresDialect]]:
+    def begin_new(cls, place: DatabaseAddress, exact_rows: int) -> Iterator[PostgresTransaction]:
         """One write transaction in a new tome, which is there once all is written. Raises StoreError."""
         engine = postgres_server.make_engine(place)
+        dialect = cls(place, engine, None, exact_rows)
         try:
-            with postgres_server.write(engine, place) as connection, take_turn(connection, is_first=True):
+            with postgres_server.write(engine, place) as connection:
+                transaction = PostgresTransaction(connection, dialect.address, dialect._words)
+                transaction.begin_step(is_first=True)
                 postgres_server.make_schema(connection, place)
-                dialect = cls(place, engine, None, exact_rows)
-                yield connection, dialect
-                connection.exec_driver_sql("INSERT INTO versions SELECT space, version, 1 FROM spaces")
-                connection.exec_driver_sql("ANALYZE documents, nodes, edges, vectors, intake")
+                yield transaction
+                transaction.run("INSERT INTO versions SELECT space, version, 1 FROM spaces")
+                transaction.run(_ANALYZE)
+                transaction.end_step()
             dialect.tend_indexes()
         finally:
             engine.dispose()
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self) -> Iterator[PostgresTransaction]:
         """One moment of the tome. Raises StoreError."""
         with (
             postgres_server.read(self._engine, self._place, self._marks) as connection,
-            name_damage(connection, self),
+            self._make_transaction(connection) as transaction,
         ):
-            yield connection
+            yield transaction
 
     @contextmanager
-    def write(self, *, wait: bool = True) -> Iterator[Connection]:
+    def write(self, *, wait: bool = True) -> Iterator[PostgresTransaction]:
         """One write transaction, the only one of the tome: all inside is committed or nothing. Raises Locked."""
         rights = [WRITER] if self._writes_unheld else []
         with (
             postgres_server.write(self._engine, self._place, self._marks, wait=wait, rights=rights) as connection,
-            name_damage(connection, self),
-            take_turn(connection),
+            self._make_transaction(connection) as transaction,
         ):
+            transaction.begin_step()
             for right in tuple(self._rights):
                 postgres_server.check_right(right, self._place)
-            yield connection
+            yield transaction
+            transaction.end_step()
 
     @contextmanager
-    def append(self) -> Iterator[Connection]:
+    def append(self) -> Iterator[PostgresTransaction]:
         """One write transaction for replies and traces, which waits for no writer."""
         with postgres_server.write(self._engine, self._place, self._marks, alone=False) as connection:
-            yield connection
+            yield PostgresTransaction(connection, self.address, self._words)
 
     @contextmanager
-    def repair(self, reading: Connection | None) -> Iterator[Connection]:
+    def _make_transaction(self, connection: Connection) -> Iterator[PostgresTransaction]:
+        transaction = PostgresTransaction(connection, self.address, self._words)
+        try:
+            yield transaction
+        except Exception as error:
+            name_damage(transaction, error)
+            raise
+
+    @contextmanager
+    def repair(self, reading: Any) -> Iterator[PostgresTransaction]:
         """Read while the files of the arrays may be changed. Raises Locked if somebody else here changes them.
 
-        Who is `reading` goes on with that connection where a pool may have no second one.
+        Who is `reading` goes on with that transaction where a pool may have no second one.
         """
         with self._lock_files(0) as is_free:
             if not is_free:
                 raise Locked(f"{self.cache.path} is being written by another program")
-            with nullcontext(reading) if reading is not None and self._is_pooled else self.read() as connection:
-                yield connection
+            with nullcontext(reading) if reading is not None and self._is_pooled else self.read() as transaction:
+                yield transaction
 
     def guard_files(self) -> AbstractContextManager[bool]:
         """Whether the files of the arrays may be changed now, in a write transaction."""
@@ -155,12 +158,12 @@ class PostgresDialect(PostgresRows):
         with lock:
             yield True
 
-    def finish_write(self, connection: Connection, deltas: Deltas, rows: int) -> None:
+    def finish_write(self, transaction: Any, deltas: Deltas, rows: int) -> None:
         """Record the changes of the arrays, and let the planner learn what many new rows changed, before the commit."""
-        self.near.keep(connection, deltas)
-        record_step(connection, deltas)
+        self.near.keep(transaction, deltas)
+        transaction.record_step(deltas)
         if rows >= _MANY:
-            connection.exec_driver_sql("ANALYZE documents, nodes, edges, vectors, intake")
+            transaction.run(_ANALYZE)
 
     @contextmanager
     def hold(self, name: str, refusal: str, *, is_long: bool) -> Iterator[None]:
@@ -185,63 +188,67 @@ class PostgresDialect(PostgresRows):
             finally:
                 self._rights.remove(right)
 
-    def check(self, connection: Connection) -> None:
-        """Raise StoreError if a newer Tomewise changed the tome."""
-        postgres_server.check_tables(connection, self._place)
-
-    @staticmethod
-    def find_damaged_index(connection: Connection) -> str:
-        """Indexes are those of the server."""
-        return ""
-
-    @staticmethod
-    def read_bare(connection: Connection, table: Table) -> Iterable[Sequence[Any]]:
-        """The rows of a table as they are."""
-        listed = ", ".join(f'"{column.name}"' for column in table.c)
-        return connection.exec_driver_sql(f'SELECT {listed} FROM "{table.name}"', execution_options=STREAMED)
-
-    make_tables = staticmethod(postgres_server.make_tables)
-
-    @staticmethod
-    def read_last_keys(connection: Connection) -> list[tuple[str, int]]:
-        """For each table with keys of its own that was used, the last one, which is not used again; sorted."""
-        found = connection.exec_driver_sql("SELECT name, seq FROM last_keys WHERE seq > 0 ORDER BY name")
-        return [(name, last) for name, last in found]
-
-    @staticmethod
-    def set_last_keys(connection: Connection, rows: Sequence[tuple[str, int]]) -> None:
-        """Replace the last keys of all tables."""
-        for name, last in rows:
-            connection.exec_driver_sql("UPDATE last_keys SET seq = %s WHERE name = %s", (last, name))
-
     def size(self) -> int:
         """The size of the tables in bytes, with their indices."""
-        with self.read() as connection:
-            return postgres_server.read_size(connection)
+        with self.read() as transaction:
+            return int(transaction.read_value(postgres_server.SIZE))
 
     def forget_removed_words(self) -> None:
         """Words stay in the cache, which is deleted whole."""
 
     def tend_indexes(self) -> None:
-        """Make the indexes of vectors that are missing. What was written stays, and a failure is a warning."""
-        self.near.tend(self)
+        """Make the tables and indexes of vectors that are missing, and drop those of spaces that became small.
+
+        What was committed before stays, whatever happens. A failure is a warning, and the space is searched exactly.
+        """
+        try:
+            with self.read() as transaction:
+                needs_tables, without_index = self.near.find_work(transaction)
+            if needs_tables:
+                with self.write() as transaction:
+                    without_index = self.near.make_tables(transaction)
+        except (StoreError, DBAPIError, psycopg.Error) as error:
+            cause = error.__cause__ if isinstance(error, StoreError) else error
+            cause = cause.orig if isinstance(cause, DBAPIError) else cause
+            self.near.is_hopeless = isinstance(cause, psycopg.errors.DiskFull | psycopg.errors.OutOfMemory)
+            self._warn("tables for approximate search", error)
+            return
+        for state in without_index:
+            for is_parallel in (True, False):  # without parallel workers where these lack shared memory
+                try:
+                    with self.append() as transaction:
+                        self.near.make_index(transaction, state, is_parallel=is_parallel)
+                    break
+                except (StoreError, DBAPIError, psycopg.Error) as error:
+                    if not is_parallel:
+                        if not isinstance(error, Locked):
+                            self.near.failed.add(state.space)
+                        self._warn(f"the index of {state.space}", error)
+
+    def _warn(self, what: str, error: Exception) -> None:
+        reason = " ".join(str(error).split())
+        warnings.warn(
+            f"{self.address}: all was written, but {what} could not be made ({reason}): search is exact until a later "
+            "command makes it",
+            stacklevel=2,
+        )
 
     def delete(self, *, if_empty: bool = False) -> None:
         """Delete the tome, which nobody here has open any more. Raises StoreError where others use its schema."""
-        with self._write_last() as connection:
-            postgres_server.drop(connection, self._place, if_empty=if_empty)
+        with self._write_last() as transaction:
+            postgres_server.drop(transaction.connection, self._place, if_empty=if_empty)
 
     def move(self, place: Place) -> None:
         """Give the tome, which nobody here has open any more, another name. Raises Locked, StoreError."""
         assert isinstance(place, DatabaseAddress)
-        with self._write_last() as connection:
-            postgres_server.rename(connection, self._place, place)
+        with self._write_last() as transaction:
+            postgres_server.rename(transaction.connection, self._place, place)
 
     @contextmanager
-    def _write_last(self) -> Iterator[Connection]:
+    def _write_last(self) -> Iterator[PostgresTransaction]:
         try:
-            with self.write() as connection:
-                yield connection
+            with self.write() as transaction:
+                yield transaction
         finally:
             self._engine.dispose()
 
@@ -250,39 +257,3 @@ class PostgresDialect(PostgresRows):
         self._engine.dispose(close=not forked)
         if not forked:
             self._words.close()
-
-    # ------------------------------------------------------------ words, which stay on this machine
-
-    @staticmethod
-    def index_words(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
-        """Tell the machines that passages came; each reads their texts when it searches for words."""
-        find_turn(connection).changes_words |= bool(rows)
-
-    @staticmethod
-    def forget_words(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
-        """Tell the machines that passages went."""
-        PostgresDialect.index_words(connection, rows)
-
-    def search_words(
-        self, connection: Connection, words: Sequence[str], limit: int, within: Keys | None
-    ) -> list[tuple[int, float]]:
-        """The best node keys, all or those within, that hold one of the words, with BM25 scores; higher is better."""
-        return self._words.search(self._find_source(connection), words, limit, within)
-
-    def find_holders(self, connection: Connection, phrase: str, among: Keys) -> tuple[int, Keys]:
-        """The number of texts that hold these words side by side, and those of `among` that do, ascending."""
-        return self._words.find_holders(self._find_source(connection), phrase, among)
-
-    @staticmethod
-    def _find_source(connection: Connection) -> Source:
-        mark = int(read_value(connection, "SELECT words FROM tomewise"))
-
-        def read_stamps() -> dict[int, int]:
-            with find_driver(connection).cursor() as cursor, cursor.copy(_STAMPS) as copy:
-                copy.set_types(["int8", "int8"])
-                return dict(copy.rows())
-
-        def read_texts(keys: list[int]) -> Iterable[tuple[int, str]]:
-            return list_indexed_texts(connection.execute(_TEXTS, {"keys": keys}))
-
-        return mark, read_stamps, read_texts

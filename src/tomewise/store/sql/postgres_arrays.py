@@ -1,10 +1,4 @@
-"""The arrays of a tome in PostgreSQL, by step: which rows came and went since a mirror was written, and bulk transfer.
-
-Each write transaction that changes arrays is a step. A row carries the step at which it came, and a removed one leaves
-a mark in the table `gone`. The table `versions` says at which step a space got which random version: a mirror of a
-version that stands there needs only what came and went later. Any other one, such as that of a database before it was
-restored from a backup, is read anew.
-"""
+"""The arrays of a tome in PostgreSQL: rows that are read and written in bulk, in its binary forms."""
 
 from __future__ import annotations
 
@@ -18,18 +12,12 @@ from psycopg import sql
 from psycopg.abc import AdaptContext
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
-from sqlalchemy import Connection
 
-from tomewise.store.sql.blocks import EDGE, Block
-from tomewise.store.sql.mirror import Deltas, Keys
-from tomewise.store.sql.row_values import Misfit, read_value
-from tomewise.store.sql.turn import find_turn
+from tomewise.store.sql.mirror import EDGE, Block, Keys
+from tomewise.store.sql.row_values import Misfit
 
 PAGE_BYTES = 1 << 18  # that one statement reads: more take longer in all
 WRITE_BYTES = 4 << 20  # that are sent at a time
-MOST_VERSIONS = 256  # of a space that are known; what went before the oldest of them is forgotten
-MOST_MARKS = 100_000  # of a space: a mirror that would have to read more is read anew
-FORGET_EVERY = 64  # steps
 _LAST = 2**63 - 1  # of all keys
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _TRAILER = b"\xff\xff"
@@ -42,16 +30,6 @@ SELECT string_agg(int8send(key), ''), string_agg({values}, ''), {fits}, max(step
 FROM (SELECT * FROM {table} WHERE space = %s AND (step, key) > (%s, %s) ORDER BY step, key LIMIT %s) AS page
 """
 _EDGES = _PAGE.format(table="edges", values="int8send(a) || int8send(b) || float8send(weight)", fits="true")
-_STEP = "SELECT step FROM versions WHERE space = %s AND version = %s"
-_GONE = "SELECT string_agg(DISTINCT int8send(key), '') FROM gone WHERE space = %s AND step > %s"
-_FORGET = """
-WITH counted AS (SELECT space, step, count(*) AS marks FROM gone GROUP BY space, step), known AS (
-  SELECT space, step, row_number() OVER (PARTITION BY space ORDER BY step DESC) AS age, (SELECT coalesce(sum(marks), 0)
-    FROM counted WHERE counted.space = versions.space AND counted.step > versions.step) AS marks FROM versions
-), kept AS (SELECT space, min(step) AS step FROM known WHERE age <= %s AND marks <= %s GROUP BY space),
-forgotten AS (DELETE FROM versions USING kept WHERE versions.space = kept.space AND versions.step < kept.step)
-DELETE FROM gone USING kept WHERE gone.space = kept.space AND gone.step <= kept.step
-"""
 
 
 class ArrayDumper(Dumper):
@@ -76,27 +54,27 @@ class ArrayDumper(Dumper):
         return np.array([1, 0, self._element, len(obj), 1], ">i4").tobytes() + items.tobytes()
 
 
-def load_vectors(connection: Connection, space: str, width: int, after: int = -1) -> Iterator[Block]:
+def load_vectors(driver: psycopg.Connection, space: str, width: int, after: int = -1) -> Iterator[Block]:
     """The vectors of a space that came after a step. Raises Misfit for one of another width."""
     fits = f"bool_and(octet_length(vector) = {4 * width})"
     query = _PAGE.format(table="vectors", values="vector", fits=fits)
-    for keys, values, are_equal in _read_pages(connection, query, space, 4 * width, after):
+    for keys, values, are_equal in _read_pages(driver, query, space, 4 * width, after):
         if not are_equal:
             raise Misfit("vectors", f"a vector that has not {width} numbers")
         yield keys, np.frombuffer(values, np.float32).reshape(-1, width)
 
 
-def load_edges(connection: Connection, space: str, after: int = -1) -> Iterator[Block]:
+def load_edges(driver: psycopg.Connection, space: str, after: int = -1) -> Iterator[Block]:
     """The edges of a space that came after a step: rows of a, b and weight."""
-    for keys, values, _ in _read_pages(connection, _EDGES, space, 8 * EDGE, after):
+    for keys, values, _ in _read_pages(driver, _EDGES, space, 8 * EDGE, after):
         table = np.frombuffer(values, [("a", ">i8"), ("b", ">i8"), ("weight", ">f8")])
         yield keys, np.column_stack([table[name].astype(np.float64) for name in ("a", "b", "weight")])
 
 
 def _read_pages(
-    connection: Connection, query: str, space: str, row_bytes: int, after: int
+    driver: psycopg.Connection, query: str, space: str, row_bytes: int, after: int
 ) -> Iterator[tuple[Keys, bytes, bool]]:
-    driver, place = find_driver(connection), (after, _LAST)
+    place = after, _LAST
     limit = max(1, PAGE_BYTES // (row_bytes + 8))
     with driver.cursor(binary=True) as cursor:
         while True:
@@ -105,81 +83,53 @@ def _read_pages(
             joined, values, fits, step = found
             if joined is None:
                 return
-            keys = np.frombuffer(joined, ">i8").astype(np.int64)
+            keys = read_keys(joined)
             yield keys, values, fits
             if len(keys) < limit:
                 return
             place = step, int(keys[-1])
 
 
-def load_changes(connection: Connection, space: str, version: int, width: int) -> tuple[Keys, Iterator[Block]] | None:
-    """The keys of the rows of a space that went since this version, and those that came; None if it is not known.
-
-    `space` is `vectors/NAME` or `edges/NAME`, `width` that of the vectors.
-    """
-    step = read_value(connection, _STEP, space, version)
-    if step is None:
-        return None
-    gone = read_value(connection, _GONE, space, step)
-    kind, name = space.split("/", 1)
-    came = load_vectors(connection, name, width, step) if kind == "vectors" else load_edges(connection, name, step)
-    return np.frombuffer(gone or b"", ">i8").astype(np.int64), came
+def read_keys(joined: bytes | None) -> Keys:
+    """The whole numbers that `int8send` made bytes of, joined."""
+    return np.frombuffer(joined or b"", ">i8").astype(np.int64)
 
 
-def record_step(connection: Connection, deltas: Deltas) -> None:
-    """Record what a transaction changes in the arrays, before it commits."""
-    if not deltas:
-        return
-    turn = find_turn(connection)
-    turn.changes_arrays = True
-    for space, (_, version, delta) in deltas.items():
-        if len(delta.removed) > MOST_MARKS:
-            for table in ("versions", "gone"):
-                connection.exec_driver_sql(f"DELETE FROM {table} WHERE space = %s", (space,))
-        elif len(delta.removed):
-            steps = np.full(len(delta.removed), turn.step, np.int64)
-            write_columns(connection, "gone", {"space": space, "key": delta.removed, "step": steps})
-        connection.exec_driver_sql("INSERT INTO versions VALUES (%s, %s, %s)", (space, version, turn.step))
-    if turn.step % FORGET_EVERY == 0:
-        connection.exec_driver_sql(_FORGET, (MOST_VERSIONS, MOST_MARKS))
-
-
-def write_columns(connection: Connection, table: str, columns: Mapping[str, str | NDArray[Any]]) -> None:
+def write_columns(driver: psycopg.Connection, table: str, columns: Mapping[str, str | NDArray[Any]]) -> None:
     """Insert rows of which each column is one text, numbers (n,) of 64 bits, or vectors (n, d).
 
     Vectors of float32 are bytes. Those of float16 are the `halfvec` of pgvector: its dimensions, an unused number, and
     the numbers, all of them big-endian.
     """
-    fields: list[tuple[Any, ...]] = [("count", ">i2")]
-    values: dict[str, Any] = {"count": len(columns)}
     length = next(len(column) for column in columns.values() if not isinstance(column, str))
-    for name, column in columns.items():
-        value = np.bytes_(column.encode()) if isinstance(column, str) else column
-        is_raw = value.dtype.kind == "S" or value.dtype == np.float32
-        kind = np.dtype((value.dtype if is_raw else value.dtype.newbyteorder(">"), value.shape[1:]))
-        head = [(f"{name}_width", ">i2", (2,))] if value.dtype == np.float16 else []
-        fields += [(f"{name}_bytes", ">i4"), *head, (name, kind)]
-        values |= {f"{name}_bytes": kind.itemsize + 4 * len(head), name: value}
-        values |= {field: (value.shape[1], 0) for field, *_ in head}
-    layout = np.dtype(fields)
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), names)
-    at_once = max(1, WRITE_BYTES // layout.itemsize)
-    with find_driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
+    row_bytes = sum(len(each) if isinstance(each, str) else each[:1].nbytes for each in columns.values())
+    at_once = max(1, WRITE_BYTES // row_bytes)
+    with driver.cursor() as cursor, cursor.copy(statement) as copy:
         copy.write(_SIGNATURE)
         for start in range(0, length, at_once):
-            part = slice(start, start + at_once)
-            rows = np.empty(min(at_once, length - start), layout)
-            for name, value in values.items():
-                rows[name] = value[part] if isinstance(value, np.ndarray) and value.ndim else value
-            copy.write(rows.tobytes())
+            count = min(at_once, length - start)
+            cells = [_repeat(np.array([len(columns)], ">i2"), count)]
+            for column in columns.values():
+                if isinstance(column, str):
+                    content = _repeat(np.frombuffer(column.encode(), np.uint8), count)
+                else:
+                    content = _encode(column[start : start + count])
+                cells += [_repeat(np.array([content.shape[1]], ">i4"), count), content]
+            copy.write(np.hstack(cells).tobytes())
         copy.write(_TRAILER)
 
 
-def find_driver(connection: Connection) -> psycopg.Connection:
-    """The connection of the driver, in a transaction."""
-    if not connection.in_transaction():
-        connection.begin()
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, psycopg.Connection)
-    return driver
+def _encode(column: NDArray[Any]) -> NDArray[np.uint8]:
+    """The bytes (n, w) of numbers (n,) or vectors (n, d)."""
+    kind = column.dtype if column.dtype == np.float32 else column.dtype.newbyteorder(">")
+    content = column.astype(kind).reshape(len(column), -1).view(np.uint8)
+    if column.dtype != np.float16:
+        return content
+    return np.hstack([_repeat(np.array([column.shape[1], 0], ">i2"), len(column)), content])
+
+
+def _repeat(row: NDArray[Any], count: int) -> NDArray[np.uint8]:
+    """The bytes of a row, so many times."""
+    return np.tile(row.view(np.uint8), (count, 1))

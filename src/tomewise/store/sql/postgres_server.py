@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from tomewise.credentials import hide_credentials
 from tomewise.errors import ConnectionLost, Locked, StoreError
 from tomewise.store.address import DatabaseAddress
-from tomewise.store.sql.postgres_arrays import ArrayDumper, find_driver
+from tomewise.store.sql.postgres_arrays import ArrayDumper
 from tomewise.store.sql.row_values import RESTORE, read_value
 from tomewise.store.sql.schema import FORMAT, check_format, run_statements
 
@@ -145,7 +145,8 @@ WHERE has_schema_privilege(n.oid, 'USAGE') AND EXISTS (SELECT FROM pg_class m
   WHERE m.relnamespace = n.oid AND m.relname = 'tomewise' AND m.relkind = 'r')
 GROUP BY n.nspname ORDER BY n.nspname COLLATE "C"
 """
-_SIZE = """
+# The bytes of the tables of the tome with their indices.
+SIZE = """
 SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relkind = 'r'
 """
@@ -279,16 +280,11 @@ def make_tables(connection: Connection) -> None:
     run(connection, sql.SQL("COMMENT ON SCHEMA {} IS {}").format(schema, sql.Literal(f"tomewise {identity}")))
 
 
-def check_tables(connection: Connection, address: DatabaseAddress) -> None:
-    """Raise StoreError for a tome of another format than this one."""
-    check_format(read_value(connection, "SELECT format FROM tomewise"), address)
-
-
 def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: bool) -> Marks:
     may_write, owner_is_other = connection.exec_driver_sql(_RIGHTS).one()
     if owner_is_other:  # before anything is read from its tables
         refuse_traps(connection, address)
-    check_tables(connection, address)
+    check_format(read_value(connection, "SELECT format FROM tomewise"), address)
     identity = str(read_value(connection, _IDENTITY))
     may_ask = read_value(connection, _MAY_ASK_SERVER)
     server = read_value(connection, _SERVER) if may_ask else address.shown.partition("#")[0]
@@ -298,7 +294,7 @@ def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: 
         place=sha256(named.encode()).hexdigest()[:32],
         read_only=is_read_only or not may_write,
         is_strange=owner_is_other,
-        is_pooled=_is_pooled(find_driver(connection)),
+        is_pooled=_is_pooled(_find_driver(connection)),
     )
 
 
@@ -320,11 +316,6 @@ def find_sizes(address: DatabaseAddress) -> dict[str, int]:
             return {row[0]: row[1] for row in connection.exec_driver_sql(_SIZES)}
     finally:
         engine.dispose()
-
-
-def read_size(connection: Connection) -> int:
-    """The bytes of the tables of the tome with their indices."""
-    return int(read_value(connection, _SIZE))
 
 
 @contextmanager
@@ -376,7 +367,7 @@ def _begin(connection: Connection, address: DatabaseAddress, marks: Marks | None
 
     All of it is sent at once. Nothing is read from the tables of a stranger before they are checked.
     """
-    driver = find_driver(connection)
+    driver = _find_driver(connection)
     names = sql.SQL("{}, pg_temp").format(sql.Identifier(address.tome or "pg_catalog")).as_string(driver)
     settings = sql.SQL(_SETTINGS).format(sql.Literal(TURN_PATIENCE), sql.Literal(names)).as_string(driver)
     check = [_IDENTITY] if marks is not None and not marks.is_strange else []
@@ -457,7 +448,7 @@ def make_lock_key(tome: str, name: str) -> int:
 
 def run(connection: Connection, statement: sql.Composable) -> None:
     """Run a statement that holds names of schemas."""
-    connection.exec_driver_sql(statement.as_string(find_driver(connection)).replace("%", "%%"))
+    connection.exec_driver_sql(statement.as_string(_find_driver(connection)).replace("%", "%%"))
 
 
 def _read_state(connection: Connection, address: DatabaseAddress) -> Any:
@@ -550,3 +541,12 @@ def _is_made_here(connection: Connection) -> bool:
     """Whether this program made the schema of the tome; not where a backup was restored into another one."""
     query = f"SELECT obj_description({_SCHEMA}, 'pg_namespace') = 'tomewise ' || ({_IDENTITY})"
     return bool(read_value(connection, query))
+
+
+def _find_driver(connection: Connection) -> psycopg.Connection:
+    """The connection of the driver, in a transaction."""
+    if not connection.in_transaction():
+        connection.begin()
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)
+    return driver

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from types import NoneType
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,14 @@ LONGEST = 1 << 28  # bytes of a value in a file; a document takes 200 million at
 STREAMED = {"stream_results": True, "max_row_buffer": 100}  # a driver may else hold all rows of a table in memory
 _VECTOR_BYTES = 4
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
+# What a column holds: its type to SQLAlchemy and to PostgreSQL, and the types of its values.
+_KINDS: dict[str, tuple[Any, str, tuple[type, ...]]] = {
+    "a text": (Text, "text", (str,)),
+    "a number": (Float, "float8", (int, float)),
+    "a whole number": (BigInteger, "int8", (int,)),
+    "a vector": (LargeBinary, "bytea", (bytes,)),
+    "a JSON object": (Text, "text", (str,)),
+}
 
 
 class Misfit(Exception):
@@ -34,68 +42,35 @@ class Misfit(Exception):
 
 
 class RowValue(TypeDecorator[Any]):
-    """A type of columns.
+    """A type of columns, which hold values of this `kind`, or nothing if `is_optional`. `table` is set with the tables.
 
-    `table` is set with the tables, `accepts` are the types of values, `postgres` is the type in PostgreSQL.
+    `postgres` is the type in PostgreSQL.
     """
 
     impl: Any = Text
     cache_ok = True  # which each type must say itself
     table = ""
-    accepts: tuple[type, ...] = ()
-    kind = ""
-    postgres = "text"
+
+    def __init__(self, kind: str, *, is_optional: bool = False) -> None:
+        super().__init__()
+        self.kind, self.is_optional = kind, is_optional
+        impl, self.postgres, self._accepts = _KINDS[kind]
+        self.impl = impl()
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
-        if type(value) not in self.accepts:
+        is_accepted = type(value) in self._accepts or (self.is_optional and value is None)
+        if not is_accepted or (type(value) is float and not isfinite(value)):
             raise Misfit(self.table, f"{describe_value(value)} where {self.kind} belongs")
         return value
-
-
-class RowText(RowValue):
-    cache_ok = True
-    accepts = (str,)
-    kind = "a text"
-
-
-class RowNumber(RowValue):
-    """A finite number."""
-
-    impl = Float
-    cache_ok = True
-    accepts = (int, float)
-    kind = "a number"
-    postgres = "float8"
-
-    def process_result_value(self, value: Any, dialect: Any) -> Any:
-        if super().process_result_value(value, dialect) - value != 0:
-            raise Misfit(self.table, f"{value} where {self.kind} belongs")
-        return value
-
-
-class RowWhole(RowValue):
-    """A whole number."""
-
-    impl = BigInteger
-    cache_ok = True
-    accepts: tuple[type, ...] = (int,)
-    kind = "a whole number"
-    postgres = "int8"
-
-
-class RowWholeOrNone(RowWhole):
-    """A whole number, or nothing."""
-
-    cache_ok = True
-    accepts = (int, NoneType)
 
 
 class RowVector(RowValue):
     """The bytes of a vector (d,) of float32; `decode_vector` makes the vector of them."""
 
-    impl = LargeBinary
     cache_ok = True
-    postgres = "bytea"
+
+    def __init__(self) -> None:
+        super().__init__("a vector")
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
         if not np.isfinite(decode_vector(value, self.table)).all():
@@ -113,11 +88,13 @@ class RowObject(RowValue):
     cache_ok = True
 
     def __init__(self, kinds: tuple[tuple[str, type, type], ...] = ()) -> None:
-        super().__init__()
+        super().__init__("a JSON object")
         self.kinds = kinds
         self._kinds = {name: kinds for name, *kinds in kinds}
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
+        if value == "{}":  # of most passages
+            return {}
         fields = decode_object(value, self.table)
         for name, value in fields.items():
             if name in self._kinds and not _is_of_kind(value, *self._kinds[name]):
@@ -156,8 +133,6 @@ def encode_json(data: Mapping[str, Any]) -> str:
 
 def decode_object(value: Any, table: str) -> dict[str, Any]:
     """The JSON object that a text holds. Raises Misfit."""
-    if value == "{}":  # of most passages
-        return {}
     try:
         fields = json.loads(value) if type(value) is str else None
         if type(value) is str and "\\u" in value:

@@ -16,11 +16,12 @@ from typing import Any
 from sqlalchemy import Column, Connection, MetaData, Table
 
 from tomewise.errors import StoreError
-from tomewise.store.sql.row_values import RowNumber, RowObject, RowText, RowValue, RowVector, RowWhole, RowWholeOrNone
+from tomewise.store.sql.row_values import RowObject, RowValue, RowVector
 
 APPLICATION_ID = 0x746F6D65  # "tome"
 
 TABLES = MetaData()
+_TEXT, _WHOLE = "a text", "a whole number"  # the kinds of most columns
 
 # The fields that layers read again, each with its type and that of its items.
 _BUILD = (
@@ -36,29 +37,30 @@ _NODE = (
 )
 
 
-def _make_table(name: str, kinds: Mapping[str, type[RowValue] | RowObject], *, keys: int = 1) -> Table:
+def _make_table(name: str, kinds: Mapping[str, str | RowValue], *, keys: int = 1) -> Table:
     """A table with columns of these kinds, the first of which are its primary key."""
-    columns = [Column(each, kind, primary_key=place < keys) for place, (each, kind) in enumerate(kinds.items())]
-    for column in columns:
-        found: Any = column.type
-        found.table = name
+    columns: list[Column[Any]] = []
+    for place, (each, kind) in enumerate(kinds.items()):
+        value = RowValue(kind) if isinstance(kind, str) else kind
+        value.table = name
+        columns.append(Column(each, value, primary_key=place < keys))
     return Table(name, TABLES, *columns)
 
 
-meta = _make_table("meta", {"key": RowText, "value": RowText})
+meta = _make_table("meta", {"key": _TEXT, "value": _TEXT})
 
 documents = _make_table(
     "documents",
     {
-        "key": RowWhole,
-        "id": RowText,
-        "title": RowText,
-        "source": RowText,
-        "digest": RowText,
-        "characters": RowWhole,
-        "text": RowText,
+        "key": _WHOLE,
+        "id": _TEXT,
+        "title": _TEXT,
+        "source": _TEXT,
+        "digest": _TEXT,
+        "characters": _WHOLE,
+        "text": _TEXT,
         "metadata": RowObject(),
-        "folder": RowText,  # that was given to `add`; empty if none was
+        "folder": _TEXT,  # that was given to `add`; empty if none was
     },
 )
 
@@ -66,43 +68,43 @@ documents = _make_table(
 nodes = _make_table(
     "nodes",
     {
-        "key": RowWhole,
-        "id": RowText,
-        "layer": RowText,
-        "level": RowWhole,
-        "position": RowWhole,
-        "document": RowWholeOrNone,  # key of the document; passages only
-        "start": RowWholeOrNone,
-        "end": RowWholeOrNone,
-        "text": RowText,
+        "key": _WHOLE,
+        "id": _TEXT,
+        "layer": _TEXT,
+        "level": _WHOLE,
+        "position": _WHOLE,
+        "document": RowValue(_WHOLE, is_optional=True),  # key of the document; passages only
+        "start": RowValue(_WHOLE, is_optional=True),
+        "end": RowValue(_WHOLE, is_optional=True),
+        "text": _TEXT,
         "data": RowObject(_NODE),
     },
 )
 
 # Pairs of node keys, grouped by space: what a node was made from, the ends of a fact, synonyms.
-edges = _make_table("edges", {"key": RowWhole, "space": RowText, "a": RowWhole, "b": RowWhole, "weight": RowNumber})
+edges = _make_table("edges", {"key": _WHOLE, "space": _TEXT, "a": _WHOLE, "b": _WHOLE, "weight": "a number"})
 
-vectors = _make_table("vectors", {"space": RowText, "key": RowWhole, "vector": RowVector}, keys=2)
+vectors = _make_table("vectors", {"space": _TEXT, "key": _WHOLE, "vector": RowVector()}, keys=2)
 
 # A random number for each space of vectors or edges, new with every change. Cached arrays are checked against it.
 # `documents` has such a number too, for the ids, sources, folders and metadata of the documents.
-spaces = _make_table("spaces", {"space": RowText, "version": RowWhole})
+spaces = _make_table("spaces", {"space": _TEXT, "version": _WHOLE})
 
 # Which nodes a layer has processed, and why it could not process others; the reason is empty for what it processed.
-intake = _make_table("intake", {"layer": RowText, "node": RowWhole, "failure": RowText}, keys=2)
+intake = _make_table("intake", {"layer": _TEXT, "node": _WHOLE, "failure": _TEXT}, keys=2)
 
 # Ids of nodes that were removed after a layer had taken them in, until the next build of that layer.
-removals = _make_table("removals", {"layer": RowText, "node": RowText}, keys=2)
+removals = _make_table("removals", {"layer": _TEXT, "node": _TEXT}, keys=2)
 
-builds = _make_table("builds", {"layer": RowText, "record": RowObject(_BUILD)})
+builds = _make_table("builds", {"layer": _TEXT, "record": RowObject(_BUILD)})
 
 # `since` is the mark under which the call was repeated; empty for most.
-calls = _make_table("calls", {"key": RowText, "role": RowText, "model": RowText, "reply": RowText, "since": RowText})
+calls = _make_table("calls", {"key": _TEXT, "role": _TEXT, "model": _TEXT, "reply": _TEXT, "since": _TEXT})
 
-traces = _make_table("traces", {"key": RowWhole, "asked": RowText, "question": RowText, "record": RowObject()})
+traces = _make_table("traces", {"key": _WHOLE, "asked": _TEXT, "question": _TEXT, "record": RowObject()})
 
 # What is known of a series of questions: the turns, and the working memory.
-sessions = _make_table("sessions", {"name": RowText, "record": RowObject()})
+sessions = _make_table("sessions", {"name": _TEXT, "record": RowObject()})
 
 FORMAT = 6  # of a tome; no other one is read before the first release
 _STATEMENTS = """

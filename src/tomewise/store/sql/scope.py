@@ -2,67 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Connection, Select, TextClause, and_, exists, not_, or_, select
 
-from tomewise.store.lifetimes import PREFIXES, list_source_spaces, name_source_space
 from tomewise.store.nearest import Keys
-from tomewise.store.records import PASSAGES
+from tomewise.store.records import PASSAGES, PREFIXES, list_source_spaces, name_source_space
 from tomewise.store.sql.arrays import Arrays
-from tomewise.store.sql.lists import list_keys, list_names
-from tomewise.store.sql.schema import documents, edges, nodes, spaces
+from tomewise.store.sql.dialects import Transaction
 from tomewise.types import Scope
-
-if TYPE_CHECKING:
-    from tomewise.store.sql.dialects import Dialect
 
 _MOST_CACHED = 32  # scopes and layers whose keys are cached in memory
 # Whatever decides about a scope changes one of these; `documents` changes with the metadata.
-_VERSIONS = select(spaces).where(
-    or_(
-        spaces.c.space.in_(["documents", "vectors/passages"]),
-        *(spaces.c.space.startswith(f"edges/{prefix}:", autoescape=True) for prefix in PREFIXES.values()),
-    )
+_VERSIONS = """SELECT spaces.space, spaces.version
+FROM spaces WHERE space IN ('documents', 'vectors/passages') """ + " ".join(
+    f"OR space LIKE 'edges/{prefix}:%'" for prefix in PREFIXES.values()
 )
+# The tests of the entities that a passage sees.
+_SEES = "nodes.key IN (SELECT edges.b FROM edges WHERE edges.space IN :spaces_{0} AND edges.a IN :keys_{0})"
+_SEES_OTHERS = """EXISTS (SELECT 1 FROM edges WHERE edges.b = nodes.key AND edges.space IN :spaces_without
+  AND edges.a NOT IN :keys_without)"""
+_BELOW = """SELECT nodes.layer
+FROM nodes JOIN edges ON nodes.key = edges.b WHERE edges.space IN :spaces AND nodes.layer NOT IN :layers
+GROUP BY nodes.layer ORDER BY nodes.layer"""
 
 
 class ScopeKeys:
     """Finds the keys of the nodes of a layer within a scope. They are cached until their spaces change."""
 
-    def __init__(self, dialect: Dialect, arrays: Arrays) -> None:
-        self._dialect = dialect
+    def __init__(self, arrays: Arrays) -> None:
         self._arrays = arrays
         # For each scope and layer a list: empty at first, then with the versions of the spaces and the keys.
         self._find_cached: Callable[..., list[tuple[dict[str, int], Keys]]] = lru_cache(_MOST_CACHED)(lambda *_: [])
 
-    def find(self, scope: Scope, layer: str, connection: Connection) -> Keys:
+    def find(self, scope: Scope, layer: str, transaction: Transaction) -> Keys:
         """The keys, ascending. See `store.contract.Texts`."""
-        versions: dict[str, int] = dict(self._dialect.fetch(connection, _VERSIONS))
+        versions: dict[str, int] = dict(transaction.fetch(_VERSIONS))
         kinds = tuple(type(condition.value) for condition in scope.where)  # for Python, True equals 1
         cached = self._find_cached(scope, kinds, layer)
         for known, keys in cached:
             if known == versions:
                 return keys
         if layer == PASSAGES:
-            query = select_passages(connection, self._dialect, scope).order_by(nodes.c.key)
-            cursor: Any = connection.execute(query).cursor
-            keys = np.fromiter((row[0] for row in cursor), np.int64)
+            keys = _find_passages(transaction, scope)
         else:
-            below = [self.find(scope, name, connection) for name in _list_layers_below(connection, layer)]
-            keys = self._find_derived(layer, below, connection)
+            source_spaces = list_source_spaces(layer)
+            # The layers from whose nodes this one was made, without itself; passages always.
+            layers = transaction.fetch(_BELOW, spaces=source_spaces, layers=[layer, PASSAGES])
+            below = [self.find(scope, name, transaction) for name in (PASSAGES, *(name for (name,) in layers))]
+            keys = self._find_derived(source_spaces, below, transaction)
         keys.setflags(write=False)  # callers share it
         cached[:] = [(versions, keys)]
         return keys
 
-    def _find_derived(self, layer: str, known: Sequence[Keys], connection: Connection) -> Keys:
+    def _find_derived(self, source_spaces: list[str], known: Sequence[Keys], transaction: Transaction) -> Keys:
         """The nodes of a layer within the scope; `known` are those of the layers from which it was made."""
         made_of, seen_in, drawn_from = (
-            self._arrays.columns(f"edges/{space}", connection).rows.reshape(-1, 3)[:, :2].astype(np.int64)
-            for space in list_source_spaces(layer)
+            self._arrays.columns(f"edges/{space}", transaction).rows.reshape(-1, 3)[:, :2].astype(np.int64)
+            for space in source_spaces
         )
         made_of = np.concatenate((made_of, drawn_from))
         size = 1 + max((int(pairs.max(initial=0)) for pairs in (made_of, seen_in, *known)), default=0)
@@ -79,45 +78,37 @@ class ScopeKeys:
         return np.flatnonzero(is_of_layer)
 
 
-def select_passages(connection: Connection, dialect: Dialect, scope: Scope) -> Select[tuple[int]]:
-    """A query for the keys of the passages within a scope."""
-    query = select(nodes.c.key).where(nodes.c.layer == PASSAGES)
-    if tests := list_document_tests(scope, dialect):  # each document is tested once
-        query = query.where(nodes.c.document.in_(select(documents.c.key).where(*tests)))
-    return query.where(*_list_entity_tests(connection, dialect, scope))
-
-
-def list_document_tests(scope: Scope, dialect: Dialect) -> list[ColumnElement[bool] | TextClause]:
-    """The tests of a document by the documents and conditions of a scope."""
-    tests: list[ColumnElement[bool] | TextClause] = [dialect.passes(condition) for condition in scope.where]
-    if scope.documents is not None:
-        tests.append(documents.c.id.in_(list_names(sorted(scope.documents))))
-    return tests
-
-
-def _list_entity_tests(connection: Connection, dialect: Dialect, scope: Scope) -> Iterator[ColumnElement[bool]]:
-    """The tests of the entities that a passage sees."""
+def _find_passages(transaction: Transaction, scope: Scope) -> Keys:
+    """The keys of the passages within a scope."""
+    query = "SELECT nodes.key FROM nodes WHERE nodes.layer = 'passages'"
+    tests, values = write_document_tests(scope, transaction)
+    if tests:  # each document is tested once
+        query += f" AND nodes.document IN (SELECT documents.key FROM documents WHERE {' AND '.join(tests)})"
     if scope.entities is not None:
-        seen, keys = _find_entities(connection, dialect, scope.entities)
-        yield nodes.c.key.in_(select(edges.c.b).where(seen, edges.c.a.in_(keys)))
+        values["spaces_within"], values["keys_within"] = _find_entities(transaction, scope.entities)
+        query += f" AND {_SEES.format('within')}"
     if scope.without_entities:
-        seen, keys = _find_entities(connection, dialect, scope.without_entities)
-        sees = nodes.c.key.in_(select(edges.c.b).where(seen, edges.c.a.in_(keys)))
-        yield not_(and_(sees, not_(exists().where(edges.c.b == nodes.c.key, seen, edges.c.a.not_in(keys)))))
+        values["spaces_without"], values["keys_without"] = _find_entities(transaction, scope.without_entities)
+        query += f" AND NOT ({_SEES.format('without')} AND NOT {_SEES_OTHERS})"
+    rows = transaction.ask(f"{query} ORDER BY nodes.key", **values)
+    return np.fromiter((key for (key,) in rows), np.int64)
 
 
-def _find_entities(
-    connection: Connection, dialect: Dialect, entities: frozenset[str]
-) -> tuple[ColumnElement[bool], Select[Any]]:
-    """Which edges go from such entities to the passages that see them, and the keys of these entities."""
-    query = select(*nodes.c["key", "layer"]).where(nodes.c.id.in_(list_names(sorted(entities))))
-    found = connection.execute(query).all()
-    spaces_seen = sorted({name_source_space(layer, "any") for _, layer in found})
-    return edges.c.space.in_(spaces_seen), list_keys(key for key, _ in found)
+def write_document_tests(scope: Scope, transaction: Transaction) -> tuple[list[str], dict[str, Any]]:
+    """The tests of a document by the documents and conditions of a scope, and their values."""
+    tests, values = list[str](), dict[str, Any]()
+    for place, condition in enumerate(scope.where):
+        test, of_test = transaction.write_condition(condition, place)
+        tests.append(test)
+        values |= of_test
+    if scope.documents is not None:
+        tests.append("documents.id IN :documents")
+        values["documents"] = sorted(scope.documents)
+    return tests, values
 
 
-def _list_layers_below(connection: Connection, layer: str) -> list[str]:
-    """The layers from whose nodes a layer was made, without itself; passages always."""
-    query = select(nodes.c.layer).distinct().join(edges, nodes.c.key == edges.c.b)
-    query = query.where(edges.c.space.in_(list_source_spaces(layer)), nodes.c.layer.not_in((layer, PASSAGES)))
-    return [PASSAGES, *sorted(connection.scalars(query))]
+def _find_entities(transaction: Transaction, entities: frozenset[str]) -> tuple[list[str], list[int]]:
+    """The spaces of edges from such entities to the passages that see them, and the keys of these entities."""
+    query = "SELECT nodes.layer, nodes.key\nFROM nodes WHERE nodes.id IN :ids"
+    found = list(transaction.fetch(query, ids=sorted(entities)))
+    return sorted({name_source_space(layer, "any") for layer, _ in found}), [key for _, key in found]

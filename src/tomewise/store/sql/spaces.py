@@ -3,56 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Column, Connection, Select, select
 
-from tomewise.store.close_rows import DECIMALS, Pairs, find_close_rows, measure_pairs
+from tomewise.store import int8_rows
 from tomewise.store.contract import End
 from tomewise.store.int8_rows import (
     Bounds,
-    are_many,
     bound_cosines,
     bound_rounding,
     find_candidates,
     find_close_candidates,
     multiply_exactly,
 )
-from tomewise.store.key_indices import find_indices, find_known_indices
-from tomewise.store.nearest import Nearest, Vectors, select_nearest
+from tomewise.store.nearest import (
+    PAIR_DECIMALS,
+    Nearest,
+    Pairs,
+    Vectors,
+    find_close_rows,
+    find_known_indices,
+    measure_pairs,
+    select_nearest,
+)
 from tomewise.store.sql.arrays import Arrays
-from tomewise.store.sql.lists import bind_names, list_keys
+from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.mirror import Columns, Keys
 from tomewise.store.sql.row_values import decode_plain
-from tomewise.store.sql.schema import documents, edges, nodes
-from tomewise.store.sql.schema import spaces as versions_table
-from tomewise.store.sql.stored_notes import Reading, reads
+from tomewise.store.sql.stored_records import Reading, reads
+
+if TYPE_CHECKING:
+    from tomewise.store.sql.near_rows import NearRows
 
 _BLOCK = 1024  # rows that several queries share while they are in the processor's cache
 _PACKED_SHARE = 1 / 8  # of the rows: a smaller scope is searched by itself
 CANDIDATE_SHARE = 1 / 8  # of the rows: with more candidates all exact products are quicker
 _FEW_QUERIES = 64  # for more, products of whole matrices are quicker
-_VERSIONS = select(versions_table)
-_VERSIONS_OF = _VERSIONS.where(versions_table.c.space.in_(bind_names("names")))
-# For each end, its column, and the edges in the order of the nodes at the other end.
-_ENDS: Mapping[str, tuple[Column[int], Select[Any]]] = {
-    end: (
-        near,
-        select(*edges.c["a", "b", "weight"])
-        .join(nodes, nodes.c.key == far)
-        .outerjoin(documents, documents.c.key == nodes.c.document)
-        .order_by(documents.c.id.nulls_first(), *nodes.c["level", "position", "id"]),
-    )
-    for end, near, far in (("a", edges.c.a, edges.c.b), ("b", edges.c.b, edges.c.a))
-}
+_VERSIONS = """SELECT spaces.space, spaces.version
+FROM spaces"""
+_VERSIONS_OF = f"{_VERSIONS} WHERE spaces.space IN :names"
+# The edges with these nodes at one end, in the order of the nodes at the other end.
+_EDGES_AT = """
+SELECT edges.a, edges.b, edges.weight FROM edges JOIN nodes ON nodes.key = edges.{far}
+LEFT JOIN documents ON documents.key = nodes.document WHERE edges.{near} IN :keys AND edges.space IN :spaces
+ORDER BY documents.id NULLS FIRST, nodes.level, nodes.position, nodes.id
+"""
 
 
 class StoredSpaces(Reading):
     """See `store.contract.Spaces`."""
 
     _arrays: Arrays
+    _near: NearRows | None
 
     def nearest(self, space: str, queries: Vectors, limit: int, *, among: Keys | None = None) -> Nearest:
         """The vectors nearest to any of the queries.
@@ -60,46 +64,44 @@ class StoredSpaces(Reading):
         In a large space the best are chosen by exact products, so that they are the same with packed rows and without.
         In a database they may be those that an index finds, see `near_rows`.
         """
-        if (near := self.dialect.near) is not None and near.may_search(self._arrays.count_loaded(f"vectors/{space}")):
-            indexed = self._search_indexed(space, queries, limit, among)
+        name = f"vectors/{space}"
+        if self._near is not None and self._near.may_search(self._arrays.count_loaded(name)):
+            indexed = self._search_indexed(self._near, space, queries, limit, among)
             if indexed is not None:
                 return indexed
-        columns = self._read_vectors(space)
-        keys = columns.stored_keys
-        is_large = are_many(len(keys)) and (among is None or len(among) > _PACKED_SHARE * len(keys))
-        if is_large:
-            packed = self._arrays.find_packed(f"vectors/{space}", columns)
-            found = None if packed is None else _search_packed(columns, packed, queries, limit, among)
+        columns = self._read_columns(name)
+        count = len(columns.stored_keys)
+        is_large = count >= int8_rows.LEAST_ROWS and (among is None or len(among) > _PACKED_SHARE * count)
+        if is_large and (packed := self._arrays.find_packed(name, columns)) is not None:
+            lower, upper = bound_cosines(packed.stored_rows, queries)
+            searched = _find_searched(packed, among)
+            bounds = lower[searched], upper[searched]
+            found = _choose_nearest(columns, packed.stored_keys[searched], bounds, queries, limit)
             if found is not None:
                 return found
-        is_searched = _find_searched(columns, among)
-        indices = np.arange(len(keys)) if is_searched is None else np.flatnonzero(is_searched)
+        searched = _find_searched(columns, among)
+        keys = columns.stored_keys[searched]
         if among is None:
-            cosines = multiply_rows(columns.stored_rows, queries)
-            cosines = cosines if is_searched is None else cosines[indices]
+            cosines = multiply_rows(columns.stored_rows, queries)[searched]
         else:
-            cosines = _multiply_at(columns.stored_rows, indices, queries)
+            cosines = _multiply_at(columns.stored_rows, searched, queries)
+        found = None
         if is_large:
             margin = bound_rounding(queries)
-            found = _choose_nearest(columns, keys[indices], (cosines - margin, cosines + margin), queries, limit)
-            if found is not None:
-                return found
-        return select_nearest(keys[indices], cosines, limit)
+            found = _choose_nearest(columns, keys, (cosines - margin, cosines + margin), queries, limit)
+        return select_nearest(keys, cosines, limit) if found is None else found
 
     def scores(self, space: str, query: Vectors, *, among: Keys | None = None) -> tuple[Keys, Vectors]:
         """The cosines of the vectors under these keys, or of all."""
-        columns = self._read_vectors(space)
-        indices = columns.indices
-        if among is not None:
-            found = find_indices(among, columns.keys)
-            indices = found if indices is None else indices[found]
+        columns = self._read_columns(f"vectors/{space}")
+        indices = columns.indices if among is None else _find_places(columns, among)
         if indices is None:
             return columns.keys, multiply_rows(columns.stored_rows, query)
         return columns.stored_keys[indices], _multiply_at(columns.stored_rows, indices, query)
 
     def rows(self, space: str, keys: Iterable[int]) -> Vectors:
         """The vectors of these keys."""
-        columns = self._read_vectors(space)
+        columns = self._read_columns(f"vectors/{space}")
         wanted = np.fromiter(keys, np.int64)
         is_known = find_known_indices(wanted, columns.keys)[1]
         if not is_known.all():
@@ -108,8 +110,9 @@ class StoredSpaces(Reading):
 
     def alike(self, space: str, rows: Vectors, least: float) -> Pairs:
         """Pairs of one of `rows` and a close vector. Mapped memory is released at once: only building reads it."""
-        columns = self._read_vectors(space)
-        if len(rows) <= _FEW_QUERIES and (packed := self._arrays.find_packed(f"vectors/{space}", columns)) is not None:
+        columns = self._read_columns(f"vectors/{space}")
+        packed = self._arrays.find_packed(f"vectors/{space}", columns) if len(rows) <= _FEW_QUERIES else None
+        if packed is not None:
             return _find_alike(columns, packed, rows, least)
         pairs = find_close_rows(rows, columns.stored_rows, least, columns.release_memory)
         if columns.live is not None:
@@ -118,26 +121,26 @@ class StoredSpaces(Reading):
 
     @reads
     def edges_at(
-        self, connection: Connection, spaces: Iterable[str], keys: Iterable[int], end: End
+        self, transaction: Transaction, spaces: Iterable[str], keys: Iterable[int], end: End
     ) -> NDArray[np.float64]:
         """The edges with one of these nodes at this end, in the document order of the nodes at the other end."""
-        near, query = _ENDS[end]
-        query = query.where(near.in_(list_keys(keys)), edges.c.space.in_(list(spaces)))
+        query = _EDGES_AT.format(near=end, far="b" if end == "a" else "a")
         with decode_plain("edges"):
-            cursor: Any = connection.execute(query).cursor
-            return np.fromiter(cursor, dtype=np.dtype((np.float64, 3)))
+            found = transaction.ask(query, keys=list(keys), spaces=list(spaces))
+            return np.fromiter(found, dtype=np.dtype((np.float64, 3)))
 
     @reads
-    def arrays(self, connection: Connection, spaces: Iterable[str]) -> dict[str, Columns]:
+    def arrays(self, transaction: Transaction, spaces: Iterable[str]) -> dict[str, Columns]:
         """Several spaces at one moment."""
-        return {space: self._arrays.columns(space, connection) for space in spaces}
+        return {space: self._arrays.columns(space, transaction) for space in spaces}
 
     @reads
-    def versions(self, connection: Connection, spaces: Iterable[str] | None = None) -> dict[str, int]:
+    def versions(self, transaction: Transaction, spaces: Iterable[str] | None = None) -> dict[str, int]:
         """The versions of the spaces: random numbers, new with each change."""
-        names = None if spaces is None else list(spaces)
-        rows = self.dialect.fetch(connection, _VERSIONS if names is None else _VERSIONS_OF, names=names)
-        return dict.fromkeys(names or (), 0) | dict(rows)
+        if spaces is None:
+            return dict(transaction.fetch(_VERSIONS))
+        names = list(spaces)
+        return dict.fromkeys(names, 0) | dict(transaction.fetch(_VERSIONS_OF, names=names))
 
     def find_kept(self, name: str, versions: Mapping[str, int]) -> NDArray[np.int8] | None:
         """The bytes kept under a name at these versions of spaces, or None."""
@@ -149,25 +152,13 @@ class StoredSpaces(Reading):
 
     @reads
     def _search_indexed(
-        self, connection: Connection, space: str, queries: Vectors, limit: int, among: Keys | None
+        self, transaction: Transaction, near: NearRows, space: str, queries: Vectors, limit: int, among: Keys | None
     ) -> Nearest | None:
-        near = self.dialect.near
-        return None if near is None else near.search(connection, space, queries, limit, among)
+        return near.search(transaction, space, queries, limit, among)
 
     @reads
-    def _read_vectors(self, connection: Connection, space: str) -> Columns:
-        return self._arrays.columns(f"vectors/{space}", connection)
-
-
-def _search_packed(
-    columns: Columns, packed: Columns, queries: Vectors, limit: int, among: Keys | None
-) -> Nearest | None:
-    """The vectors nearest to any of the queries, found by packed rows; None if these leave too many candidates."""
-    keys, bounds = packed.stored_keys, bound_cosines(packed.stored_rows, queries)
-    is_searched = _find_searched(packed, among)
-    if is_searched is not None:
-        keys, bounds = keys[is_searched], (bounds[0][is_searched], bounds[1][is_searched])
-    return _choose_nearest(columns, keys, bounds, queries, limit)
+    def _read_columns(self, transaction: Transaction, space: str) -> Columns:
+        return self._arrays.columns(space, transaction)
 
 
 def _choose_nearest(columns: Columns, keys: Keys, bounds: Bounds, queries: Vectors, limit: int) -> Nearest | None:
@@ -179,17 +170,17 @@ def _choose_nearest(columns: Columns, keys: Keys, bounds: Bounds, queries: Vecto
     return select_nearest(keys, multiply_exactly(columns.stored_rows[_find_places(columns, keys)], queries), limit)
 
 
-def _find_searched(columns: Columns, among: Keys | None) -> NDArray[np.bool_] | None:
-    """Which of the stored rows are live and under these keys; None for all."""
+def _find_searched(columns: Columns, among: Keys | None) -> Any:
+    """The indices of the stored rows that are live and under these keys, or a slice of all."""
     if among is None:
-        return columns.live
+        return slice(None) if columns.live is None else np.flatnonzero(columns.live)
     is_among = find_known_indices(columns.stored_keys, among)[1]
-    return is_among if columns.live is None else is_among & columns.live
+    return np.flatnonzero(is_among if columns.live is None else is_among & columns.live)
 
 
 def _find_alike(columns: Columns, packed: Columns, rows: Vectors, least: float) -> Pairs:
     """Pairs of a row and a close vector, found by packed rows."""
-    new, places = find_close_candidates(packed.stored_rows, rows, least - 10.0**-DECIMALS)
+    new, places = find_close_candidates(packed.stored_rows, rows, least - 10.0**-PAIR_DECIMALS)
     if packed.live is not None:
         new, places = new[packed.live[places]], places[packed.live[places]]
     neighbours = packed.stored_keys[places]
@@ -201,7 +192,7 @@ def _find_alike(columns: Columns, packed: Columns, rows: Vectors, least: float) 
 
 def _find_places(columns: Columns, keys: Keys) -> Keys:
     """Where the vectors of these keys are in the stored rows."""
-    found = find_indices(keys, columns.keys)
+    found = find_known_indices(keys, columns.keys)[0]
     return found if columns.indices is None else columns.indices[found]
 
 

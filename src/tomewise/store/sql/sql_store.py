@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from sqlalchemy import Connection, select
-
 from tomewise.beside import UnsafeFile
 from tomewise.errors import Locked, StoreError
 from tomewise.settings import DEFAULTS
@@ -23,22 +21,19 @@ from tomewise.store.rights import WRITER, work_alone
 from tomewise.store.sql.arrays import Arrays, load_rows, read_space_version
 from tomewise.store.sql.call_cache import StoredCalls
 from tomewise.store.sql.damage import describe_damage, find_damage
-from tomewise.store.sql.dialect import SqliteDialect
-from tomewise.store.sql.dialects import begin_new, open_dialect
+from tomewise.store.sql.dialects import Dialect, Transaction, begin_new_tome, open_dialect
 from tomewise.store.sql.mirror import Columns
 from tomewise.store.sql.row_values import RESTORE, describe_value
 from tomewise.store.sql.schema import meta
 from tomewise.store.sql.scope import ScopeKeys
 from tomewise.store.sql.spaces import StoredSpaces
-from tomewise.store.sql.stored_notes import reads
-from tomewise.store.sql.stored_records import StoredRecords, StoredTraces
+from tomewise.store.sql.stored_records import StoredRecords, StoredTraces, reads
 from tomewise.store.sql.texts import StoredTexts, StoredWords
 from tomewise.store.sql.whole import fill, write_lines
 from tomewise.store.sql.write import Write
 
 if TYPE_CHECKING:
-    from tomewise.store.sql.dialects import Dialect
-    from tomewise.store.sql.near_rows import SearchState
+    from tomewise.store.sql.near_rows import NearRows, SearchState
 
 _TURN_SECONDS = 60.0  # longer than any transaction takes
 _NUMBER = re.compile("[0-9]{0,7}"), "a number"  # an empty one counts as none
@@ -51,27 +46,24 @@ _FORMS = {
 
 
 class StoredSnapshot(StoredTexts, StoredSpaces, StoredWords, StoredRecords):
-    """What reads a tome, see `store.contract.Snapshot`. All is read in the transaction of one connection."""
+    """What reads a tome, see `store.contract.Snapshot`. All is read in one transaction."""
 
-    def __init__(self, connection: Connection, dialect: Dialect, arrays: Arrays) -> None:
-        self.dialect = dialect
-        self._connection = connection
+    def __init__(self, transaction: Transaction, arrays: Arrays, near: NearRows | None) -> None:
+        self._transaction = transaction
         self._arrays = arrays
-        self._scopes = ScopeKeys(dialect, arrays)
+        self._near = near
+        self._scopes = ScopeKeys(arrays)
 
-    def read(self) -> AbstractContextManager[Connection]:
+    def read(self) -> AbstractContextManager[Transaction]:
         """The transaction."""
-        return nullcontext(self._connection)
+        return nullcontext(self._transaction)
 
     def arrays(self, spaces: Iterable[str]) -> dict[str, Columns]:
         """Several spaces; edges are read from the tables, since an export writes what these hold, not their caches."""
         spaces = list(spaces)
         edges = [space for space in spaces if space.startswith("edges/")]
         return super().arrays(set(spaces).difference(edges)) | {
-            space: Columns(
-                read_space_version(self._connection, self.dialect, space),
-                *load_rows(self._connection, self.dialect, space),
-            )
+            space: Columns(read_space_version(self._transaction, space), *load_rows(self._transaction, space))
             for space in edges
         }
 
@@ -81,23 +73,26 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
 
     def __init__(self, dialect: Dialect, identity: str, *, read_only: bool = False) -> None:
         self.dialect = dialect
-        self.read_only = dialect.read_only
+        self.address = dialect.address
+        self.read_only = dialect.read_only or read_only
         self._remedy = dialect.remedy
         if read_only:
-            self.read_only, self._remedy = True, "it was opened with read_only, so open it without that to change it"
+            self._remedy = "it was opened with read_only, so open it without that to change it"
         self._process: int | None = os.getpid()  # None once closed
         self._turn = threading.RLock()  # one transaction in this process
         self._cache = dialect.cache
+        self.cache_folder = self._cache.path  # may be deleted at any time
         if fault := self._cache.find_fault():
             warnings.warn(
                 f"{self.cache_folder} {fault}, so it is not used and answers take longer: delete it, it is made again",
                 stacklevel=2,
             )
-        self._arrays = Arrays(dialect, identity, self._begin_repair)
-        self._scopes = ScopeKeys(dialect, self._arrays)
+        self._near = dialect.near
+        self._arrays = Arrays(self._cache, identity, self._begin_repair, follows_steps=dialect.follows_steps)
+        self._scopes = ScopeKeys(self._arrays)
         self._writers = 0  # how many in this process hold the right to write
         self._tending: list[threading.Thread] = []
-        self.calls = StoredCalls(dialect, self.read, None if self.read_only else self.begin_append)
+        self.calls = StoredCalls(self.read, None if self.read_only else self.begin_append)
 
     @classmethod
     def open(
@@ -128,11 +123,11 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
 
         `check` gets the rows of the table meta, and may raise.
         """
-        with begin_new(path, exact_rows) as (connection, dialect):
-            fill(connection, dialect, lines)
-            _check_settings(connection, dialect.address)
+        with begin_new_tome(path, exact_rows) as transaction:
+            fill(transaction, lines)
+            _check_settings(transaction)
             if check:
-                check({row.key: row.value for row in connection.execute(select(meta))})
+                check(dict(transaction.fetch("SELECT meta.key, meta.value\nFROM meta")))
 
     def delete(self) -> None:
         """Close the store, and delete the tome with its caches. Raises Locked while it is being written."""
@@ -153,27 +148,27 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
 
     def dump(self) -> Iterator[str]:
         """All that the tome holds, with keys, replies and traces, as JSON lines in one order: see `restore`."""
-        with self.read() as connection:
-            yield from write_lines(connection, self.dialect)
+        with self.read() as transaction:
+            yield from write_lines(transaction)
 
     @contextmanager
     def write(self) -> Iterator[Write]:
         """One transaction; the cached arrays are updated with its changes, and so are indexes of vectors."""
-        with self._begin_write() as connection:
-            change = Write(connection, self.dialect)
+        with self._begin_write() as transaction:
+            change = Write(transaction)
             yield change
             deltas = change.finish()
             with self.dialect.guard_files() as is_free:
                 if is_free:
-                    self._arrays.apply_deltas(connection, deltas)
-            self.dialect.finish_write(connection, deltas, change.rows_written)
+                    self._arrays.apply_deltas(transaction, deltas)
+            self.dialect.finish_write(transaction, deltas, change.rows_written)
         if not self._writers:
             self._tend_indexes()
 
     @contextmanager
     def hold(self, name: str, refusal: str, *, is_long: bool = False) -> Iterator[None]:
         """See `contract.Store`. Indexes that its writes make necessary are made once, at the end of the work."""
-        self._check_writable()
+        self._check(writes=True)
         with self.dialect.hold(name, refusal, is_long=is_long):
             self._writers += name == WRITER
             try:
@@ -185,10 +180,9 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
 
     def _tend_indexes(self) -> None:
         """Make what indexes need since vectors changed: in a thread where an event loop would wait for it."""
-        near = self.dialect.near
-        if near is None or not near.has_work:
+        if self._near is None or not self._near.has_work:
             return
-        near.has_work = False
+        self._near.has_work = False
         if not _is_in_event_loop():
             self.dialect.tend_indexes()
             return
@@ -197,27 +191,25 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         thread.start()
 
     @reads
-    def describe_search(self, connection: Connection) -> SearchState | None:
+    def describe_search(self, transaction: Transaction) -> SearchState | None:
         """How the nearest vectors are searched in a database; None for a file, where search is exact."""
-        if self.dialect.near is None:
-            return None
-        return self.dialect.near.describe(connection)
+        return None if self._near is None else self._near.describe(transaction)
 
     @contextmanager
     def snapshot(self) -> Iterator[StoredSnapshot]:
         """The methods that read, in one read transaction."""
-        with self.read() as connection:
-            yield StoredSnapshot(connection, self.dialect, self._arrays)
+        with self.read() as transaction:
+            yield StoredSnapshot(transaction, self._arrays, self._near)
 
     def find_damage(self) -> str:
         """What is damaged: the file, the row, and the remedy; empty if nothing is. This reads the whole file.
 
         Cached arrays that do not belong to the tome are deleted and made again, and so is all that was kept.
         """
-        with self.read() as connection:
-            if found := find_damage(connection, self.dialect) or self.dialect.find_damaged_index(connection):
+        with self.read() as transaction:
+            if found := find_damage(transaction) or transaction.find_damaged_index():
                 return describe_damage(self.address, found)
-            is_stale = self._arrays.find_mismatch(connection)
+            is_stale = self._arrays.find_mismatch(transaction)
         self._arrays.delete_kept()
         if not is_stale:
             return ""
@@ -229,20 +221,9 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
     # ------------------------------------------------------------ state, transactions and rights
 
     @property
-    def address(self) -> str:
-        """Where the tome is."""
-        return self.dialect.address
-
-    @property
     def path(self) -> Path:
         """The file of a tome in SQLite."""
-        assert isinstance(self.dialect, SqliteDialect)
-        return self.dialect.path
-
-    @property
-    def cache_folder(self) -> Path:
-        """The folder in which arrays are cached. It may be deleted at any time."""
-        return self._cache.path
+        return Path(self.address)
 
     def size(self) -> int:
         """How many bytes the tome takes."""
@@ -257,7 +238,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
 
         The index of words forgets what was removed.
         """
-        self._check_writable()
+        self._check(writes=True)
         for name in self._list_cached():
             self._cache.delete(name)
         self.dialect.forget_removed_words()
@@ -285,49 +266,45 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         self.dialect.close(forked=forked)
 
     @reads
-    def check(self, connection: Connection) -> None:
+    def check(self, transaction: Transaction) -> None:
         """Raise StoreError if the store cannot be used any more: it is closed, or a newer Tomewise changed the file."""
-        self.dialect.check(connection)
+        transaction.check()
 
-    def _check_open(self) -> None:
-        """Raise StoreError if the store is closed, or if another process opened it and forked this one."""
-        if self._process == os.getpid():
-            return
+    def _check(self, *, writes: bool = False) -> None:
+        """Raise StoreError if the store is closed, was opened before a fork, or if it `writes` and may only be read."""
         if self._process is None:
             raise StoreError(f"{self.address} is closed: open it again")
-        raise StoreError(f"{self.address} was opened before this process was forked: open it again in this process")
+        if self._process != os.getpid():
+            raise StoreError(f"{self.address} was opened before this process was forked: open it again in this process")
+        if writes and self.read_only:
+            raise StoreError(f"{self.address} may only be read: {self._remedy}")
 
-    def read(self) -> AbstractContextManager[Connection]:
+    def read(self) -> AbstractContextManager[Transaction]:
         """A consistent view of the tome. Raises StoreError."""
-        self._check_open()
+        self._check()
         return self.dialect.read()
 
-    def begin_append(self) -> AbstractContextManager[Connection]:
+    def begin_append(self) -> AbstractContextManager[Transaction]:
         """One transaction for replies and traces; where the database allows it, it waits for no writer."""
-        self._check_writable()
+        self._check(writes=True)
         return self.dialect.append() or self._begin_write()
 
-    def _begin_repair(self, reading: Connection | None = None) -> AbstractContextManager[Connection]:
+    def _begin_repair(self, reading: Transaction | None = None) -> AbstractContextManager[Transaction]:
         """A transaction in which the cached arrays may be changed. Raises Locked if it would have to wait."""
-        self._check_open()
+        self._check()
         return self.dialect.repair(reading) or self._begin_write(wait=False)
 
     @contextmanager
-    def _begin_write(self, *, wait: bool = True) -> Iterator[Connection]:
-        self._check_writable()
+    def _begin_write(self, *, wait: bool = True) -> Iterator[Transaction]:
+        self._check(writes=True)
         # Threads of one process wait for each other longer than SQLite would wait.
         if not self._turn.acquire(timeout=_TURN_SECONDS if wait else 0):
             raise Locked(f"{self.address} is being written by another thread of this program: try again later")
         try:
-            with self.dialect.write(wait=wait) as connection:
-                yield connection
+            with self.dialect.write(wait=wait) as transaction:
+                yield transaction
         finally:
             self._turn.release()
-
-    def _check_writable(self) -> None:
-        self._check_open()
-        if self.read_only:
-            raise StoreError(f"{self.address} may only be read: {self._remedy}")
 
 
 def _is_in_event_loop() -> bool:
@@ -343,24 +320,24 @@ def _read_identity(dialect: Dialect) -> str:
 
     The settings that are numbers are checked too. Raises StoreError for a damaged one.
     """
-    with dialect.read() as connection:
-        settings = _check_settings(connection, dialect.address)
+    with dialect.read() as transaction:
+        settings = _check_settings(transaction)
     if "identity" not in settings:
-        with dialect.write() as connection:
-            settings = _check_settings(connection, dialect.address)
+        with dialect.write() as transaction:
+            settings = _check_settings(transaction)
             if "identity" not in settings:
                 settings["identity"] = uuid4().hex
-                dialect.upsert(connection, meta, [{"key": "identity", "value": settings["identity"]}])
+                transaction.upsert(meta, [{"key": "identity", "value": settings["identity"]}])
     return settings["identity"]
 
 
-def _check_settings(connection: Connection, address: str) -> dict[str, str]:
+def _check_settings(transaction: Transaction) -> dict[str, str]:
     """The settings that have a form. Raises StoreError for one of another form."""
-    query = select(meta).where(meta.c.key.in_(_FORMS))
-    settings: dict[str, str] = {row.key: row.value for row in connection.execute(query)}
+    query = "SELECT meta.key, meta.value\nFROM meta WHERE meta.key IN :names"
+    settings: dict[str, str] = dict(transaction.fetch(query, names=list(_FORMS)))
     for key, value in settings.items():
         form, words = _FORMS[key]
         if form.fullmatch(value) is None:
             problem = f"the row {key!a} of the table meta is {describe_value(value)}, not {words}; {RESTORE}"
-            raise StoreError(describe_damage(address, problem))
+            raise StoreError(describe_damage(transaction.address, problem))
     return settings

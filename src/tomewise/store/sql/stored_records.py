@@ -1,81 +1,125 @@
-"""What the layers of a tome have processed, and the traces of questions."""
+"""What reads a tome through a transaction; its notes, what its layers have processed, and the traces of questions."""
 
 from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from functools import wraps
 from itertools import chain, islice
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from sqlalchemy import Connection, delete, func, literal_column, select
-
-from tomewise.store.records import Intake
-from tomewise.store.sql.lists import list_keys
+from tomewise.errors import ConnectionLost
+from tomewise.store.records import BUILDS, SESSIONS, SETTINGS, Intake
+from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.row_values import Misfit
-from tomewise.store.sql.schema import documents, intake, nodes, removals, traces
-from tomewise.store.sql.stored_notes import Reading, StoredNotes, reads
+from tomewise.store.sql.schema import builds, meta, sessions, traces
 from tomewise.types import NodeId
 
-_TAKEN = select(intake.c.node).where(intake.c.failure == "")
+NOTES = {SETTINGS: meta, BUILDS: builds, SESSIONS: sessions}  # two columns each: the name, the note
+# In order, so that a database can read two indexes side by side instead of looking up each node.
+_PENDING = """SELECT nodes.key
+FROM nodes LEFT JOIN documents ON documents.key = nodes.document WHERE nodes.key IN (
+  SELECT key FROM nodes WHERE layer IN :below EXCEPT SELECT node FROM intake WHERE failure = '' AND layer = :layer
+  ORDER BY 1)
+ORDER BY documents.id NULLS FIRST, nodes.layer, nodes.level, nodes.position, nodes.id"""
+_TRACE = """SELECT traces.key AS number, traces.asked, traces.question, traces.record
+FROM traces WHERE traces.key = :number"""
+P = ParamSpec("P")
+T = TypeVar("T")
+S = TypeVar("S", bound="Reading")
+
+
+class Reading(Protocol):
+    """What reads a tome: an open store, one moment of it, or a transaction that writes."""
+
+    @abstractmethod
+    def read(self) -> AbstractContextManager[Transaction]:
+        """Begin to read."""
+
+
+def reads(method: Callable[Concatenate[S, Transaction, P], T]) -> Callable[Concatenate[S, P], T]:
+    """Give a method a transaction to read in. If the database ends it, the method runs once more in another one."""
+
+    @wraps(method)
+    def read(self: S, /, *given: P.args, **named: P.kwargs) -> T:
+        args: Any = [list(each) if isinstance(each, Iterator) else each for each in given]  # which is read only once
+        kwargs: Any = {name: list(each) if isinstance(each, Iterator) else each for name, each in named.items()}
+        with suppress(ConnectionLost), self.read() as transaction:
+            return method(self, transaction, *args, **kwargs)
+        with self.read() as transaction:
+            return method(self, transaction, *args, **kwargs)
+
+    return read
+
+
+class StoredNotes(Reading):
+    """See `store.contract.Notes`."""
+
+    @reads
+    def notes(self, transaction: Transaction, kind: str) -> dict[str, Any]:
+        """All notes of a kind, sorted by name."""
+        name, note = NOTES[kind].c
+        return dict(transaction.fetch(f"SELECT {name}, {note}\nFROM {NOTES[kind]} ORDER BY 1"))
+
+    @reads
+    def note_names(self, transaction: Transaction, kind: str) -> list[str]:
+        """The names of all notes of a kind, sorted. A name that is not text is left out: nobody can ask for it."""
+        return transaction.read_names(next(iter(NOTES[kind].c)))
+
+    @reads
+    def note(self, transaction: Transaction, kind: str, name: str) -> Any:
+        """A note, None where it does not exist."""
+        key, note = NOTES[kind].c
+        found = transaction.fetch(f"SELECT {note}\nFROM {NOTES[kind]} WHERE {key} = :name", name=name)
+        return next(found, (None,))[0]
 
 
 class StoredRecords(StoredNotes):
     """See `store.contract.Records`."""
 
     @reads
-    def intake(self, connection: Connection, layer: str, among: Iterable[int] | None = None) -> Intake:
+    def intake(self, transaction: Transaction, layer: str, among: Iterable[int] | None = None) -> Intake:
         """What a layer has processed so far, of these nodes or of all."""
-        tests = [intake.c.layer == layer]
+        values: dict[str, Any] = {"layer": layer}
+        query = "SELECT {} FROM intake WHERE layer = :layer AND failure {} ''"
         if among is not None:
-            tests.append(intake.c.node.in_(list_keys(among)))
-        # Bare rows: a tome may have many nodes.
-        cursor: Any = connection.execute(_TAKEN.where(*tests)).cursor
-        done = frozenset(chain.from_iterable(cursor))
-        query = select(*intake.c["node", "failure"]).where(*tests, intake.c.failure != "")
-        cursor = connection.execute(query).cursor
-        failed = dict(cursor.fetchall())
+            values["keys"], query = list(among), f"{query} AND node IN :keys"
+        # Rows as they are: a tome may have many nodes.
+        done = frozenset(chain.from_iterable(transaction.ask(query.format("node", "="), **values)))
+        failed = dict(transaction.ask(query.format("node, failure", "<>"), **values))
         if not {*map(type, done), *map(type, failed)} <= {int} or not {*map(type, failed.values())} <= {str}:
             raise Misfit("intake", "a value of another type")
         return Intake(done=done, failed=failed)
 
     @reads
-    def count_taken(self, connection: Connection, layer: str) -> int:
+    def count_taken(self, transaction: Transaction, layer: str) -> int:
         """How many nodes a layer has processed, failures not included."""
-        query = select(func.count()).select_from(_TAKEN.where(intake.c.layer == layer).subquery())
-        return connection.scalar(query) or 0
+        query = "SELECT count(*) FROM intake WHERE layer = :layer AND failure = ''"
+        return int(transaction.ask(query, layer=layer).fetchone()[0])
 
     @reads
-    def find_removed_ids(self, connection: Connection, layer: str) -> tuple[NodeId, ...]:
+    def find_removed_ids(self, transaction: Transaction, layer: str) -> tuple[NodeId, ...]:
         """Ids of the nodes removed since the last build of a layer that it had processed, failures included, sorted."""
-        query = select(removals.c.node).where(removals.c.layer == layer).order_by(removals.c.node)
-        return tuple(connection.scalars(query))
+        query = "SELECT removals.node\nFROM removals WHERE layer = :layer ORDER BY node"
+        return tuple(node for (node,) in transaction.fetch(query, layer=layer))
 
     @reads
-    def find_pending_keys(self, connection: Connection, layer: str, below: Iterable[str]) -> list[int]:
+    def find_pending_keys(self, transaction: Transaction, layer: str, below: Iterable[str]) -> list[int]:
         """Keys of the nodes of the layers `below` that this layer has yet to process, failures included.
 
         They are in document order.
         """
-        there = select(nodes.c.key).where(nodes.c.layer.in_(list(below)))
-        # In order, so that a database can read two indexes side by side instead of looking up each node.
-        pending = there.except_(_TAKEN.where(intake.c.layer == layer)).order_by(literal_column("1"))
-        query = (
-            select(nodes.c.key)
-            .outerjoin(documents, documents.c.key == nodes.c.document)
-            .where(nodes.c.key.in_(pending))
-            .order_by(documents.c.id.nulls_first(), *nodes.c["layer", "level", "position", "id"])
-        )
-        return list(connection.scalars(query))
+        return [key for (key,) in transaction.fetch(_PENDING, below=list(below), layer=layer)]
 
     @reads
-    def layers(self, connection: Connection) -> dict[str, dict[str, int]]:
+    def layers(self, transaction: Transaction) -> dict[str, dict[str, int]]:
         """For each layer, the number of its nodes, and the number of nodes that it failed to process."""
-        sizes = select(nodes.c.layer, func.count()).group_by(nodes.c.layer).order_by(nodes.c.layer)
-        counts = {layer: {"nodes": count, "failed": 0} for layer, count in connection.execute(sizes)}
-        failures = select(intake.c.layer, func.count()).where(intake.c.failure != "").group_by(intake.c.layer)
-        for layer, count in connection.execute(failures):
+        sizes = transaction.fetch("SELECT nodes.layer, count(*)\nFROM nodes GROUP BY nodes.layer ORDER BY 1")
+        counts = {layer: {"nodes": count, "failed": 0} for layer, count in sizes}
+        failures = "SELECT intake.layer, count(*)\nFROM intake WHERE failure <> '' GROUP BY intake.layer"
+        for layer, count in transaction.fetch(failures):
             counts.setdefault(layer, {"nodes": 0, "failed": 0})["failed"] = count
         return counts
 
@@ -84,44 +128,47 @@ class StoredTraces(Reading):
     """See `store.contract.Traces`."""
 
     @abstractmethod
-    def begin_append(self) -> AbstractContextManager[Connection]:
+    def begin_append(self) -> AbstractContextManager[Transaction]:
         """One transaction for replies and traces; where the database allows it, it waits for no writer."""
 
     def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> int:
         """Store the record of how a question was answered, and return its number."""
-        with self.begin_append() as connection:
-            (key,) = self.dialect.find_new_keys(connection, traces, 1)
-            self.dialect.insert_rows(connection, "traces", [(key, asked, question, json.dumps(record))])
+        with self.begin_append() as transaction:
+            (key,) = transaction.find_new_keys(traces, 1)
+            transaction.insert_rows("traces", [(key, asked, question, json.dumps(record))])
             return key
 
     @reads
     def trace_numbers(
-        self, connection: Connection, limit: int | None = 20, *, before: int | None = None, matching: str = ""
+        self, transaction: Transaction, limit: int | None = 20, *, before: int | None = None, matching: str = ""
     ) -> list[int]:
         """The numbers of the latest traces, newest first, before one of them, and with all these words."""
         words = matching.casefold().split()
-        query = select(traces.c.key).order_by(traces.c.key.desc())
-        query = query if before is None else query.where(traces.c.key < before)
+        where = "" if before is None else "WHERE traces.key < :before"
+        values = {} if before is None else {"before": before}
         if not words:
-            return list(connection.scalars(query.limit(limit)))
+            most = "" if limit is None else f"LIMIT {limit:d}"
+            query = f"SELECT traces.key\nFROM traces {where} ORDER BY traces.key DESC {most}"
+            return [key for (key,) in transaction.fetch(query, **values)]
         # A database may fold the case of ASCII alone, so the texts are compared here.
-        answer = self.dialect.field(traces.c.record, "text")
-        rows = connection.execute(query.add_columns(traces.c.question, answer))
-        found = (row[0] for row in rows if _holds_words(words, f"{row[1]}\n{row[2]}"))
+        answer = transaction.write_field("traces.record", "text")
+        query = f"SELECT traces.key, traces.question, {answer} AS words FROM traces {where} ORDER BY traces.key DESC"
+        rows = transaction.ask(query, **values)
+        found = (key for key, question, text in rows if _holds_words(words, f"{question}\n{text}"))
         return list(islice(found, limit))
 
     @reads
-    def trace(self, connection: Connection, number: int) -> dict[str, Any] | None:
+    def trace(self, transaction: Transaction, number: int) -> dict[str, Any] | None:
         """The trace with this number, None where it does not exist."""
-        row = connection.execute(select(traces).where(traces.c.key == number)).mappings().first()
-        if row is None:
-            return None
-        return {"number": number, "asked": row["asked"], "question": row["question"], **row["record"]}
+        for row in transaction.fetch_rows(_TRACE, number=number):
+            record: dict[str, Any] = row.pop("record")
+            return row | record
+        return None
 
     def delete_trace(self, number: int) -> bool:
         """Delete a trace, and return whether it existed. Its number is not used again."""
-        with self.begin_append() as connection:
-            return bool(connection.execute(delete(traces).where(traces.c.key == number)).rowcount)
+        with self.begin_append() as transaction:
+            return bool(transaction.ask("DELETE FROM traces WHERE key = :number", number=number).rowcount)
 
 
 def _holds_words(words: Sequence[str], text: str) -> bool:

@@ -12,20 +12,18 @@ import secrets
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import StoreError
 from tomewise.store.export import write_line
 from tomewise.store.sql.damage import find_damage
+from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
 from tomewise.store.sql.row_values import STREAMED, Misfit, RowObject, RowVector, decode_object, encode_json
 from tomewise.store.sql.schema import FORMAT, TABLES, check_format, documents, meta, nodes, spaces
-
-if TYPE_CHECKING:
-    from tomewise.store.sql.dialects import Dialect
 
 _HEADER = "tomewise"  # the key of the first line
 _SEQUENCES = "sqlite_sequence"  # the last keys, none of which is used again
@@ -36,19 +34,19 @@ _SPACES = """SELECT DISTINCT 'vectors/' || space FROM vectors UNION SELECT DISTI
 UNION SELECT 'documents' FROM documents"""
 
 
-def write_lines(connection: Connection, dialect: Dialect) -> Iterator[str]:
+def write_lines(transaction: Transaction) -> Iterator[str]:
     """All rows of an open tome. Raises Misfit for a damaged one."""
     yield json.dumps({_HEADER: FORMAT})
     for table in TABLES.tables.values():
         if table is spaces:
             continue
-        for row in connection.execute(
+        for row in transaction.execute(
             select(table).order_by(*table.primary_key), execution_options=STREAMED
         ).mappings():
             if table.name == "meta" and row["key"] == _OWN:
                 continue
             yield _write_row(table.name, row)
-    for name, last in dialect.read_last_keys(connection):
+    for name, last in transaction.read_last_keys():
         yield _write_row(_SEQUENCES, {"name": name, "seq": last})
 
 
@@ -57,26 +55,26 @@ def _write_row(table: str, row: Mapping[Any, Any]) -> str:
     return write_line({"table": table, **values})
 
 
-def fill(connection: Connection, dialect: Dialect, lines: Iterable[bytes]) -> None:
+def fill(transaction: Transaction, lines: Iterable[bytes]) -> None:
     """Make a tome of a blank file, inside a write transaction. Raises StoreError for lines that make no sound tome."""
     numbered = enumerate(lines, start=1)
     _check_header(next(numbered, (1, b""))[1])
-    dialect.make_tables(connection)
+    transaction.make_tables()
     for table, group in groupby(_read_rows(numbered), key=lambda found: found[1]):
-        _insert(connection, dialect, table, group)
-    _renew_spaces(connection, dialect)
-    _index_passages(connection, dialect)
-    if problem := find_damage(connection, dialect):
+        _insert(transaction, table, group)
+    _renew_spaces(transaction)
+    _index_passages(transaction)
+    if problem := find_damage(transaction):
         raise StoreError(f"it is damaged: {problem}")
-    if problem := _find_wrong_setting(connection):
+    if problem := _find_wrong_setting(transaction):
         raise StoreError(f"it is damaged: the table meta has {problem}; export the tome again")
 
 
-def _find_wrong_setting(connection: Connection) -> str:
+def _find_wrong_setting(transaction: Transaction) -> str:
     """Which setting is not one that documents can be read and added with; empty if all are."""
-    settings = {row.key: row.value for row in connection.execute(select(meta))}
+    settings = dict(transaction.fetch("SELECT meta.key, meta.value\nFROM meta"))
     missing = [name for name in _NEEDED if not settings.get(name)]
-    if missing and connection.execute(select(documents.c.key).limit(1)).first():
+    if missing and transaction.read_value("SELECT key FROM documents LIMIT 1") is not None:
         return f"no {missing[0]}, and there are documents"
     try:
         stated = decode_object(settings.get("fields") or "{}", meta.name).values()
@@ -143,33 +141,31 @@ def _read_value(value: Any, kind: Any, column: str) -> Any:
     return value
 
 
-def _insert(
-    connection: Connection, dialect: Dialect, table: str, rows: Iterable[tuple[int, str, dict[str, Any]]]
-) -> None:
+def _insert(transaction: Transaction, table: str, rows: Iterable[tuple[int, str, dict[str, Any]]]) -> None:
     for _, batch in groupby(enumerate(rows), key=lambda pair: pair[0] // _BATCH):
         found = [row for _, row in batch]
         names = list(found[0][2])
         values = [tuple(row[name] for name in names) for _, _, row in found]
         try:
             if table == _SEQUENCES:
-                dialect.set_last_keys(connection, [(row["name"], row["seq"]) for _, _, row in found])
+                transaction.set_last_keys([(row["name"], row["seq"]) for _, _, row in found])
             else:
-                dialect.insert_rows(connection, table, values, names)
+                transaction.insert_rows(table, values, names)
         except (DBAPIError, ValueError, OverflowError) as error:
             reason = str(error.orig if isinstance(error, DBAPIError) else error)
             where = f"the lines {found[0][0]} to {found[-1][0]}"
             raise StoreError(f"{where} hold a row that cannot be written ({reason}): export the tome again") from None
 
 
-def _renew_spaces(connection: Connection, dialect: Dialect) -> None:
-    found = connection.exec_driver_sql(_SPACES).all()
+def _renew_spaces(transaction: Transaction) -> None:
+    found = transaction.run(_SPACES).all()
     if found:
-        dialect.upsert(
-            connection, spaces, [{"space": space, "version": secrets.randbits(62) + 1} for (space,) in found]
-        )
+        transaction.upsert(spaces, [{"space": space, "version": secrets.randbits(62) + 1} for (space,) in found])
 
 
-def _index_passages(connection: Connection, dialect: Dialect) -> None:
-    found = connection.execute(INDEXED.order_by(nodes.c.key), execution_options=STREAMED)
+def _index_passages(transaction: Transaction) -> None:
+    columns = nodes.c.key, documents.c.title, nodes.c.data, nodes.c.text
+    query = text(f"{INDEXED} ORDER BY nodes.key").columns(*columns)
+    found = transaction.execute(query, execution_options=STREAMED)
     for batch in found.partitions(_BATCH):
-        dialect.index_words(connection, list_indexed_texts(batch))
+        transaction.index_words(list_indexed_texts(batch))

@@ -6,75 +6,87 @@ import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, select, update
+from sqlalchemy import bindparam, select, text, update
 
 from tomewise.place import write_places
-from tomewise.store.lifetimes import Lifetime, list_source_spaces, name_source_space
-from tomewise.store.records import PASSAGES
+from tomewise.store.records import PASSAGES, Lifetime, list_source_spaces, name_source_space
 from tomewise.store.sql.arrays import read_space_version
-from tomewise.store.sql.dependants import find_dependants, find_orphans
-from tomewise.store.sql.lists import bind_names, list_keys
+from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.mirror import Changes, Deltas, Keys, Rows
 from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
 from tomewise.store.sql.row_values import RowObject, encode_json, stack_vectors
-from tomewise.store.sql.schema import documents, edges, intake, nodes, removals, spaces, vectors
-from tomewise.store.sql.stored_notes import NOTES, StoredNotes
+from tomewise.store.sql.schema import documents, intake, nodes, spaces
+from tomewise.store.sql.stored_records import NOTES, StoredNotes
+from tomewise.store.sql.texts import find_dependants, find_orphans
 from tomewise.types import Document, DocumentId, Node, Passage, content_id
 
-if TYPE_CHECKING:
-    from tomewise.store.sql.dialects import Dialect
-
 _BATCH = 10_000  # vectors written at a time
-_NAMED = select(documents.c.key).where(documents.c.id == bindparam("wanted"))
-_WITH_IDS = select(*nodes.c["id", "key", "layer"]).where(nodes.c.id.in_(bind_names("ids")))
+_NAMED = "SELECT documents.key\nFROM documents WHERE documents.id = :id"
+_MOVE = """
+UPDATE documents SET id = :id, source = :source, digest = :digest, metadata = :metadata WHERE key = :key
+"""
+# The nodes that were made from the passages of a document, directly or not.
+_MADE_OF = """SELECT nodes.key, nodes.id
+FROM nodes WHERE nodes.document IS NULL AND nodes.key IN (
+  WITH RECURSIVE made (key) AS (SELECT key FROM nodes WHERE document = :document
+    UNION SELECT edges.a FROM edges JOIN made ON edges.b = made.key WHERE edges.space LIKE 'made-of:%')
+  SELECT key FROM made)"""
+_WITH_IDS = "SELECT nodes.id, nodes.key, nodes.layer\nFROM nodes WHERE nodes.id IN :ids"
+_LINKS = """SELECT edges.key, edges.space, edges.a, edges.b
+FROM edges WHERE edges.a IN :keys AND edges.space IN :spaces"""
+_SEEN = "b IN :keys AND space LIKE 'seen-in:%' AND space NOT IN :spaces"
+_LOG = """
+INSERT INTO removals (layer, node) SELECT intake.layer, nodes.id FROM intake JOIN nodes ON nodes.key = intake.node
+WHERE intake.node IN :keys ON CONFLICT DO NOTHING
+"""
 
 
 class Write(StoredNotes):
     """The methods that change a tome in a transaction. It collects the changes of each space of arrays."""
 
-    def __init__(self, connection: Connection, dialect: Dialect) -> None:
-        self._connection = connection
-        self.dialect = dialect
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
         self._changes: dict[str, Changes] = defaultdict(Changes)
         self.rows_written = 0
         self._changes_documents = False  # their ids, sources, folders or metadata
 
-    def read(self) -> AbstractContextManager[Connection]:
+    def read(self) -> AbstractContextManager[Transaction]:
         """This transaction, which sees its own changes."""
-        return nullcontext(self._connection)
+        return nullcontext(self._transaction)
 
     # ------------------------------------------------------------ documents
 
     def put_document(self, document: Document, digest: str, passages: Sequence[Passage]) -> list[int]:
         """Add a document; it replaces a document of the same id. Returns the keys of its passages."""
-        self.dialect.check_document(document)
+        self._transaction.check_document(document)
         self.remove_document(document.id)
         self._changes_documents = True
-        (key,) = self.dialect.find_new_keys(self._connection, documents, 1)
+        (key,) = self._transaction.find_new_keys(documents, 1)
         row = key, document.id, document.title, document.source, digest, len(document.text), document.text
-        self.dialect.insert_rows(self._connection, "documents", [(*row, encode_json(document.metadata), "")])
+        self._transaction.insert_rows("documents", [(*row, encode_json(document.metadata), "")])
         rows = []
         for each in passages:
             data = encode_json(write_places(each.place, each.marks))
             rows.append((each.id, PASSAGES, 0, each.position, key, each.start, each.end, each.text, data))
         keys = self._insert_nodes(rows)
-        texts = INDEXED.where(nodes.c.document == key).order_by(nodes.c.key)
-        self.dialect.index_words(self._connection, list_indexed_texts(self._connection.execute(texts)))
+        query = f"{INDEXED} WHERE nodes.document = :key ORDER BY nodes.key"
+        self._transaction.index_words(list_indexed_texts(self._transaction.fetch(query, key=key)))
         return keys
 
     def remove_document(self, document: DocumentId) -> list[int]:
         """Remove a document, its passages, and all that was made from them. Returns the keys of all nodes removed."""
-        row = next(self.dialect.fetch(self._connection, _NAMED, wanted=document), None)
+        row = next(self._transaction.fetch(_NAMED, id=document), None)
         if row is None:
             return []
         (key,) = row
-        passages = list_indexed_texts(self._connection.execute(INDEXED.where(nodes.c.document == key)))
-        self.dialect.forget_words(self._connection, passages)
+        query = f"{INDEXED} WHERE nodes.document = :key"
+        passages = list_indexed_texts(self._transaction.fetch(query, key=key))
+        self._transaction.forget_words(passages)
         removed = self.remove_nodes(passage for passage, _ in passages)
-        self._connection.execute(delete(documents).where(documents.c.key == key))
+        self._transaction.ask("DELETE FROM documents WHERE key = :key", key=key)
         self._changes_documents = True
         return removed
 
@@ -86,47 +98,42 @@ class Write(StoredNotes):
         later has the old id may bring nodes of the old ids again. `data["document"]`, where there is one, gets the new
         id as well.
         """
-        row = self._connection.execute(select(documents.c.key).where(documents.c.id == former)).one()
-        values = {"id": document.id, "source": document.source, "digest": digest}
-        values["metadata"] = encode_json(document.metadata)
-        self._connection.execute(update(documents).where(documents.c.key == row.key).values(**values))
+        ((key,),) = self._transaction.fetch(_NAMED, id=former)
+        values = {"key": key, "id": document.id, "source": document.source, "digest": digest}
+        self._transaction.ask(_MOVE, **values, metadata=encode_json(document.metadata))
         self._changes_documents = True
         if former == document.id:
             return
-        ids = self._find_moved_ids(row.key, document.id)
-        self._rename_nodes(ids)
-        names_document = self.dialect.field(nodes.c.data, "document") == former
-        query = select(*nodes.c["key", "data"]).where(nodes.c.key.in_(list_keys(ids)), names_document)
-        renamed = {key: {**data, "document": document.id} for key, data in self._connection.execute(query)}
-        self._update_rows({key: {"data": encode_json(data)} for key, data in renamed.items()})
+        ids = self._find_moved_ids(key, document.id)
+        self._update_rows({key: {"id": name} for key, name in ids.items()})
+        # These spaces get new versions, so that nobody uses ids that were read before.
+        query = "SELECT vectors.space\nFROM vectors WHERE vectors.key IN :keys GROUP BY vectors.space"
+        for (space,) in self._transaction.fetch(query, keys=list(ids)):
+            self._changes[f"vectors/{space}"].is_renewed = True
+        names_document = f"{self._transaction.write_field('nodes.data', 'document')} = :former"
+        query = f"SELECT nodes.key, nodes.data\nFROM nodes WHERE nodes.key IN :keys AND {names_document}"
+        renamed = dict(self._transaction.fetch(query, keys=list(ids), former=former))
+        self._update_rows(
+            {key: {"data": encode_json({**data, "document": document.id})} for key, data in renamed.items()}
+        )
 
     def set_folders(self, folders: Mapping[DocumentId, str]) -> None:
         """Record the folders that documents were added with. Ids without a document are passed over."""
         if folders:
-            change = update(documents).where(documents.c.id == bindparam("at"))
-            self._connection.execute(change, [{"at": id, "folder": folder} for id, folder in folders.items()])
+            rows = [{"id": id, "folder": folder} for id, folder in folders.items()]
+            self._transaction.execute(text("UPDATE documents SET folder = :folder WHERE id = :id"), rows)
             self._changes_documents = True
-
-    def _rename_nodes(self, ids: Mapping[int, str]) -> None:
-        """Give nodes other ids. Their spaces get new versions, so that nobody uses ids that were read before."""
-        if not ids:
-            return
-        self._update_rows({key: {"id": name} for key, name in ids.items()})
-        stored = select(vectors.c.space).where(vectors.c.key.in_(list_keys(ids))).distinct()
-        for space in self._connection.scalars(stored):
-            self._changes[f"vectors/{space}"].is_renewed = True
 
     def renew_passage(self, key: int) -> int:
         """Remove a passage with all that was made from it, and add the same passage again. Returns its new key."""
-        row = dict(self._connection.execute(select(nodes).where(nodes.c.key == key)).mappings().one())
-        texts = list_indexed_texts(self._connection.execute(INDEXED.where(nodes.c.key == key)))
-        query = select(*vectors.c["space", "vector"]).where(vectors.c.key == key)
-        stored_vectors = self._connection.execute(query).all()
-        self.dialect.forget_words(self._connection, texts)
+        row = self._transaction.execute(select(nodes).where(nodes.c.key == key)).mappings().one()
+        texts = list_indexed_texts(self._transaction.fetch(f"{INDEXED} WHERE nodes.key = :key", key=key))
+        query = "SELECT vectors.space, vectors.vector\nFROM vectors WHERE vectors.key = :key"
+        stored_vectors = list(self._transaction.fetch(query, key=key))
+        self._transaction.forget_words(texts)
         self.remove_nodes([key])
-        del row["key"]
-        (fresh,) = self._insert_nodes([tuple({**row, "data": encode_json(row["data"])}.values())])
-        self.dialect.index_words(self._connection, [(fresh, text) for _, text in texts])
+        (fresh,) = self._insert_nodes([tuple({**row, "data": encode_json(row["data"])}.values())[1:]])
+        self._transaction.index_words([(fresh, text) for _, text in texts])
         for space, vector in stored_vectors:
             self.put_vectors(space, [fresh], stack_vectors([vector]))
         return fresh
@@ -144,10 +151,9 @@ class Write(StoredNotes):
         """
         keys = self._find_keys_of_nodes(made)
         fresh = list({node.id: node for node in made if node.id not in keys}.values())
-        rows = ((n.id, n.layer, n.level, n.position, None, None, None, n.text, encode_json(n.data)) for n in fresh)
+        rows = [(n.id, n.layer, n.level, n.position, None, None, None, n.text, encode_json(n.data)) for n in fresh]
         keys.update(zip((n.id for n in fresh), self._insert_nodes(rows), strict=True))
-        for space, pairs in self._pair_sources(made, keys, lifetime).items():
-            self._put_pairs(space, pairs)
+        self._put_sources(made, keys, lifetime)
         return keys
 
     def update_nodes(self, changed: Sequence[Node], *, lifetime: Lifetime = "all") -> dict[str, int]:
@@ -161,15 +167,19 @@ class Write(StoredNotes):
         keys = self._find_keys_of_nodes(changed)
         if missing := [node.id for node in changed if node.id not in keys]:
             raise ValueError(f"{missing[0]!r} is the id of no node: add it with put_nodes")
-        query = select(*nodes.c["key", "text"]).where(nodes.c.key.in_(list_keys(keys.values())))
-        texts: dict[int, str] = dict(self._connection.execute(query).all())
+        query = "SELECT nodes.key, nodes.text\nFROM nodes WHERE nodes.key IN :keys"
+        texts: dict[int, str] = dict(self._transaction.fetch(query, keys=list(keys.values())))
         self._update_rows(
             {
                 keys[n.id]: {"text": n.text, "level": n.level, "position": n.position, "data": encode_json(n.data)}
                 for n in changed
             }
         )
-        self._replace_sources(changed, keys, lifetime)
+        wanted = self._put_sources(changed, keys, lifetime)
+        source_spaces = [space for layer in {node.layer for node in changed} for space in list_source_spaces(layer)]
+        found = self._transaction.fetch(_LINKS, keys=list(keys.values()), spaces=source_spaces)
+        gone = [key for key, space, *ends in found if tuple(ends) not in wanted[space]]
+        self._drop("edges", "key IN :keys", keys=gone)
         reworded = [node for node in changed if texts[keys[node.id]] != node.text]
         self._remove_derived([keys[node.id] for node in reworded], {node.layer for node in reworded})
         return keys
@@ -178,87 +188,67 @@ class Write(StoredNotes):
         """Give the nodes under these keys other values, all of the same columns."""
         if values:
             change = update(nodes).where(nodes.c.key == bindparam("at"))
-            self._connection.execute(change, [{"at": key, **each} for key, each in values.items()])
-
-    def _replace_sources(self, changed: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime) -> None:
-        wanted = self._pair_sources(changed, keys, lifetime)
-        for layer in {node.layer for node in changed}:
-            nodes_of_layer = list_keys(keys[node.id] for node in changed if node.layer == layer)
-            for space in list_source_spaces(layer):
-                query = select(*edges.c["a", "b"]).where(edges.c.space == space, edges.c.a.in_(nodes_of_layer))
-                found = {(a, b) for a, b in self._connection.execute(query)}
-                self.remove_edges(space, np.array(sorted(found - wanted.get(space, {}).keys()), np.int64))
-        for space, pairs in wanted.items():
-            self._put_pairs(space, pairs)
+            self._transaction.execute(change, [{"at": key, **each} for key, each in values.items()])
 
     def _remove_derived(self, keys: Sequence[int], layers: set[str]) -> None:
         """Remove what other node layers than `layers` made from these nodes, as if the nodes were removed."""
         if not keys:
             return
         layer_spaces = [space for layer in layers for space in list_source_spaces(layer)]
-        self.remove_nodes(find_orphans(self._connection, self.dialect, keys, keys, layer_spaces))
-        seen = edges.c.space.startswith("seen-in:", autoescape=True), edges.c.space.not_in(layer_spaces)
-        self._drop(edges, edges.c.b.in_(list_keys(keys)), *seen)
+        self.remove_nodes(find_orphans(self._transaction, keys, keys, layer_spaces))
+        self._drop("edges", _SEEN, keys=list(keys), spaces=layer_spaces)
         self._forget_intake(keys)
 
-    def _pair_sources(
+    def _put_sources(
         self, made: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime
     ) -> dict[str, dict[tuple[int, int], None]]:
-        """The keys of each node and each of its sources, by space."""
-        source_keys = self._find_keys({source for node in made for source in node.sources})
+        """Put the edges from each node to its sources. Returns the keys of both, in one order, by space."""
+        sources = {source for node in made for source in node.sources}
+        source_keys = {id: key for id, key, _ in self._transaction.fetch(_WITH_IDS, ids=list(sources))}
         pairs: dict[str, dict[tuple[int, int], None]] = defaultdict(dict)
         for node in made:
-            space = name_source_space(node.layer, lifetime)
-            pairs[space].update(((keys[node.id], source_keys[source]), None) for source in node.sources)
+            ends = ((keys[node.id], source_keys[source]) for source in node.sources)
+            pairs[name_source_space(node.layer, lifetime)].update(dict.fromkeys(ends))
+        for space, found in pairs.items():
+            table = np.array(list(found), np.int64).reshape(-1, 2)
+            self.put_edges(space, table[:, 0], table[:, 1], np.ones(len(table)))
         return pairs
-
-    def _put_pairs(self, space: str, pairs: Iterable[tuple[int, int]]) -> None:
-        table = np.array(list(pairs), np.int64).reshape(-1, 2)
-        self.put_edges(space, table[:, 0], table[:, 1], np.ones(len(table)))
 
     def remove_nodes(self, keys: Iterable[int]) -> list[int]:
         """Remove nodes with their edges and vectors, and the nodes made from them, if their lifetimes say so.
 
         The removal is logged for the layers that had processed the nodes. Returns the keys of all removed.
         """
-        removed = find_dependants(self._connection, self.dialect, keys)
+        removed = find_dependants(self._transaction, keys)
         if removed:
             self._forget_intake(removed)
-            gone = list_keys(removed)
-            self._drop(edges, edges.c.a.in_(gone))
-            self._drop(edges, edges.c.b.in_(gone))
-            self._drop(vectors, vectors.c.key.in_(gone))
-            self._connection.execute(delete(nodes).where(nodes.c.key.in_(gone)))
+            for table, column in (("edges", "a"), ("edges", "b"), ("vectors", "key")):
+                self._drop(table, f"{column} IN :keys", keys=removed)
+            self._transaction.ask("DELETE FROM nodes WHERE key IN :keys", keys=removed)
         return removed
 
     def _forget_intake(self, keys: Sequence[int]) -> None:
         """Log these nodes as removed for the layers that had processed them or failed to, which forget them."""
-        taken = intake.c.node.in_(list_keys(keys))
-        query = select(intake.c.layer, nodes.c.id.label("node")).join(nodes, nodes.c.key == intake.c.node).where(taken)
-        self.dialect.insert_new(self._connection, removals, query)
-        self._connection.execute(delete(intake).where(taken))
+        self._transaction.ask(_LOG, keys=list(keys))
+        self._transaction.ask("DELETE FROM intake WHERE node IN :keys", keys=list(keys))
 
-    def _insert_nodes(self, rows: Iterable[tuple[Any, ...]]) -> list[int]:
+    def _insert_nodes(self, rows: Sequence[tuple[Any, ...]]) -> list[int]:
         """Insert rows with all columns but the key. Returns their keys."""
-        found = list(rows)
-        self.rows_written += len(found)
-        keys = self.dialect.find_new_keys(self._connection, nodes, len(found))
-        self.dialect.insert_rows(self._connection, "nodes", [(key, *row) for key, row in zip(keys, found, strict=True)])
+        self.rows_written += len(rows)
+        keys = self._transaction.find_new_keys(nodes, len(rows))
+        self._transaction.insert_rows("nodes", [(key, *row) for key, row in zip(keys, rows, strict=True)])
         return keys
 
     def _find_keys_of_nodes(self, made: Sequence[Node]) -> dict[str, int]:
         layers = {node.id: node.layer for node in made}
         found: dict[str, int] = {}
-        for node, key, layer in self.dialect.fetch(self._connection, _WITH_IDS, ids=list(layers)):
+        for node, key, layer in self._transaction.fetch(_WITH_IDS, ids=list(layers)):
             if layer != layers[node]:
                 raise ValueError(
                     f"{node!r} is the id of a node in {layer!r} and in {layers[node]!r}: name the layer in ids"
                 )
             found[node] = key
         return found
-
-    def _find_keys(self, ids: Iterable[str]) -> dict[str, int]:
-        return {id: key for id, key, _ in self.dialect.fetch(self._connection, _WITH_IDS, ids=list(ids))}
 
     # ------------------------------------------------------------ arrays
 
@@ -270,12 +260,12 @@ class Write(StoredNotes):
         if not len(at):
             return
         if replace:
-            self._drop(vectors, vectors.c.space == space, vectors.c.key.in_(list_keys(at.tolist())))
+            self._drop("vectors", "space = :space AND key IN :keys", space=space, keys=at.tolist())
         order = np.argsort(at)
         at, table = at[order], np.ascontiguousarray(rows[order], dtype=np.float32)
         for start in range(0, len(at), _BATCH):  # so that the rows are not all in memory twice
             batch = slice(start, start + _BATCH)
-            self.dialect.insert_vectors(self._connection, space, at[batch], table[batch])
+            self._transaction.insert_vectors(space, at[batch], table[batch])
         self._changes[f"vectors/{space}"].add(at, table)
 
     def put_edges(self, space: str, a: Keys, b: Keys, weights: Rows, *, replace: bool = False) -> None:
@@ -290,15 +280,15 @@ class Write(StoredNotes):
             self._reweight_edges(space, pairs, weights)
         if len(a):
             self.rows_written += len(a)
-            fresh = self.dialect.insert_missing_edges(self._connection, space, a, b, weights)
+            fresh = self._transaction.insert_missing_edges(space, a, b, weights)
             self._changes[f"edges/{space}"].add(*fresh)
 
     def _reweight_edges(self, space: str, pairs: Keys, weights: Rows) -> None:
         """Give the edges that exist between these pairs of node keys (n, 2) other weights."""
-        keys, at = self.dialect.find_edges(self._connection, space, pairs)
+        keys, at = self._transaction.find_edges(space, pairs)
         order = np.argsort(keys)
         keys, pairs, weights = keys[order], pairs[at[order]], weights[at[order]]
-        self.dialect.set_weights(self._connection, keys, weights)
+        self._transaction.set_weights(keys, weights)
         self._changes[f"edges/{space}"].remove(keys.tolist())
         self._changes[f"edges/{space}"].add(keys, np.column_stack((pairs, weights)))
 
@@ -308,19 +298,18 @@ class Write(StoredNotes):
         Pairs without an edge are passed over. No node is removed, also not one that loses its last source.
         """
         if pairs is None:
-            self._drop(edges, edges.c.space == space)
+            self._drop("edges", "space = :space", space=space)
         else:
-            keys, _ = self.dialect.find_edges(self._connection, space, pairs)
-            self._drop(edges, edges.c.key.in_(list_keys(keys.tolist())))
+            keys, _ = self._transaction.find_edges(space, pairs)
+            self._drop("edges", "key IN :keys", keys=keys.tolist())
 
-    def _drop(self, table: Table, *conditions: ColumnElement[bool]) -> None:
-        """Delete the rows of `edges` or `vectors` that meet all conditions, which changes their spaces."""
+    def _drop(self, table: str, test: str, **values: Any) -> None:
+        """Delete the rows of `edges` or `vectors` that pass a test, which changes their spaces."""
         keys: dict[str, list[int]] = defaultdict(list)
-        deletion = delete(table).where(*conditions).returning(*table.c["space", "key"])
-        for space, key in self._connection.execute(deletion):
+        for space, key in self._transaction.ask(f"DELETE FROM {table} WHERE {test} RETURNING space, key", **values):
             keys[space].append(key)
         for space, space_keys in keys.items():
-            self._changes[f"{table.name}/{space}"].remove(space_keys)
+            self._changes[f"{table}/{space}"].remove(space_keys)
 
     # ------------------------------------------------------------ notes and intake
 
@@ -329,26 +318,26 @@ class Write(StoredNotes):
         table = NOTES[kind]
         key, note = table.c
         stored = encode_json(data) if isinstance(note.type, RowObject) else data
-        self.dialect.upsert(self._connection, table, [{key.name: name, note.name: stored}])
+        self._transaction.upsert(table, [{key.name: name, note.name: stored}])
 
     def remove_note(self, kind: str, name: str) -> bool:
         """Remove a note, and return whether it existed."""
-        table = NOTES[kind]
-        key, _ = table.c
-        return bool(self._connection.execute(delete(table).where(key == name)).rowcount)
+        key, _ = NOTES[kind].c
+        query = f"DELETE FROM {NOTES[kind]} WHERE {key} = :name"
+        return bool(self._transaction.ask(query, name=name).rowcount)
 
     def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:
         """Record which nodes a layer has processed, and which failed, each with its reason. Empties its removal log."""
-        rows = [{"layer": layer, "node": key, "failure": ""} for key in taken]
-        rows += [{"layer": layer, "node": key, "failure": reason} for key, reason in (failed or {}).items()]
-        if rows:
-            self.dialect.upsert(self._connection, intake, rows)
-        self._connection.execute(delete(removals).where(removals.c.layer == layer))
+        reasons = dict.fromkeys(taken, "") | dict(failed or {})
+        if reasons:
+            rows = [{"layer": layer, "node": key, "failure": reason} for key, reason in reasons.items()]
+            self._transaction.upsert(intake, rows)
+        self._transaction.ask("DELETE FROM removals WHERE layer = :layer", layer=layer)
 
     def forget_intake(self, layer: str) -> None:
         """Forget what a layer has processed, removals too, so that it processes all nodes again."""
-        self._connection.execute(delete(removals).where(removals.c.layer == layer))
-        self._connection.execute(delete(intake).where(intake.c.layer == layer))
+        self._transaction.ask("DELETE FROM removals WHERE layer = :layer", layer=layer)
+        self._transaction.ask("DELETE FROM intake WHERE layer = :layer", layer=layer)
 
     # ------------------------------------------------------------ changes of the arrays
 
@@ -357,7 +346,7 @@ class Write(StoredNotes):
         deltas = {}
         for space, changes in sorted(self._changes.items()):
             if changes:
-                before = read_space_version(self._connection, self.dialect, space)
+                before = read_space_version(self._transaction, space)
                 deltas[space] = (before, self._renew_version(space), changes.make_delta())
         if self._changes_documents:
             self._renew_version("documents")
@@ -365,25 +354,13 @@ class Write(StoredNotes):
 
     def _renew_version(self, space: str) -> int:
         version = secrets.randbits(62) + 1  # a counter would repeat numbers after a tome is restored from a copy
-        self.dialect.upsert(self._connection, spaces, [{"space": space, "version": version}])
+        self._transaction.upsert(spaces, [{"space": space, "version": version}])
         return version
 
     def _find_moved_ids(self, key: int, name: DocumentId) -> dict[int, str]:
         """The new ids, by key, of the passages of a document that is now called `name`, and of what they made."""
-        passages = select(*nodes.c["key", "start", "end", "text"]).where(nodes.c.document == key)
-        ids: dict[int, str] = {
-            passage: content_id("p", name, *place) for passage, *place in self._connection.execute(passages)
-        }
-        made = select(*nodes.c["key", "id"]).where(nodes.c.key.in_(list_keys(self._find_made_of(ids))))
-        return ids | {node: content_id(id[:1], "moved", name, id) for node, id in self._connection.execute(made)}
-
-    def _find_made_of(self, keys: Iterable[int]) -> set[int]:
-        """The nodes that were made from these, directly or not, by links of the spaces `made-of`."""
-        found: set[int] = set()
-        front = set(keys)
-        while front:
-            links = edges.c.space.startswith("made-of:", autoescape=True)
-            made = select(edges.c.a).where(edges.c.b.in_(list_keys(front)), links)
-            front = set(self._connection.scalars(made)) - found
-            found |= front
-        return found
+        query = 'SELECT nodes.key, nodes.start, nodes."end", nodes.text\nFROM nodes WHERE nodes.document = :document'
+        passages = self._transaction.fetch(query, document=key)
+        ids: dict[int, str] = {passage: content_id("p", name, *place) for passage, *place in passages}
+        made = self._transaction.fetch(_MADE_OF, document=key)
+        return ids | {node: content_id(id[:1], "moved", name, id) for node, id in made}

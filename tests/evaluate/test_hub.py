@@ -1,4 +1,4 @@
-"""The budget at the desk: what a dead worker had reserved comes free, and what waits can be given up."""
+"""The budget at the hub: what a dead worker had reserved comes free, and what waits can be given up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.patience import SOON
 
 from tomewise.cluster.pool_worker import Failed
 from tomewise.errors import BudgetExceeded
-from tomewise.evaluate.shared_desk import BudgetedAtDesk, Desk
+from tomewise.evaluate.on_workers import BudgetedAtHub, Hub
 from tomewise.language import roles
 from tomewise.language.budget import Budget
 from tomewise.language.extractive import ExtractiveModel
@@ -36,13 +36,13 @@ class Method:
 
 
 class Actor:
-    """A desk whose methods are called as those of an actor are."""
+    """A hub whose methods are called as those of an actor are."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
 
     def __getattr__(self, verb: str) -> Method:
-        return Method(getattr(self._desk, verb))
+        return Method(getattr(self._hub, verb))
 
 
 @pytest.fixture
@@ -51,17 +51,17 @@ def budget() -> Budget:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, budget: Budget) -> Iterator[Desk]:
-    made = Desk(tmp_path / "calls.tome", lambda: budget)
+def hub(tmp_path: Path, budget: Budget) -> Iterator[Hub]:
+    made = Hub(tmp_path / "calls.tome", lambda: budget)
     yield made
     made._store.close()
 
 
-async def check_nothing_is_reserved(desk: Desk, budget: Budget) -> None:
+async def check_nothing_is_reserved(hub: Hub, budget: Budget) -> None:
     """What a group had reserved would count once the group begins again."""
     before = budget.spent.calls
     for number in range(3):
-        await desk.begin(number)
+        await hub.begin(number)
     assert budget.spent.calls == before == 2, "what was sent counts"
 
 
@@ -71,45 +71,45 @@ async def wait_a_little(waiting: asyncio.Task[Any]) -> None:
     assert not waiting.done()
 
 
-async def test_a_request_waits_for_room_and_is_refused_when_all_is_spent(desk: Desk) -> None:
-    assert [await desk.reserve((number, 0), "a", REQUEST) for number in (0, 1)] == [1, 1]
-    waiting = asyncio.create_task(desk.reserve((1, 0), "b", REQUEST))
+async def test_a_request_waits_for_room_and_is_refused_when_all_is_spent(hub: Hub) -> None:
+    assert [await hub.reserve((number, 0), "a", REQUEST) for number in (0, 1)] == [1, 1]
+    waiting = asyncio.create_task(hub.reserve((1, 0), "b", REQUEST))
     await wait_a_little(waiting)
-    await desk.settle((0, 0), "a", Cost())  # it was never sent
+    await hub.settle((0, 0), "a", Cost())  # it was never sent
     assert await waiting == 1
-    await desk.settle((1, 0), "a", SPENT)
-    await desk.settle((1, 0), "b", SPENT)
-    refused = await desk.reserve((0, 0), "c", REQUEST)
+    await hub.settle((1, 0), "a", SPENT)
+    await hub.settle((1, 0), "b", SPENT)
+    refused = await hub.reserve((0, 0), "c", REQUEST)
     assert isinstance(refused, Failed)
     assert isinstance(refused.error, BudgetExceeded)
-    assert isinstance(await desk.check(), Failed)
+    assert isinstance(await hub.check(), Failed)
 
 
-async def test_what_a_dead_worker_had_sent_counts_and_is_waited_for_no_longer(desk: Desk, budget: Budget) -> None:
-    place = await desk.begin(0)
-    assert await desk.reserve(place, "a", REQUEST) == 1
-    assert await desk.reserve((1, 0), "a", REQUEST) == 1
-    orphan = asyncio.create_task(desk.reserve(place, "b", REQUEST))
-    waiting = asyncio.create_task(desk.reserve((1, 0), "b", REQUEST))
+async def test_what_a_dead_worker_had_sent_counts_and_is_waited_for_no_longer(hub: Hub, budget: Budget) -> None:
+    place = await hub.begin(0)
+    assert await hub.reserve(place, "a", REQUEST) == 1
+    assert await hub.reserve((1, 0), "a", REQUEST) == 1
+    orphan = asyncio.create_task(hub.reserve(place, "b", REQUEST))
+    waiting = asyncio.create_task(hub.reserve((1, 0), "b", REQUEST))
     await wait_a_little(waiting)
-    await desk.begin(0)  # on another worker
+    await hub.begin(0)  # on another worker
     assert isinstance(await asyncio.wait_for(orphan, SOON), Failed)
     await wait_a_little(waiting)  # for the request of group 1
-    await desk.settle(place, "a", SPENT)  # the dead worker was only out of reach: it is counted already
-    await desk.settle((1, 0), "a", Cost())
+    await hub.settle(place, "a", SPENT)  # the dead worker was only out of reach: it is counted already
+    await hub.settle((1, 0), "a", Cost())
     assert await waiting == 1
-    refused = await asyncio.wait_for(desk.reserve(place, "c", REQUEST), SOON)
+    refused = await asyncio.wait_for(hub.reserve(place, "c", REQUEST), SOON)
     assert isinstance(refused, Failed), "nobody would settle it"
     assert budget.spent.calls == 1
 
 
-async def test_a_cancelled_ask_holds_nothing(desk: Desk, budget: Budget) -> None:
+async def test_a_cancelled_ask_holds_nothing(hub: Hub, budget: Budget) -> None:
     class Announcing(ExtractiveModel):
         async def ask(self, role: Any, given: Any) -> Any:
             async with announce_request(REQUEST):
                 await asyncio.sleep(3600)
 
-    models = [BudgetedAtDesk(Announcing(HashEmbedder()), Actor(desk), (number, 0)) for number in range(3)]
+    models = [BudgetedAtHub(Announcing(HashEmbedder()), Actor(hub), (number, 0)) for number in range(3)]
     asks = [asyncio.create_task(model.ask(roles.FUSE, GIVEN)) for model in models]
     await wait_a_little(asks[2])
     for ask in reversed(asks):  # the last one waits for room
@@ -117,11 +117,11 @@ async def test_a_cancelled_ask_holds_nothing(desk: Desk, budget: Budget) -> None
         await asyncio.gather(ask, return_exceptions=True)
     for _ in range(20):
         await asyncio.sleep(0)
-    await check_nothing_is_reserved(desk, budget)
+    await check_nothing_is_reserved(hub, budget)
 
 
-async def test_a_model_that_announces_nothing_is_counted_after(desk: Desk) -> None:
-    model = BudgetedAtDesk(ExtractiveModel(HashEmbedder()), Actor(desk), (0, 0))
+async def test_a_model_that_announces_nothing_is_counted_after(hub: Hub) -> None:
+    model = BudgetedAtHub(ExtractiveModel(HashEmbedder()), Actor(hub), (0, 0))
     for _ in range(2):
         await model.ask(roles.FUSE, GIVEN)
         await asyncio.sleep(0)
@@ -129,7 +129,7 @@ async def test_a_model_that_announces_nothing_is_counted_after(desk: Desk) -> No
         await model.ask(roles.FUSE, GIVEN)
 
 
-async def test_requests_of_one_ask_may_run_side_by_side(desk: Desk, budget: Budget) -> None:
+async def test_requests_of_one_ask_may_run_side_by_side(hub: Hub, budget: Budget) -> None:
     class Voting(ExtractiveModel):
         async def ask(self, role: Any, given: Any) -> Any:
             async def vote(seconds: float) -> None:
@@ -140,7 +140,7 @@ async def test_requests_of_one_ask_may_run_side_by_side(desk: Desk, budget: Budg
             await asyncio.gather(vote(0.02), vote(0.01))
             return await super().ask(role, given)
 
-    model = BudgetedAtDesk(Voting(HashEmbedder()), Actor(desk), (0, 0))
+    model = BudgetedAtHub(Voting(HashEmbedder()), Actor(hub), (0, 0))
     await asyncio.wait_for(model.ask(roles.FUSE, GIVEN), 10)
     await asyncio.sleep(0)
-    await check_nothing_is_reserved(desk, budget)
+    await check_nothing_is_reserved(hub, budget)

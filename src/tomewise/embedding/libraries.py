@@ -1,8 +1,8 @@
-"""Embedding models of the library FastEmbed (ONNX Runtime, no torch)."""
+"""Embedding models of other libraries: FastEmbed (ONNX Runtime, no torch) and Sentence Transformers (torch)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,22 +11,22 @@ from urllib.request import Request, urlopen
 
 import numpy as np
 
-from tomewise.embedding.unit_rows import embed_as_unit_rows, read_tokenizer
+from tomewise.embedding.unit_rows import UnitRows, Vectors, read_tokenizer
 from tomewise.errors import MissingDependency, ModelUnavailable, UnknownName
 from tomewise.settings import read_variable
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
 LONGEST = 512  # tokens; passages are never longer, even if the model can take more
 BATCH = 32
+LEAST = 6  # the first major version of Sentence Transformers that never runs code of a local folder without consent
 _HUB = "https://huggingface.co"
 SECOND_SOURCE = "https://storage.googleapis.com"
 _REACH_SECONDS = 5.0
 
 
-class FastEmbed:
+class FastEmbed(UnitRows):
     """The FastEmbed model `model_name`, fetched on first use.
 
     Raises UnknownName for a model that FastEmbed does not know, ModelUnavailable when it cannot be fetched.
@@ -38,7 +38,7 @@ class FastEmbed:
 
     @cached_property
     def dimensions(self) -> int:
-        library = _import_library()
+        library = _import_fastembed()
         try:
             return int(library.get_embedding_size(self._model_name))
         except ValueError as error:
@@ -54,10 +54,7 @@ class FastEmbed:
         """A copy of the model's tokenizer without truncation and padding, so that it counts all tokens of a text."""
         return read_tokenizer(self._model_tokenizer.to_str())
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
-
-    def _embed_distinct(self, texts: list[str]) -> NDArray[np.float32]:
+    def _embed_distinct(self, texts: list[str]) -> Vectors:
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))  # similar lengths need little padding
         vectors = np.empty((len(texts), self.dimensions), np.float32)
         vectors[order] = list(self._model.embed([texts[index] for index in order], batch_size=BATCH))
@@ -73,7 +70,7 @@ class FastEmbed:
         try:
             # Offline, FastEmbed would try again for 40 seconds, and log each failure: it may only look into its cache.
             with _silence_log():
-                return _import_library()(self._model_name, local_files_only=not reaches_hub())
+                return _import_fastembed()(self._model_name, local_files_only=not reaches_hub())
         except (ValueError, OSError) as error:
             raise ModelUnavailable(
                 f"FastEmbed could not load {self._model_name!r} ({error}): check the network, or choose another"
@@ -110,9 +107,69 @@ def _silence_log() -> Iterator[None]:
         logger.enable("fastembed")
 
 
-def _import_library() -> Any:
+def _import_fastembed() -> Any:
     try:
         from fastembed import TextEmbedding
     except ImportError as error:
         raise MissingDependency("FastEmbed is not installed: run `pip install 'tomewise[fastembed]'`") from error
     return TextEmbedding
+
+
+class SentenceTransformersEmbedder(UnitRows):
+    """The model `model_name` (a name of the Hugging Face hub, or a folder), loaded on first use.
+
+    Code that a model brings is never run: a model that needs it cannot be loaded. Raises ModelUnavailable when the
+    model cannot be loaded or has no fast tokenizer, MissingDependency when the library is missing or too old.
+    """
+
+    def __init__(self, model_name: str) -> None:
+        self._model_name = model_name
+        self.name = f"sentence-transformers:{model_name}"
+
+    @cached_property
+    def dimensions(self) -> int:
+        return int(self._model.get_embedding_dimension())
+
+    @cached_property
+    def max_tokens(self) -> int:
+        return min(int(self._model.max_seq_length or LONGEST), LONGEST)
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """A copy of the model's tokenizer without truncation and padding, so that it counts all tokens of a text."""
+        backend = getattr(self._model.tokenizer, "backend_tokenizer", None)
+        if backend is None:
+            raise ModelUnavailable(f"{self._model_name!r} has no fast tokenizer to count with: choose another embedder")
+        return read_tokenizer(backend.to_str())
+
+    def _embed_distinct(self, texts: list[str]) -> Vectors:
+        vectors: Vectors = self._model.encode(texts, batch_size=BATCH, convert_to_numpy=True, show_progress_bar=False)
+        return vectors
+
+    @cached_property
+    def _model(self) -> Any:
+        library = _import_sentence_transformers()
+        try:
+            return library.SentenceTransformer(self._model_name, trust_remote_code=False)
+        except (OSError, ValueError) as error:
+            raise ModelUnavailable(
+                f"Sentence Transformers could not load {self._model_name!r} ({error}): check the name and the network"
+            ) from error
+
+
+def _import_sentence_transformers() -> Any:
+    """The library, if its version asks before it runs a model's code; earlier ones run the code of a folder."""
+    try:
+        import sentence_transformers
+    except ImportError as error:
+        raise MissingDependency(
+            "Sentence Transformers is not installed: run `pip install 'tomewise[sentence-transformers]'`"
+        ) from error
+    version = str(getattr(sentence_transformers, "__version__", ""))
+    major = version.partition(".")[0]
+    if not major.isdecimal() or int(major) < LEAST:
+        raise MissingDependency(
+            f"Sentence Transformers {version or 'of an unknown version'} is too old, because it runs code that comes "
+            f"with a model: run `pip install 'sentence-transformers>={LEAST}'`"
+        )
+    return sentence_transformers

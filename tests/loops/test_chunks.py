@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.reading.chunks import make_chunks
+from tomewise.loops.chunking import make_chunks
 from tomewise.types import Passage
 
 
