@@ -26,9 +26,8 @@ import numpy as np
 from large_tome import StandIn
 from large_tome import open_tome as open_large
 from musique import OUT, open_tome, read_rows
-from tomewise.recall.diffusion import Diffusion
+from tomewise.recall.diffusion import Coverage, Diffusion
 from tomewise.recall.rewriting import Rewriter
-from tomewise.recall.rewritten_walk import Coverage
 from tomewise.systems.registry import assemble
 from tomewise.tome.tome import Tome
 

@@ -52,8 +52,8 @@ class Work:
 
 def build(path: str, url: str, place: dict[str, Any]) -> None:
     """Build a graph over the story, which is added first where it is not there yet."""
-    given: dict[str, Any] = {"embedder": "hash", "passage_tokens": 64, "model": "openai:test", "base_url": url}
-    with Tome.open(path, limit=4, **given, **place) as tome:
+    settings = {"passage_tokens": 64, "limit": 4, **place}
+    with Tome.open(path, model="openai:test", embedder="hash", base_url=url, settings=settings) as tome:
         if not tome.documents():
             tome.add(STORY)
         tome.build("hipporag2")

@@ -53,7 +53,7 @@ def grow(path: Path) -> None:
             # A tome of its own, since calls that one has paid are free for later builds.
             with (
                 tempfile.TemporaryDirectory() as folder,
-                Tome.open(Path(folder) / "a.tome", model="extractive", **({} if path == STORY else CUT)) as tome,
+                Tome.open(Path(folder) / "a.tome", model="extractive", settings={} if path == STORY else CUT) as tome,
             ):
                 tome.add(path)
                 passages = len(tome.store.passages())

@@ -24,8 +24,7 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.recall.diffusion import Diffusion
 from tomewise.recall.flat import Lexical
 from tomewise.recall.graph_index import GraphIndexes
-from tomewise.recall.linking import NearestFacts
-from tomewise.recall.seeding import HippoSeeds, MentionSeeds, PassageSeeds, SumOfSeeds
+from tomewise.recall.seeding import HippoSeeds, MentionSeeds, NearestFacts, PassageSeeds, SumOfSeeds
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
 from tomewise.tome.tome import Tome

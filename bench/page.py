@@ -93,7 +93,7 @@ def main() -> None:
             with visit(browser, served.url) as made:
                 page = made.enter()
                 for nodes, limit in ((300, 1), (2000, 5)):
-                    picture = make_graph(nodes).as_json()
+                    picture = make_graph(nodes).to_dict()
                     seconds = min(measure_work(page, DRAW, picture) for _ in range(REPEATS))
                     print(f"{nodes} nodes laid out and drawn: {seconds:.2f} s of processor time (at most {limit})")
                 print(f"trace of 500 events: shown in {1000 * measure_work(page, SHOW):.0f} ms of processor time")

@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 
 from tomewise.evaluate.datasets import read_dataset
 from tomewise.memory.building import build
-from tomewise.memory.schemata.clusters import MOST, find_clusters
-from tomewise.memory.schemata.hierarchy import Hierarchy, grow_hierarchy
+from tomewise.memory.schemata.hierarchy import MOST, Hierarchy, find_clusters, grow_hierarchy
 from tomewise.memory.schemata.kernels import find_components
 from tomewise.memory.schemata.network import Links, Lists, Network, Passages, complete_lists
 from tomewise.memory.schemata.schemata_layer import SchemataLayer

@@ -44,7 +44,9 @@ def main() -> None:
     ratios = []
     with (
         tempfile.TemporaryDirectory() as folder,
-        Tome.open(Path(folder) / "a.tome", model="openai:test", base_url=url, limit=LIMIT, embedder="bundled") as tome,
+        Tome.open(
+            Path(folder) / "a.tome", model="openai:test", base_url=url, embedder="bundled", settings={"limit": LIMIT}
+        ) as tome,
     ):
         tome.add(STORY)
         for number in range(ROUNDS):

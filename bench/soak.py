@@ -47,7 +47,7 @@ LATENCY = 0.02  # seconds that a reply takes
 FORKING = """
 import json, os, sys
 sys.modules["umap"] = None
-import tomewise.language.connect_model, tomewise.memory.tree.mixture, tomewise.reading.read, tomewise.terminal.render
+import tomewise.language.connect_model, tomewise.memory.tree.clustering, tomewise.reading.read, tomewise.terminal.render
 import tomewise.tome.tome
 from tomewise.terminal.program import main
 for line in sys.stdin:

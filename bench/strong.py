@@ -96,7 +96,7 @@ def ask(place: Path, wanted: list[str], systems: list[str], url: str, out: Path)
     """Ask each question of each system, and write its rows; a question whose rows are there is passed over."""
     out.mkdir(parents=True, exist_ok=True)
     model: dict[str, Any] = {"model": "openai:strong", "base_url": url, "api_key": "none", "timeout": WAIT}
-    with Tome.open(place, embedder=choose_embedder("bundled"), **model) as tome:
+    with Tome.open(place, embedder=choose_embedder("bundled"), settings=model) as tome:
         for question in (list_open()[name] for name in wanted):
             file = out / f"{question.id.replace('/', '-')}.jsonl"
             if file.exists():

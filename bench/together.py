@@ -66,7 +66,8 @@ def main() -> None:
             print("| --- |" + " ---: |" * len(SIZES))
             for name, make in list_layers(tome.store, embedder).items():
                 found = [asyncio.run(estimate(tome.store, make(size))) for size in SIZES]
-                print(f"| {name} | " + " | ".join(f"{each.calls}, {each.input_tokens:,}" for each in found) + " |")
+                costs = (f"{each.cost.calls}, {each.cost.input_tokens:,}" for each in found)
+                print(f"| {name} | {' | '.join(costs)} |")
 
 
 if __name__ == "__main__":

@@ -30,8 +30,7 @@ from tomewise.memory.build_records import forget_layer
 from tomewise.memory.building import build, estimate
 from tomewise.memory.passages import PassagesLayer
 from tomewise.memory.tree import clustering
-from tomewise.memory.tree.clustering import Reduction, choose_reduction, find_clusters, reduce_by_pca
-from tomewise.memory.tree.mixture import Fit
+from tomewise.memory.tree.clustering import Fit, Reduction, choose_reduction, find_clusters, reduce_by_pca
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.run import meter

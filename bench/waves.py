@@ -66,7 +66,9 @@ def measure_waves(folder: Path) -> None:
     url = server.stdout.readline().strip()
     os.environ.setdefault("OPENAI_API_KEY", "none")  # the server asks for no key
     text = "\n\n".join(f"{n}. " + "Scrooge counted his money and went home. " * 20 for n in range(CHUNKS))
-    with Tome.open(folder / "w.tome", model="openai:test", base_url=url, embedder="hash", passage_tokens=250) as tome:
+    with Tome.open(
+        folder / "w.tome", model="openai:test", base_url=url, embedder="hash", settings={"passage_tokens": 250}
+    ) as tome:
         tome.add(Document(id="text", text=text))
         seconds = {}
         for wave in (1, WAVE):

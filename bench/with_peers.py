@@ -61,10 +61,14 @@ class Ours:
         from tomewise.tome.tome import Tome
 
         self.system = system
+        settings = {"api_key": "none", "limit": limit, "embedder_base_url": f"{url}/v1", "window": 128_000}
         self.tome = Tome.open(
-            folder / "novel.tome", model="openai:fake", base_url=f"{url}/v1", api_key="none", limit=limit,
-            embedder="openai:hash", embedder_base_url=f"{url}/v1", window=128_000,
-        )  # fmt: skip
+            folder / "novel.tome",
+            model="openai:fake",
+            embedder="openai:hash",
+            base_url=f"{url}/v1",
+            settings=settings,
+        )
 
     def index(self) -> None:
         from tomewise.types import Document

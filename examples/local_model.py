@@ -28,9 +28,11 @@ async def main() -> None:
         "local.tome",
         model=f"openai:{given.model}",
         base_url=given.address,
-        window=given.window,
-        timeout=600,  # seconds a call: a small machine takes its time
-        limit=1,  # calls at once
+        settings={
+            "window": given.window,
+            "timeout": 600,  # seconds a call: a small machine takes its time
+            "limit": 1,  # calls at once
+        },
     ) as tome:
         await tome.aadd(STORY)
         printed = ""

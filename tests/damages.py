@@ -48,7 +48,7 @@ _DAMAGED_JSON = ("metadata", "data", "record")
 def make_tome(folder: Path) -> None:
     """A tome with memory of several kinds, a session, traces and caches."""
     path = folder / "a.tome"
-    with Tome.open(path, embedder="hash:32", passage_tokens=32) as tome:
+    with Tome.open(path, embedder="hash:32", settings={"passage_tokens": 32}) as tome:
         tome.add(*DOCUMENTS)
         for system in SYSTEMS:
             tome.build(system)

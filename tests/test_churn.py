@@ -127,7 +127,7 @@ class Churn:
         return ScriptedModel({}, others=ExtractiveModel(self._embedder), name="paid")
 
     def _open(self, path: Path, model: ScriptedModel) -> Tome:
-        return Tome.open(path, embedder=self._embedder, model=model, passage_tokens=32)
+        return Tome.open(path, embedder=self._embedder, model=model, settings={"passage_tokens": 32})
 
     def _step(self, tome: Tome) -> None:
         kinds = ["add", "replace", "remove", "rename", "undo", "build", "build"]

@@ -25,7 +25,7 @@ def library(tmp_path_factory):
     for number in range(2):
         (folder / f"b{number}.txt").write_text(prose(number, 30))
     (folder / LETTER).write_text(f"{prose(2, 12)} The {MARKER} was gone. {prose(3, 12)}")
-    with Tome.open(folder / "empty.tome", embedder="hash", passage_tokens=48) as tome:
+    with Tome.open(folder / "empty.tome", embedder="hash", settings={"passage_tokens": 48}) as tome:
         tome.add(*sorted(folder.glob("*.txt")))
         (place,) = [passage.position for passage in tome.store.passages().values() if MARKER in passage.text]
     return folder / "empty.tome", place

@@ -61,7 +61,7 @@ def library(tmp_path_factory):
     folder = tmp_path_factory.mktemp("library")
     for number in range(3):
         (folder / f"{number}.txt").write_text(prose(number, 40))
-    with Tome.open(folder / "empty.tome", embedder="hash", passage_tokens=64) as tome:
+    with Tome.open(folder / "empty.tome", embedder="hash", settings={"passage_tokens": 64}) as tome:
         assert tome.add(*sorted(folder.glob("*.txt"))).passages > 20
     return folder / "empty.tome"
 

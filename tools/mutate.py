@@ -190,14 +190,14 @@ MUTATIONS = (
     ),
     Mutation(
         "hybrid: the best passage without lifts stays first",
-        "recall/hybrid.py",
+        "recall/flat.py",
         "keys, scores = put_first(ranked[0], sort_ranking(*lifted))",
         "keys, scores = sort_ranking(*lifted)",
         ("tests/recall/test_rewriting.py",),
     ),
     Mutation(
         "prune and grow: what was kept in the last round comes first",
-        "recall/prune_and_grow.py",
+        "recall/schemata_nodes.py",
         "take_turns([list(chosen.values()) for chosen in rounds[::-1]])",
         "take_turns([list(chosen.values()) for chosen in rounds])",
         ("tests/recall/test_schemata.py",),
@@ -301,11 +301,11 @@ MUTATIONS = (
         ("tests/server/test_jobs.py",),
     ),
     Mutation(
-        "config: taking back a setting does not confirm a file that was not trusted",
-        "setting_files.py",
-        "return was_usable and _confirm_again(path, raw)",
-        "return _confirm_again(path, raw)",
-        ("tests/hostile/test_trust.py",),
+        "config: a project's file sets only what is free of risk",
+        "settings.py",
+        "[name for name in values if not SETTINGS[name].free]",
+        "[]",
+        ("tests/hostile/test_project_settings.py",),
     ),
     Mutation(
         "metrics: a span within another one does not shorten it",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tomewise.errors import UsageError
 from tomewise.events import ATTEMPTS, is_event, read_common
@@ -65,6 +65,9 @@ class PictureNode:
     passages: tuple[NodeId, ...] = ()
     notes: tuple[Note, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", shorten_label(self.label))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureLink:
@@ -75,7 +78,7 @@ class PictureLink:
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Group:
     """A sort of nodes, such as the entities."""
 
@@ -122,6 +125,39 @@ class Picture(Noun):
         return tuple(dict.fromkeys([passage for node in self.nodes for passage in node.passages] + list(notes)))
 
 
+class Sketch:
+    """A picture in the making: its nodes, each once, and its links."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, PictureNode] = {}
+        self.links: list[PictureLink] = []
+
+    def add(self, node: PictureNode, parent: str = "") -> str:
+        """Add a node unless it is there, and the link from its parent. Returns its id."""
+        self.nodes.setdefault(node.id, node)
+        if parent and PictureLink(source=parent, target=node.id) not in self.links:
+            self.link(parent, node.id)
+        return node.id
+
+    def link(self, source: str, target: str, label: str = "") -> None:
+        """Add a link; one with an end that is not drawn is left out in the end."""
+        self.links.append(PictureLink(source=source, target=target, label=label))
+
+    def finish(self, kind: Kind, title: str, groups: Iterable[Group], *, total: int = 0, **fields: Any) -> Picture:
+        """The picture, with these other fields of it. There are `total` things, or as many as it shows."""
+        drawn = self.nodes.keys()
+        return Picture(
+            kind=kind,
+            title=title,
+            nodes=tuple(self.nodes.values()),
+            links=tuple(link for link in self.links if link.source in drawn and link.target in drawn),
+            groups=tuple(groups),
+            shown=len(drawn),
+            total=total or len(drawn),
+            **fields,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Uses:
     """What an answer used: the nodes that its last call was shown, and the passages that it quotes."""
@@ -133,6 +169,13 @@ class Uses:
         """The strongest use of one of these nodes."""
         ids = frozenset(nodes)
         return "cited" if ids & self.cited else "shown" if ids & self.shown else ""
+
+    def find_cited(self, nodes: Iterable[NodeId]) -> Use:
+        """The use of what rests on these nodes and was itself not shown."""
+        return "" if self.cited.isdisjoint(nodes) else "cited"
+
+
+UNUSED = Uses()
 
 
 def read_uses(answer: Answer) -> Uses:

@@ -1,33 +1,36 @@
-"""The only reader of environment variables and configuration files. `setting_files` writes the files.
+"""Every setting, declared once: `Settings`. The only reader of environment variables and configuration files.
 
 A value comes from the first of these sources that has one: the command line, the environment (`TOMEWISE_MODEL`, ...),
 `tomewise.toml` in the current folder, `tomewise.toml` in the user's configuration folder. A source that names the
 model and no models per role replaces those of later sources too: so `--model extractive` asks nothing else.
 
-`Settings` declares each setting once: its type, default, bounds, help, and who may set it. All else reads `SETTINGS`.
+Files, environment, `Tome.open`, the command, `tome config` and the server derive from the fields of `Settings`.
+pydantic-settings reads and checks; it is imported at the first value, because help needs names and texts alone.
 
 Keys come from the environment only (`read_key`). The current folder may be anybody's work: its file may set what
-`Setting.trust` allows; any other setting needs `tome trust` first.
+is `Setting.free` of risk, and may lower bounds.
 """
-
-from __future__ import annotations
 
 import os
 import re
-import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
-from numbers import Integral, Real
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from numbers import Integral
 from pathlib import Path
-from shlex import quote
-from typing import Any, Literal, NoReturn, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tomewise.credentials import remember_credentials
 from tomewise.errors import ModelUnavailable, UsageError, suggest
-from tomewise.trust import TrustedFolders, refuse_embedder
+
+if TYPE_CHECKING:
+    from pydantic_settings import BaseSettings
 
 FILE = "tomewise.toml"
+LIMITS = ("max_calls", "max_tokens", "max_cost")  # of what may be spent
+_PREFIX = "TOMEWISE_"
 _MAX_BYTES = 100_000  # of a configuration file
+_KEY_ENDS = ("key", "secret", "password")  # of names of what is never kept in a file
 _ROLE_MODEL = re.compile(r"\s*([\w.-]+)=(.+)", re.DOTALL)
 
 
@@ -35,63 +38,27 @@ _ROLE_MODEL = re.compile(r"\s*([\w.-]+)=(.+)", re.DOTALL)
 class Setting:
     """What holds for a setting at every door: files, environment, command line, `tome config`, server and Python.
 
-    `kind` is str, int, float, or models (names by role). A number is `least` or more. `unset` says in words what holds
-    without a value. `trust` says what the file of a project may do: set it ("free"), lower it ("lower"),
-    set it once the user has confirmed the folder ("confirmed"), or never set it ("user").
+    A number is `least` or more. `unset` says in words what holds without a value. What is `free` of risk may stand in
+    a project's file: it neither says where data goes, nor what is executed, nor allows to spend more.
     """
 
     name: str
-    kind: str
+    type: Any
     default: Any
     help: str
-    least: float = 0
+    least: float | None = None
     unset: str = ""
-    trust: Literal["free", "lower", "confirmed", "user"] = "confirmed"
+    free: bool = False
 
     @property
     def variable(self) -> str:
         """Its environment variable."""
-        return f"TOMEWISE_{self.name.upper()}"
+        return f"{_PREFIX}{self.name.upper()}"
 
     @property
     def flag(self) -> str:
         """Its option on the command line, where a command has one."""
         return f"--{self.name.replace('_', '-')}"
-
-    def read(self, value: Any, source: str) -> Any:
-        """The value that a file or a text gives it, in its type; a number may be a text. Raises UsageError."""
-        if self.kind == "models":
-            return _read_models(value, source)
-        number = value
-        if self.kind != "str" and isinstance(value, str):
-            try:
-                number = int(value) if self.kind == "int" else float(value)
-            except ValueError:
-                self._refuse(value, source)
-        return self._convert(number) if self._fits(number) else self._refuse(value, source)
-
-    def check(self, value: Any, source: str = "") -> Any:
-        """The value in its type. Raises UsageError with the `source` if there is one, the value, and the remedy."""
-        return self._convert(value) if self._fits(value) else self._refuse(value, source)
-
-    def _fits(self, value: Any) -> bool:
-        if self.kind == "models":
-            return isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair)
-        if self.kind == "str":
-            return isinstance(value, str)
-        is_number = isinstance(value, Integral if self.kind == "int" else Real) and not isinstance(value, bool)
-        return bool(is_number and self.least <= value < float("inf"))
-
-    def _convert(self, value: Any) -> Any:
-        kinds: Mapping[str, Any] = {"models": dict, "int": int, "float": float}
-        return kinds.get(self.kind, str)(value)
-
-    def _refuse(self, value: Any, source: str) -> NoReturn:
-        if self.kind == "models":
-            _refuse_models(value, source)
-        words = {"str": "a text in quotation marks", "int": "a whole number", "float": "a number"}
-        bound = "" if self.kind == "str" else f" from {self.least} up"
-        raise UsageError(f"{_begin(source)}{self.name} must be {words[self.kind]}{bound}, not {value!r:.200}")
 
 
 def _declare(default: Any, help: str, **more: Any) -> Any:
@@ -100,23 +67,28 @@ def _declare(default: Any, help: str, **more: Any) -> Any:
     return field(**made, metadata={"help": help, **more})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The settings that apply to all commands."""
+    """The settings of a tome and of all commands; without arguments the defaults, whatever files and environment say.
+
+    Raises UsageError for a value of another type, or beyond its bound.
+    """
 
     tome: str = _declare("memory.tome", "The memory to use: a file, or postgresql://host/db#name.")
     system: str = _declare(
         "hybrid",
         "How to answer; `tome systems` lists them. "
         "With settings: 'NAME key=value', with a part left out: 'NAME:ABLATION'.",
+        free=True,
     )
     model: str = _declare("extractive", "extractive, openai:gpt-4o-mini, anthropic:…, ollama:…")
-    models: Mapping[str, str] = _declare({}, "Other models by role; in a file the table [models].", unset="none")
+    models: Mapping[str, Any] = _declare({}, "Other models by role; in a file the table [models].", unset="none")
+    """Names; in Python also `LanguageModel`s."""
     offer: str | None = _declare(
         None, "More models that clients of `tome serve` may choose, with blanks between them.", unset="none"
     )
     base_url: str | None = _declare(
-        None, "Address of an OpenAI-compatible server for the model.", unset="the provider's own", trust="user"
+        None, "Address of an OpenAI-compatible server for the model.", unset="the provider's own"
     )
     embedder: str | None = _declare(
         None,
@@ -124,182 +96,253 @@ class Settings:
         unset="the tome's own, or bundled",
     )
     embedder_base_url: str | None = _declare(
-        None, "Address of an OpenAI-compatible server for the embedder.", unset="the tome's own", trust="user"
+        None, "Address of an OpenAI-compatible server for the embedder.", unset="the tome's own"
     )
-    limit: int = _declare(16, "Model calls in flight.", least=1, trust="free")
-    timeout: float = _declare(120.0, "Seconds for one model call.", least=0.1, trust="free")
+    limit: int = _declare(16, "Model calls in flight.", least=1, free=True)
+    timeout: float = _declare(120.0, "Seconds for one model call.", least=0.1, free=True)
     window: int | None = _declare(
-        None, "Tokens that the model accepts.", least=1, unset="what its server states, or what is known", trust="free"
+        None, "Tokens that the model accepts.", least=1, unset="what its server states, or what is known", free=True
     )
-    max_calls: int | None = _declare(None, "Stop before more model calls than this.", unset="no limit", trust="lower")
+    max_calls: int | None = _declare(
+        None, "Stop before more model calls than this.", least=0, unset="no limit", free=True
+    )
     max_tokens: int | None = _declare(
-        None, "Stop before more tokens than this may be used.", unset="no limit", trust="lower"
+        None, "Stop before more tokens than this may be used.", least=0, unset="no limit", free=True
     )
     max_cost: float | None = _declare(
-        None, "Stop before more dollars than this may be spent.", unset="no limit", trust="lower"
+        None, "Stop before more dollars than this may be spent.", least=0, unset="no limit", free=True
     )
-    max_failures: int = _declare(
-        20, "Stop after so many failed calls with no reply between them.", least=1, trust="lower"
-    )
+    max_failures: int = _declare(20, "Stop after so many failed calls with no reply between them.", least=1, free=True)
+    current: bool = _declare(False, "Refuse memory that lags behind the documents.", free=True)
     prompts: str | None = _declare(None, "A folder with prompts of your own.", unset="the packaged ones")
     passage_tokens: int | None = _declare(
-        None, "Tokens of a passage (fixed by the first add).", least=8, unset="what the embedder sees", trust="free"
+        None, "Tokens of a passage (fixed by the first add).", least=8, unset="what the embedder sees", free=True
     )
     overlap: int | None = _declare(
-        None, "Tokens that neighbouring passages share (fixed by the first add).", unset="0", trust="free"
+        None, "Tokens that neighbouring passages share (fixed by the first add).", least=0, unset="0", free=True
     )
     read_seconds: float | None = _declare(None, "Seconds for reading one file.", least=0.1, unset="300")
     read_memory: int | None = _declare(None, "Megabytes for reading one file.", least=1, unset="1,024")
     read_characters: int | None = _declare(None, "Characters of one file.", least=1, unset="50,000,000")
     read_documents: int | None = _declare(None, "Documents of one file.", least=1, unset="100,000")
+    on: Literal["ray"] | None = _declare(
+        None,
+        "Let workers on Ray compute: those of the cluster at RAY_ADDRESS, or of one that is started here.",
+        unset="in this process",
+    )
+    workers: int | None = _declare(None, "Workers of --on ray.", least=1, unset="one for every two CPUs")
     start_seconds: float = _declare(120.0, "Seconds for Ray to start here, and then for a worker.", least=0.1)
     trace_bytes: int = _declare(50_000, "Bytes of the trace that is kept of one answer.", least=4_000)
     session_limit: int = _declare(50, "Entries of its working memory that a session keeps, and turns.", least=1)
     exact_rows: int = _declare(
-        200_000, "In PostgreSQL with pgvector, search more vectors than this approximately; 0: search all exactly."
+        200_000,
+        "In PostgreSQL with pgvector, search more vectors than this approximately; 0: search all exactly.",
+        least=0,
     )
+    api_key: str | None = field(default=None, repr=False, metadata={"help": "The key of the model's provider."})
+    """Only given in Python: no file and no variable sets it, and nothing shows it."""
 
     def __post_init__(self) -> None:
-        for name, setting in SETTINGS.items():
-            value = getattr(self, name)
-            if value is not None or setting.default is not None:
-                object.__setattr__(self, name, setting.check(value))
+        for name, value in check_values(vars(self)).items():
+            object.__setattr__(self, name, value)
 
 
-def _read_schema() -> dict[str, Setting]:
-    found = {}
-    for each in fields(Settings):
-        kind = str(each.type).removesuffix(" | None")
-        kind = "models" if kind.startswith("Mapping") else kind
-        default = {} if each.default is MISSING else each.default
-        found[each.name] = Setting(name=each.name, kind=kind, default=default, **each.metadata)
-    return found
+_ALL = {
+    each.name: Setting(
+        name=each.name, type=each.type, default={} if each.default is MISSING else each.default, **each.metadata
+    )
+    for each in fields(Settings)
+}
+# Each setting that a user may set, by its name, in the order of the listing. A key stands in no file.
+SETTINGS: Mapping[str, Setting] = {name: setting for name, setting in _ALL.items() if name != "api_key"}
 
 
-SETTINGS: Mapping[str, Setting] = _read_schema()  # each setting by its name, in the order of the listing
-DEFAULTS = Settings()
+# ---------------------------------------------------------------- checking
 
 
-class Stated(TypedDict, total=False):
-    """Settings as arguments of `Tome.open`, which may be left out; for type checkers."""
+@cache
+def _make_model() -> "type[BaseSettings]":
+    """The fields of `Settings` with their bounds, for pydantic-settings, which checks them strictly."""
+    from pydantic import BeforeValidator, Field, create_model
+    from pydantic_settings import BaseSettings, SettingsConfigDict
 
-    system: str
-    base_url: str | None
-    embedder_base_url: str | None
-    limit: int
-    timeout: float
-    window: int | None
-    max_calls: int | None
-    max_tokens: int | None
-    max_cost: float | None
-    max_failures: int
-    passage_tokens: int | None
-    overlap: int | None
-    read_seconds: float | None
-    read_memory: int | None
-    read_characters: int | None
-    read_documents: int | None
-    start_seconds: float
-    trace_bytes: int
-    session_limit: int
-    exact_rows: int
+    config = SettingsConfigDict(env_prefix=_PREFIX, enable_decoding=False, strict=True, allow_inf_nan=False)
+    made: dict[str, Any] = {}
+    for name, each in _ALL.items():
+        prepare = _read_models if name == "models" else _make_plain
+        made[name] = (Annotated[each.type, BeforeValidator(prepare)], Field(each.default, ge=each.least))
+    return create_model("SettingValues", __base__=BaseSettings, __cls_kwargs__=dict(config), **made)
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsSource:
-    """One source of settings: the file at `path`, or the environment."""
+def check_values(*sources: Mapping[str, Any], origin: str = "") -> dict[str, Any]:
+    """The values of some settings, in their types; those of earlier sources come first.
 
-    values: Mapping[str, Any]
-    path: Path | None = None
-
-
-def load(environment: Mapping[str, str] | None = None, folders: tuple[Path, Path] | None = None) -> Settings:
-    """Load the settings; `folders` are the user's configuration folder and the current folder.
-
-    Raises UsageError that names the file or variable with a bad value, or the settings that need `tome trust` first.
+    Raises UsageError in one line: the `origin`, if there is one, the setting, its value, and what it should be. A key
+    is not shown, and has no origin: no file and no variable sets it.
     """
-    values: dict[str, Any] = {}
-    for source in find_sources(environment, folders):
-        values = _overlay(values, source.values)
+    from pydantic import ValidationError
+    from pydantic_settings import InitSettingsSource
+
+    begin = f"{origin}: " if origin else ""
+    for name in (name for source in sources for name in source):
+        if name not in (SETTINGS if origin else _ALL):
+            raise UsageError(begin + _describe_unknown(str(name)))
+    model = _make_model()
+    try:
+        checked = model(_build_sources=(tuple(InitSettingsSource(model, dict(source)) for source in sources), {}))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        value = f", not {first['input']!r:.200}" if name in SETTINGS else ""
+        raise UsageError(begin + first["msg"].replace("Input", name).removeprefix("Value error, ") + value) from None
+    return {name: getattr(checked, name) for name in checked.model_fields_set}
+
+
+def _describe_unknown(name: str) -> str:
+    if name.lower().endswith(_KEY_ENDS):
+        return (
+            f"{name!r} is not a setting: keys stand in the environment alone, see `tome models` for their names, or in "
+            "Python in `api_key`"
+        )
+    return f"{name!r} is not a setting: {suggest(name, SETTINGS)}known are {', '.join(sorted(SETTINGS))}"
+
+
+def _make_plain(value: Any) -> Any:
+    """A path as its text, and a whole number of another library, such as NumPy, as one of Python."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return value if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+
+
+def _read_models(value: Any) -> dict[str, Any]:
+    """Models by role: a table, or a text of words `ROLE=NAME`. Raises ValueError."""
+    if isinstance(value, str):
+        value = dict(map(split_role, value.split()))
+    if isinstance(value, Mapping) and all(
+        isinstance(role, str) and role and (isinstance(model, str) or callable(getattr(model, "ask", None)))
+        for role, model in value.items()
+    ):
+        return dict(value)
+    raise ValueError(
+        'models should be a table of roles and names of models, such as answer = "openai:gpt-4o" below [models], or '
+        "words such as answer=openai:gpt-4o"
+    )
+
+
+def split_role(word: str) -> tuple[str, str]:
+    """The role and the model of a word `ROLE=NAME`; for a word without a role that is empty."""
+    found = _ROLE_MODEL.fullmatch(word)
+    return (found[1], found[2]) if found else ("", word)
+
+
+# ---------------------------------------------------------------- sources
+
+STATED, ENVIRONMENT = "what is stated", "the environment"  # sources; others are paths of files
+
+
+def load(**stated: Any) -> Settings:
+    """The settings that hold here. What is `stated` comes before the environment and the files.
+
+    Raises UsageError that names the file or variable with a bad value, or what a project's file may not set.
+    """
+    values = check_values(*find_sources(stated).values())
+    if "on" not in values and "workers" not in stated:
+        values.pop("workers", None)  # a file may say how many work wherever some are asked for
     return Settings(**values)
 
 
-def find_sources(
-    environment: Mapping[str, str] | None = None,
-    folders: tuple[Path, Path] | None = None,
-    *,
-    refused: list[str] | None = None,
-) -> list[SettingsSource]:
-    """The sources that have settings, the nearest last: the user's file, that of the current folder, the environment.
+def find_sources(stated: Mapping[str, Any], *, refused: list[str] | None = None) -> dict[str, dict[str, Any]]:
+    """The values of each source, the nearest source first. A model replaces the models by role of later sources.
 
     Raises what `load` raises. With a list `refused`, the reason why the file of the current folder may not be used goes
     into it, and the file is left out.
     """
-    environment = os.environ if environment is None else environment
-    user_folder, current = folders or (find_user_folder(environment), Path.cwd())
-    user_file = user_folder / FILE
-    sources = [SettingsSource(parse_values(read_file(user_file), user_file), user_file)]
-    if current.resolve() != user_folder.resolve():
+    own, project = find_file(), find_file(here=True)
+    own_values = read_file(own)
+    sources = {STATED: check_values(stated), ENVIRONMENT: _read_variables(os.environ)}
+    if project.parent.resolve() != own.parent.resolve():
         try:
-            trusted = TrustedFolders(user_folder)
-            values = load_project(current / FILE, read_file(current / FILE), trusted, sources[0].values)
-            sources.append(SettingsSource(values, current / FILE))
+            values = read_file(project)
+            refuse_risks(values, project, own_values)
+            sources[str(project)] = values
         except UsageError as error:
             if refused is None:
                 raise
             refused.append(str(error))
-    nearest: dict[str, Any] = {}
-    for name, setting in SETTINGS.items():
-        if text := environment.get(setting.variable):
-            nearest[name] = setting.read(text, setting.variable)
-    return [*sources, SettingsSource(nearest)]
+    sources[str(own)] = own_values
+    names_model = False
+    for values in sources.values():
+        if names_model:
+            values.pop("models", None)
+        names_model = names_model or "model" in values
+    return sources
 
 
-def with_models(settings: Settings, words: Sequence[str]) -> Settings:
-    """The settings with the models that a command line names: `NAME`, and `ROLE=NAME` for one role.
+def find_file(*, here: bool = False) -> Path:
+    """The user's own file, or that of the current folder."""
+    from platformdirs import user_config_path
 
-    Raises UsageError for two names for one role, or two without a role.
+    return (Path.cwd() if here else user_config_path("tomewise", appauthor=False)) / FILE
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The settings that a file holds, none if it does not exist.
+
+    Raises UsageError that names the file, for one that cannot be read, for an unknown setting, and for a bad value.
     """
-    named: dict[str, str] = {}
-    for word in words:
-        role_word = _ROLE_MODEL.fullmatch(word)
-        role, model = (role_word[1], role_word[2]) if role_word else ("", word)
-        if role in named:
-            raise UsageError(f"{role or 'no role'} has two models, {named[role]!r} and {model!r}: name one")
-        named[role] = model
-    nearest: dict[str, Any] = {"model": named.pop("")} if "" in named else {}
-    if named:
-        nearest["models"] = named
-    return replace(settings, **_overlay({"models": settings.models}, nearest))
+    from pydantic_settings import TomlConfigSettingsSource
+
+    try:
+        if path.exists() and not path.is_file():  # reading a pipe could block forever
+            raise OSError("it is not a file")
+        if path.exists() and path.stat().st_size > _MAX_BYTES:
+            raise OSError(f"it has more than {_MAX_BYTES:,} bytes")
+        values = TomlConfigSettingsSource(_make_model(), path).toml_data
+    except (OSError, ValueError, RecursionError) as error:  # what is not UTF-8 or TOML is a ValueError
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    return check_values(values, origin=str(path))
 
 
-def _overlay(values: Mapping[str, Any], nearer: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of a nearer source over others. The model replaces the models per role, and these are joined by role."""
-    models = {} if "model" in nearer else values.get("models", {})
-    return {**values, **nearer, "models": {**models, **nearer.get("models", {})}}
+def refuse_risks(values: Mapping[str, Any], path: Path, own: Mapping[str, Any]) -> None:
+    """Raise UsageError for what a project's file at `path` may not set, where the user's own file has the values `own`.
+
+    A folder from elsewhere must neither say where documents, questions and keys go, nor what is executed, nor let more
+    be spent: it may lower the bounds of the user, not raise them.
+    """
+
+    def is_raised(name: str) -> bool:
+        most = own.get(name, SETTINGS[name].default)
+        return name.startswith("max_") and most is not None and values[name] > most
+
+    risky = {"sets": [name for name in values if not SETTINGS[name].free], "raises": list(filter(is_raised, values))}
+    for verb, names in risky.items():
+        if names:
+            variables = ", ".join(SETTINGS[name].variable for name in names)
+            raise UsageError(
+                f"{path} {verb} {', '.join(names)}, and only you may do that: delete it there; if you mean it, put it "
+                f"into {find_file()}, set {variables}, or give it on the command line"
+            )
 
 
-def trust(folder: Path) -> Mapping[str, Any]:
-    """Confirm the settings that `folder` has now, and return them. Raises UsageError if they cannot be used."""
-    path = folder / FILE
-    raw = read_file(path)
-    if not raw:
-        raise UsageError(f"{path} does not exist or is empty: there is nothing to trust")
-    values = parse_values(raw, path)
-    refuse_unsafe(values, path)
-    load_trusted_folders().add(folder, raw)
+def read_text(name: str, text: str) -> Any:
+    """The value that a text gives to a setting, as its environment variable would. Raises UsageError."""
+    values = _read_variables({f"{_PREFIX}{name.upper()}": text}, "the value given")
+    return check_values(values or {name: text}, origin="the value given")[name]
+
+
+def _read_variables(variables: Mapping[str, str], origin: str = "") -> dict[str, Any]:
+    """The values of environment variables by the names of their settings. Raises UsageError."""
+    from pydantic_settings import EnvSettingsSource
+
+    values: dict[str, Any] = {}
+    source = EnvSettingsSource(_make_model())
+    source.env_vars = {name.lower(): text for name, text in variables.items() if text and name.startswith(_PREFIX)}
+    if not source.env_vars:  # to look for them takes longer than all else here
+        return values
+    for name, value in source().items():
+        if name in SETTINGS:
+            values |= check_values({name: value}, origin=origin or SETTINGS[name].variable)
     return values
-
-
-def load_trusted_folders() -> TrustedFolders:
-    """The folders that this user has confirmed."""
-    return TrustedFolders(find_user_folder())
-
-
-def find_user_folder(environment: Mapping[str, str] | None = None) -> Path:
-    """The user's configuration folder: `tomewise` in `XDG_CONFIG_HOME`, else in `~/.config`."""
-    environment = os.environ if environment is None else environment
-    return Path(environment.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "tomewise"
 
 
 def read_variable(*names: str) -> str | None:
@@ -325,104 +368,7 @@ def read_key(*names: str, given: str | None = None) -> str | None:
 
 
 def find_cache_folder() -> Path:
-    """`TOMEWISE_CACHE`, or `tomewise` in the user's cache folder (`XDG_CACHE_HOME`, else `~/.cache`)."""
-    if folder := read_variable("TOMEWISE_CACHE"):
-        return Path(folder)
-    return Path(read_variable("XDG_CACHE_HOME") or Path.home() / ".cache") / "tomewise"
+    """`TOMEWISE_CACHE`, or `tomewise` in the user's cache folder (on Linux `XDG_CACHE_HOME`, else `~/.cache`)."""
+    from platformdirs import user_cache_path
 
-
-def load_project(path: Path, raw: bytes, trusted: TrustedFolders, user_values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a folder's file with the content `raw`, if it may make them.
-
-    It may lower the limits of `user_values`, not raise them. Raises UsageError for settings that need `tome trust`.
-    """
-    values = parse_values(raw, path)
-    refuse_unsafe(values, path)
-    unconfirmed = find_unconfirmed(values, user_values)
-    if unconfirmed and not trusted.is_confirmed(path.parent, raw):
-        raise UsageError(
-            f"{path} sets {', '.join(unconfirmed)}, and you have not confirmed it as it is now: "
-            f"read it, then run `tome trust {quote(str(path.parent))}`, or delete these lines"
-        )
-    return values
-
-
-def find_unconfirmed(values: Mapping[str, Any], user_values: Mapping[str, Any]) -> list[str]:
-    """The settings of a folder's file that need `tome trust`, where the user's own file has `user_values`."""
-    unconfirmed = []
-    for name, value in values.items():
-        limit = user_values.get(name, SETTINGS[name].default)
-        is_raised = SETTINGS[name].trust == "lower" and limit is not None and value > limit
-        if is_raised or SETTINGS[name].trust in ("confirmed", "user"):
-            unconfirmed.append(name)
-    return sorted(unconfirmed)
-
-
-def refuse_unsafe(values: Mapping[str, Any], path: Path) -> None:
-    """Raise UsageError for what the file of a folder may never set."""
-    # A folder from elsewhere must not send the user's key to its own address, and must not bring a model with code.
-    for name in values:
-        if SETTINGS[name].trust == "user":
-            raise UsageError(
-                f"{path}: a project's file may not set {name}, because your key would be sent there: "
-                f"set {SETTINGS[name].variable}, or write it in your own configuration folder"
-            )
-    if "://" in values.get("tome", ""):
-        raise UsageError(
-            f"{path}: a project's file may not name an address as its tome, because your documents and questions would "
-            "go there: set TOMEWISE_TOME, or write it in your own configuration folder"
-        )
-    refuse_embedder(values.get("embedder", ""), str(path))
-
-
-def read_file(path: Path) -> bytes:
-    """The content of a configuration file, empty if it does not exist. Raises UsageError if it cannot be read."""
-    if not path.exists():
-        return b""
-    if not path.is_file():  # reading a pipe could block forever
-        raise UsageError(f"{path} cannot be read: it is not a file")
-    try:
-        with path.open("rb") as file:
-            raw = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
-    if len(raw) > _MAX_BYTES:
-        raise UsageError(f"{path} cannot be read: it has more than {_MAX_BYTES:,} bytes")
-    return raw
-
-
-def parse_values(raw: bytes, path: Path) -> dict[str, Any]:
-    """The settings that a configuration file holds. Raises UsageError that names the file and the bad value."""
-    try:
-        table = tomllib.loads(raw.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
-    return {name: find_setting(name, str(path)).read(value, str(path)) for name, value in table.items()}
-
-
-def find_setting(name: str, source: str) -> Setting:
-    """The setting of this name. Raises UsageError, which names the `source` and the nearest setting."""
-    if name not in SETTINGS:
-        hint = suggest(name, SETTINGS)
-        raise UsageError(f"{source}: {name!r} is not a setting: {hint}known are {', '.join(sorted(SETTINGS))}")
-    return SETTINGS[name]
-
-
-def _read_models(value: Any, source: str) -> dict[str, str]:
-    """Models by role: a table, or a text of words `ROLE=NAME`."""
-    if isinstance(value, str):
-        words = [_ROLE_MODEL.fullmatch(word) for word in value.split()]
-        pairs = {word[1]: word[2] for word in words if word}
-        return _refuse_models(value, source) if None in words else pairs
-    return SETTINGS["models"].check(value, source)  # type: ignore[no-any-return]
-
-
-def _refuse_models(value: Any, source: str) -> NoReturn:
-    raise UsageError(
-        f'{_begin(source)}models must be a table of roles and names of models, such as answer = "openai:gpt-4o" below '
-        f"[models], or words such as answer=openai:gpt-4o, not {value!r:.200}"
-    )
-
-
-def _begin(source: str) -> str:
-    return f"{source}: " if source else ""
+    return Path(read_variable("TOMEWISE_CACHE") or user_cache_path("tomewise", appauthor=False))

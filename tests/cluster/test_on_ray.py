@@ -38,7 +38,7 @@ from tests.cluster.test_on_ray import SMALL, Hanging, make_library
 from tomewise import Tome
 
 embedder = Hanging(Path(sys.argv[2]), name="hash")
-with Tome.open(sys.argv[1], embedder=embedder, passage_tokens=SMALL, on="ray", workers=1) as tome:
+with Tome.open(sys.argv[1], embedder=embedder, settings={"passage_tokens": SMALL, "on": "ray", "workers": 1}) as tome:
     tome.add(*make_library())
 """
 
@@ -62,7 +62,7 @@ def _without_umap(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make_story(path: Path, **options: Any) -> tuple[list[str], list[str]]:
     """The export of a part of the sample story built for several systems, and what each answers."""
-    with Tome.open(path, embedder="hash", passage_tokens=SMALL, **options) as tome:
+    with Tome.open(path, embedder="hash", settings={"passage_tokens": SMALL, **options}) as tome:
         tome.add(Document(id="story", text=STORY[:6_000]))
         for system in SYSTEMS:
             tome.build(system)
@@ -78,7 +78,9 @@ def test_the_story_is_that_of_one_process(nodes: object, here: Path) -> None:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The export of a tome of the library that one process makes."""
-    with Tome.open(tmp_path_factory.mktemp("whole") / "a.tome", embedder="hash", passage_tokens=SMALL) as tome:
+    with Tome.open(
+        tmp_path_factory.mktemp("whole") / "a.tome", embedder="hash", settings={"passage_tokens": SMALL}
+    ) as tome:
         tome.add(*make_library())
         return list(tome.export())
 
@@ -98,7 +100,7 @@ def test_the_end_of_the_driver_ends_its_workers(
     _, err = driver.communicate(timeout=20)
     assert not err  # Ray would write a stack
     wait_until(lambda: not any(map(is_alive, workers)))
-    with Tome.open(path, embedder="hash", passage_tokens=SMALL) as tome:
+    with Tome.open(path, embedder="hash", settings={"passage_tokens": SMALL}) as tome:
         tome.add(*make_library())
         assert list(tome.export()) == library
 
@@ -121,7 +123,7 @@ def test_ctrl_c_before_any_work_leaves_nothing(nodes: object, tmp_path: Path, st
 def test_what_cannot_be_asked_of_a_pool_is_one_line(command: Callable[..., Ran], here: Path) -> None:
     (here / "novel.txt").write_text(prose(3))
     for words, line in (
-        (["--on", "spark"], "work cannot be done on 'spark': write ray, or leave it out to work in this process"),
+        (["--on", "spark"], "on should be 'ray', not 'spark'"),
         (["--workers", "2"], "2 workers need a cluster: give --on ray too"),
     ):
         ran = command("add", "novel.txt", *words)
@@ -147,7 +149,8 @@ import sys
 sys.modules["umap"] = None
 from tomewise import Tome
 
-with Tome.open(sys.argv[1], model="openai:test", base_url=sys.argv[2], limit=4, on="ray", workers=1) as tome:
+settings = {"limit": 4, "on": "ray", "workers": 1}
+with Tome.open(sys.argv[1], model="openai:test", base_url=sys.argv[2], settings=settings) as tome:
     tome.build("comorag")
 """
 
@@ -160,7 +163,7 @@ def test_a_killed_build_goes_on_and_asks_for_no_kept_reply(nodes: object, tmp_pa
     file, whole_file = tmp_path / "a.tome", tmp_path / "whole.tome"
     with OpenAIServer(lambda request: play_role(request, delay=0.1)) as server:
         for path in (file, whole_file):
-            with Tome.open(path, embedder="hash", passage_tokens=SMALL) as tome:
+            with Tome.open(path, embedder="hash", settings={"passage_tokens": SMALL}) as tome:
                 tome.add(*documents)
         kept: set[str] = set()
         for victim, code in (("driver", -signal.SIGKILL), ("worker", 0)):
@@ -225,7 +228,8 @@ from tomewise.errors import TomewiseError
 
 for seconds in sys.argv[2:]:
     try:
-        Tome.open(sys.argv[1], embedder="hash", on="ray", workers=1, start_seconds=float(seconds)).close()
+        settings = {"on": "ray", "workers": 1, "start_seconds": float(seconds)}
+        Tome.open(sys.argv[1], embedder="hash", settings=settings).close()
         print("opened", flush=True)
     except TomewiseError as error:
         print(error, flush=True)

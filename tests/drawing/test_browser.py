@@ -103,7 +103,7 @@ def test_a_drawing_can_be_saved_in_three_forms(page, tmp_path: Path):
     drawing, data, graphml = page(make_graph(30)).run(SAVE)
     assert drawing.startswith("<svg")
     assert "class=" not in drawing
-    assert json.loads(data) == make_graph(30).as_json()
+    assert json.loads(data) == make_graph(30).to_dict()
     (tmp_path / "saved.graphml").write_text(graphml, encoding="utf-8")
     graph = igraph.Graph.Read_GraphML(str(tmp_path / "saved.graphml"))
     assert (graph.vcount(), graph.ecount(), graph.is_directed()) == (30, len(make_graph(30).links), False)

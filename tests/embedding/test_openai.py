@@ -154,7 +154,7 @@ def test_without_a_key_the_variable_is_named():
 def test_a_tome_remembers_the_address_of_its_embedder(server, here, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user-0001")
     path = here / "a.tome"
-    with Tome.open(path, embedder="openai:m", embedder_base_url=server.url) as tome:
+    with Tome.open(path, embedder="openai:m", settings={"embedder_base_url": server.url}) as tome:
         tome.add(LOG)
     asked = len(server.keys)
     for given in (None, "openai:m"):
@@ -165,7 +165,9 @@ def test_a_tome_remembers_the_address_of_its_embedder(server, here, monkeypatch)
 
 def test_an_address_elsewhere_is_not_taken_from_a_tome(here):
     path = here / "a.tome"
-    with Tome.open(path, embedder="openai:m@3", embedder_base_url="https://user:password1@models.example/v1") as tome:
+    with Tome.open(
+        path, embedder="openai:m@3", settings={"embedder_base_url": "https://user:password1@models.example/v1"}
+    ) as tome:
         assert read_setting(tome.store, "embedder_base_url") == "https://models.example/v1"
     with pytest.raises(StoreError, match=r"https://models\.example/v1.*TOMEWISE_EMBEDDER_BASE_URL"):
         Tome.open(path)

@@ -37,7 +37,7 @@ def disk(request: pytest.FixtureRequest, here: Path) -> Iterator[Disk]:
     folder = here / "disk"
     folder.mkdir()
     with make_disk(request.param, folder) as made:
-        with Tome.open(folder / "a.tome", **TOKENS) as tome:
+        with Tome.open(folder / "a.tome", settings=TOKENS) as tome:
             tome.add(*make_documents())
         yield made
 
@@ -155,7 +155,7 @@ def test_a_database_without_room_costs_nothing_twice(database: str, server: Open
     model = ChatModel("openai:test", base_url=server.url)
     with (
         psycopg.connect(database, autocommit=True) as owner,
-        Tome.open(f"{database}#letters", model=model, **TOKENS) as tome,
+        Tome.open(f"{database}#letters", model=model, settings=TOKENS) as tome,
     ):
         tome.add(*make_documents())
         owner.execute(FULL)
@@ -170,7 +170,7 @@ def test_a_database_without_room_costs_nothing_twice(database: str, server: Open
         finally:
             owner.execute("DROP FUNCTION public.refuse CASCADE")
         assert tome.ask("Who held the lamp?", system="naive").kept
-    with Tome.open(f"{database}#letters", model=model, **TOKENS) as tome:
+    with Tome.open(f"{database}#letters", model=model, settings=TOKENS) as tome:
         assert tome.ask(QUESTION, system="naive").kept
     assert len(server.requests) == 2, "what waited in memory was written with the next reply"
 

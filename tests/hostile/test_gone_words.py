@@ -49,7 +49,7 @@ def test_the_words_of_what_was_removed_are_in_no_file(
     for number in range(6):
         (here / "texts" / f"plain{number}.txt").write_text(PLAIN * 60)
     (here / "texts" / "secret.txt").write_text(SECRET * copies)
-    with Tome.open(here / "memory.tome", embedder="hash", passage_tokens=48) as tome:
+    with Tome.open(here / "memory.tome", embedder="hash", settings={"passage_tokens": 48}) as tome:
         tome.add(here / "texts")
         tome.build("raptor")
     (before,) = find_words(here, *SECRETS).keys() - {"secret.txt"}
@@ -69,7 +69,7 @@ def test_the_words_of_what_was_removed_are_in_no_file(
 
 def test_many_that_are_removed_one_by_one_leave_nothing(here: Path) -> None:
     words = [f"{letter * 3}{second}zyx" for letter in LETTERS for second in LETTERS[:3]]
-    with Tome.open(here / "memory.tome", embedder="hash", passage_tokens=48) as tome:
+    with Tome.open(here / "memory.tome", embedder="hash", settings={"passage_tokens": 48}) as tome:
         for number, word in enumerate(words):
             text = " ".join(f"{word}{line} lay in the fog." for line in range(5 + number % 60))
             tome.add(Document(id=f"name {word}", title=f"title {word}", text=text, metadata={"field": word}))
@@ -83,7 +83,7 @@ def test_many_that_are_removed_one_by_one_leave_nothing(here: Path) -> None:
 
 def test_the_words_of_a_very_large_tome_go_with_its_caches(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_rows, "MANY_PASSAGES", 3)
-    with Tome.open(here / "memory.tome", embedder="hash", passage_tokens=48) as tome:
+    with Tome.open(here / "memory.tome", embedder="hash", settings={"passage_tokens": 48}) as tome:
         tome.add(*(Document(id=f"d{number}", text=PLAIN * 9) for number in range(4)), Document(id="gone", text=SECRET))
         tome.remove("gone")
         tome.clean()

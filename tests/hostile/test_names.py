@@ -11,8 +11,8 @@ from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.embedding.libraries import SentenceTransformersEmbedder
 from tomewise.errors import MissingDependency, StoreError, UnknownName, UsageError
 from tomewise.settings import load
+from tomewise.tome.fixed_settings import refuse_embedder
 from tomewise.tome.tome import Tome
-from tomewise.trust import TrustedFolders, refuse_embedder
 
 FOLDERS = [
     "./model", "../model", "/model", "~/model", "model/", "a/b/c", "a\\b", "C:\\model", "C:model", "a/..", ".", "..",
@@ -108,20 +108,16 @@ def test_names_of_the_hub_pass(make_received, name):
         assert tome.kit.embedder.name == f"sentence-transformers:{name}"
 
 
-@pytest.mark.parametrize("trusted", [False, True])
-def test_a_project_s_file_may_not_name_a_folder_even_if_confirmed(tmp_path, trusted):
-    own, project = tmp_path / "own", tmp_path / "project"
-    project.mkdir()
-    file = project / "tomewise.toml"
-    file.write_text('embedder = "sentence-transformers:./model"')
-    if trusted:
-        TrustedFolders(own).add(project, file.read_bytes())
-    with pytest.raises(UsageError, match="names a folder as its embedder"):
-        load({}, (own, project))
-    assert load({"TOMEWISE_EMBEDDER": "sentence-transformers:/m"}, (own, tmp_path)).embedder.endswith("/m")
-    own.mkdir(exist_ok=True)
-    file.rename(own / "tomewise.toml")
-    assert load({}, (own, project)).embedder == "sentence-transformers:./model", "the user's own file may"
+def test_a_project_s_file_may_not_name_a_folder(here, monkeypatch):
+    own, project = here.parent / "config" / "tomewise", here / "tomewise.toml"
+    project.write_text('embedder = "sentence-transformers:./model"')
+    with pytest.raises(UsageError, match="sets embedder"):
+        load()
+    own.mkdir(parents=True)
+    project.rename(own / "tomewise.toml")
+    assert load().embedder == "sentence-transformers:./model", "the user's own file may"
+    monkeypatch.setenv("TOMEWISE_EMBEDDER", "sentence-transformers:/m")
+    assert load().embedder.endswith("/m")
 
 
 @pytest.mark.parametrize("version", ["4.1.0", "5.7.2", "3", "", "unknown", None])

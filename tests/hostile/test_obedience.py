@@ -181,7 +181,9 @@ def open_corpus(folder: Path, model: ObedientModel) -> Iterator[Tome]:
     write_corpus(folder / "corpus")
     with OpenAIServer(model) as server:
         chat = ChatModel("openai:test", base_url=server.url)
-        with Tome.open(folder / "a.tome", model=chat, embedder="hash", passage_tokens=200, max_failures=1000) as tome:
+        with Tome.open(
+            folder / "a.tome", model=chat, embedder="hash", settings={"passage_tokens": 200, "max_failures": 1000}
+        ) as tome:
             tome.add(folder / "corpus")
             yield tome
 

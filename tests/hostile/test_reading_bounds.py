@@ -193,7 +193,7 @@ def test_a_file_of_too_many_documents_is_refused_whole(name, tmp_path):
 def test_a_bound_is_set_at_every_door(door, bound, content, message, here, command, monkeypatch):
     (here / "a.mbox").write_bytes(content)
     if door == "argument":
-        bounded = Tome.open(embedder="hash", **{f"read_{bound}": 100})
+        bounded = Tome.open(embedder="hash", settings={f"read_{bound}": 100})
         with bounded as tome, pytest.raises(ReadingError, match=message):
             tome.add("a.mbox")
         return

@@ -45,8 +45,8 @@ from tomewise.memory.inventions import find_unsupported
 from tomewise.reading.metadata import read_front_matter
 from tomewise.reading.places import mark_headings, mark_speakers
 from tomewise.reading.robots import is_allowed
-from tomewise.recall.comparing import split_comparison
 from tomewise.recall.diffusion import has_one_clause
+from tomewise.recall.several_searches import split_comparison
 from tomewise.text.names import find_mentions
 from tomewise.text.quotable import find_sentences
 from tomewise.tome.scopes import parse_condition

@@ -123,7 +123,7 @@ def test_an_embedder_keeps_its_key_to_itself(here):
 def test_an_address_is_checked_before_anything_is_written(here, address):
     for given in ({"model": "openai:m", "base_url": address}, {"embedder_base_url": address}):
         with pytest.raises(UsageError, match="not the address") as caught:
-            Tome.open(here / "new.tome", **given)
+            Tome.open(here / "new.tome", settings=given)
         assert "secret1" not in str(caught.value)
     assert list(here.iterdir()) == []
 

@@ -116,7 +116,7 @@ def test_the_error_of_a_server(at_terminal, hostile, monkeypatch, status, debug)
 def test_a_folder_s_settings(at_terminal, hostile):
     for line in (json.dumps(ATTACK), f"model = {json.dumps(ATTACK)}", f"[models]\nanswer = {json.dumps(ATTACK)}"):
         (hostile / "tomewise.toml").write_text(line if "=" in line else f"{line} = 1")
-        for words in (("show",), ("trust",), ("config",)):
+        for words in (("show",), ("config",)):
             ran = at_terminal(*words)
             assert_obeys_nothing(ran.out + ran.err)
 

@@ -113,7 +113,7 @@ async def test_equal_names_are_one_model_and_so_share_one_limit_and_one_address(
 
 def test_a_tome_asks_the_model_of_the_role_and_records_it(here):
     small, large = make_model("small"), make_model("large")
-    with Tome.open(here / "a.tome", embedder="hash", model=small, models={"gist": large}) as tome:
+    with Tome.open(here / "a.tome", embedder="hash", model=small, settings={"models": {"gist": large}}) as tome:
         tome.add(LOG)
         (estimate,) = [each for each in tome.estimate("cogitorag") if each.layer == "gists"]
         assert estimate.model == "large"

@@ -117,7 +117,7 @@ def test_a_broken_own_prompt_is_named(tmp_path, text, says):
 
 def test_a_missing_folder_or_prompt_is_named(tmp_path):
     with pytest.raises(UsageError, match="nowhere"):
-        Tome.open(tmp_path / "a.tome", prompts=tmp_path / "nowhere")
+        Tome.open(tmp_path / "a.tome", settings={"prompts": tmp_path / "nowhere"})
     with pytest.raises(UsageError, match=r"unheard_of\.md"):
         Prompts().render(Role("unheard_of", roles.PassageIn, roles.GistOut), roles.PassageIn(text="x"))
 

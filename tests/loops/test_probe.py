@@ -19,7 +19,7 @@ from tomewise.loops.workspace import (
     NewestFirst,
     SelfProbe,
 )
-from tomewise.recall.layered import LayeredRecall
+from tomewise.recall.several_searches import LayeredRecall
 from tomewise.run import meter
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import check_loop, document_of, put_document

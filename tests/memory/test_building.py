@@ -22,12 +22,11 @@ from tomewise.language.failures import StopAtFailures
 from tomewise.language.roles import FUSE, FuseIn
 from tomewise.memory.ask_each import ask_each, run_each
 from tomewise.memory.build_records import (
+    change_record,
     count_replies,
     forget_layer,
-    mark_again,
     read_build,
     record_build,
-    record_writes,
 )
 from tomewise.memory.building import estimate, find_backlog, find_changes
 from tomewise.memory.gists import GistsLayer
@@ -105,7 +104,7 @@ async def test_a_layer_waits_for_what_it_needs_and_for_nothing_else(store) -> No
     tower = make_tower(store, events)
     pair_up(tower)
     foreseen = await estimate(tower, store)
-    assert {layer.layer: layer.calls for layer in foreseen} == {"a": 3, "b": 1, "c": 1, "d": 1, "e": 3}
+    assert {layer.layer: layer.cost.calls for layer in foreseen} == {"a": 3, "b": 1, "c": 1, "d": 1, "e": 3}
     assert events == []
     reports = await build_layers(tower, store)
     assert {report.layer: report.added for report in reports} == {"a": 3, "b": 3, "c": 3, "d": 6, "e": 3}
@@ -115,7 +114,7 @@ async def test_a_layer_waits_for_what_it_needs_and_for_nothing_else(store) -> No
     events.clear()
     assert not any(report.added for report in await build_layers(make_tower(store, events), store))
     assert events == []
-    assert not any(layer.calls for layer in await estimate(tower, store))
+    assert not any(layer.cost.calls for layer in await estimate(tower, store))
 
 
 async def test_only_new_and_removed_nodes_are_changes(store) -> None:
@@ -191,8 +190,7 @@ def test_records_count_over_all_builds_and_last_until_the_layer_is_forgotten(sto
     with store.write() as change:
         record_build(change, "gists", {"model": "m"})
         count_replies(change, "gists", {"mended": 1})
-        mark_again(change, "gists", "mark")
-        record_writes(change, "gists", ["x", "y"])
+        change_record(change, "gists", again="mark", writes=["x", "y"])
     first = {"model": "m", "replies": {"mended": 1}, "writes": ["x", "y"]}
     assert read_build(store, "gists") == {**first, "again": "mark"}, "the mark lasts until the next build"
     with store.write() as change:

@@ -114,12 +114,12 @@ async def test_an_estimate_has_the_exact_calls_and_the_tokens_within_a_tenth(nam
         with meter() as used:
             await build_layers(layers, store)
         spent = [cost for role, cost in used.measure_cost().roles.items() if role != "gist"]
-        assert foreseen.calls == sum(cost.calls for cost in spent) == len(numbers) * calls_per_text
+        assert foreseen.cost.calls == sum(cost.calls for cost in spent) == len(numbers) * calls_per_text
         # Without the gists, and without the names that the second call reads, the input is not known.
         if are_sources_known and (calls_per_text == 1 or numbers[0]):
-            assert foreseen.input_tokens == pytest.approx(sum(cost.input_tokens for cost in spent), rel=0.1)
+            assert foreseen.cost.input_tokens == pytest.approx(sum(cost.input_tokens for cost in spent), rel=0.1)
         if name != "summaries":
-            assert foreseen.output_tokens == pytest.approx(sum(cost.output_tokens for cost in spent), rel=0.1)
+            assert foreseen.cost.output_tokens == pytest.approx(sum(cost.output_tokens for cost in spent), rel=0.1)
 
 
 # ---------------------------------------------------------------- gists and summaries

@@ -23,8 +23,7 @@ from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.graph.graph_picture import draw_graph
 from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
-from tomewise.memory.schemata.schemata_picture import draw_schemata
-from tomewise.memory.summary_picture import draw_line, draw_tree
+from tomewise.memory.summary_picture import draw_line, draw_schemata, draw_tree
 from tomewise.pictures import Picture, Uses
 from tomewise.store.lookups import read_sources
 from tomewise.store.sql.sql_store import SqlStore
@@ -127,7 +126,7 @@ def test_every_picture_keeps_its_limit_marks_what_was_used_and_is_empty_without_
     store, draw = open_filled(name), CASES[name][1]
     whole = draw(store)
     assert whole.shown == whole.total == len(whole.nodes) > 2
-    assert read_picture(whole.as_json()) == whole
+    assert read_picture(whole.to_dict()) == whole
     few = draw(store, limit=2)
     assert (few.shown, len(few.nodes), few.total) == (2, 2, whole.total)
     passage = next(node.passages[0] for node in whole.nodes if node.passages)

@@ -166,7 +166,7 @@ SQUEEZED = {**HTML, "Content-Encoding": "gzip"}
 )
 def test_what_cannot_be_read_is_named_by_its_address(reply: Reply, reason: str, site: Site, here: Path) -> None:
     site.replies["/a"] = reply
-    with Tome.open(here / "a.tome", embedder="hash", read_characters=1_000) as tome:
+    with Tome.open(here / "a.tome", embedder="hash", settings={"read_characters": 1_000}) as tome:
         with pytest.raises(ReadingError) as caught:
             tome.add(f"{site.address}/a")
         assert reason in str(caught.value)

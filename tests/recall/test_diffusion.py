@@ -23,13 +23,15 @@ from tomewise.recall.diffusion import (
 )
 from tomewise.recall.flat import Dense
 from tomewise.recall.graph_index import GraphIndexes
-from tomewise.recall.linking import Hits, NearestFacts, RecognisedFacts
 from tomewise.recall.seeding import (
     CogitoSeeds,
     GraphQuestion,
     HippoSeeds,
+    Hits,
     MentionSeeds,
+    NearestFacts,
     PassageSeeds,
+    RecognisedFacts,
     SumOfSeeds,
 )
 from tomewise.testing import ScriptedModel, check_retriever
@@ -89,7 +91,7 @@ async def walk_exactly(store, seeding, query=QUERY):
     index = GraphIndexes(store, GRAPH).current()
     vector = EMBEDDER.embed([query])[0]
     hits = await NearestFacts(store, GRAPH).find_hits(query, vector)
-    where, weights = await seeding.find_seeds(GraphQuestion(query, vector, hits), index)
+    where, weights = seeding.find_seeds(GraphQuestion(query, vector, hits), index)
     start = np.zeros(index.walk.graph.nodes)
     np.add.at(start, where, weights)
     masses = power_iteration(index.walk.graph, start)[len(index.entities) :]

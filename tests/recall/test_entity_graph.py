@@ -9,7 +9,7 @@ from itertools import combinations
 import pytest
 from tests.recall.relation_tomes import EMBEDDER, NAMES, build_store
 
-from tomewise.recall.entity_graph import EntityGraph, GraphInvestigation, RecallInvestigation
+from tomewise.recall.entity_graph import EntityGraph, GraphInvestigation, Investigation
 from tomewise.recall.flat import Dense
 from tomewise.recall.local_relations import LocalGraph
 from tomewise.store.lookups import read_places
@@ -138,7 +138,7 @@ async def test_a_search_finds_entities_and_what_belongs_to_them(store, graph):
 
 async def test_any_recall_is_investigated_within_the_same_scope(store, graph):
     dense, issus = Dense(store, EMBEDDER), Scope(entities=find_entities("issus"))
-    investigation = RecallInvestigation(graph, EMBEDDER, dense, entities=1, relations=1)
+    investigation = Investigation(graph, EMBEDDER, dense, entities=1, relations=1)
     found = await investigation.investigate("slave", 5, issus)
     assert list(found.passages) == await dense.retrieve("slave", 5, within=issus)
     assert list_findings(found) == ({"issus"}, {"Issus degraded Xodar to a slave"}, {1, 2})

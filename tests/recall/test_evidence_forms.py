@@ -12,7 +12,7 @@ from tomewise.memory.building import build
 from tomewise.memory.gists import GistsLayer
 from tomewise.recall.evidence_forms import GIST_LINE, SelectedFacts, WithGists, select_new_sentences
 from tomewise.recall.flat import Dense
-from tomewise.recall.linking import NearestFacts
+from tomewise.recall.seeding import NearestFacts
 from tomewise.testing import ScriptedModel, check_retriever, document_of, put_document
 
 TEXTS = ("Ada > met > Tom\nAda > kept > light", "Ida > met > Tom", "a name alone")

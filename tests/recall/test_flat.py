@@ -14,8 +14,7 @@ from tomewise.recall.derived import CollapsedTree, DenseDerived, Grounds, TreeTr
 from tomewise.recall.diffusion import Diffusion
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.recall.graph_index import GraphIndexes
-from tomewise.recall.linking import NearestFacts
-from tomewise.recall.seeding import HippoSeeds, PassageSeeds, SumOfSeeds
+from tomewise.recall.seeding import HippoSeeds, NearestFacts, PassageSeeds, SumOfSeeds
 from tomewise.store.lookups import find_keys
 from tomewise.store.nearest import find_top
 from tomewise.store.records import SETTINGS

@@ -13,9 +13,9 @@ from tests.stories import put_titled
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.recall.diffusion import Coverage
 from tomewise.recall.mentions import TitleLinks
-from tomewise.recall.rewriting import Lead, Lifts, Rewriter, Rewriting, list_names, take_stems, write_rewrites
-from tomewise.recall.rewritten_walk import Coverage
+from tomewise.recall.rewriting import Lead, Lifts, Rewriter, Rewriting, take_stems, write_rewrites
 from tomewise.store.lookups import read_edges, read_pairs, read_vectors
 from tomewise.store.records import PASSAGES
 from tomewise.store.sql.sql_store import SqlStore
@@ -23,6 +23,7 @@ from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
 from tomewise.testing import NotingEmbedder, check_retriever, document_of, put_document
 from tomewise.testing.scripted import ScriptedModel
+from tomewise.text.names import list_names
 from tomewise.types import Document, Rewrite
 
 EMBEDDER = HashEmbedder(384)

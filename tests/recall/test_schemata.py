@@ -17,8 +17,7 @@ from tomewise.memory.building import build
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
 from tomewise.recall.flat import Dense
-from tomewise.recall.prune_and_grow import PruneAndGrow
-from tomewise.recall.schemata_nodes import GlobalSchemata, HierarchicalSchemata, SchemataNodes
+from tomewise.recall.schemata_nodes import GlobalSchemata, HierarchicalSchemata, PruneAndGrow, SchemataNodes
 from tomewise.store.lookups import find_keys, read_edges
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_retriever, document_of, put_document

@@ -11,13 +11,15 @@ from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, buil
 
 from tomewise.errors import BadReply, ModelUnavailable, Refused
 from tomewise.recall.graph_index import GraphIndexes
-from tomewise.recall.linking import Hits, NearestFacts, RecognisedFacts
 from tomewise.recall.seeding import (
     CogitoSeeds,
     GraphQuestion,
     HippoSeeds,
+    Hits,
     MentionSeeds,
+    NearestFacts,
     PassageSeeds,
+    RecognisedFacts,
 )
 from tomewise.testing import ScriptedModel
 
@@ -113,7 +115,7 @@ def make_question(store, text="who?", cosines=None, **scores):
 
 async def find_seeds(seeding, question, store, index):
     """The sum of the weights on each vertex, by name."""
-    found, weights = await seeding.find_seeds(question, index)
+    found, weights = seeding.find_seeds(question, index)
     names = vertices(store, index)
     sums = Counter()
     for vertex, weight in zip(found.tolist(), weights.tolist(), strict=True):
@@ -189,5 +191,5 @@ async def test_what_the_index_does_not_know_yet_is_left_out(store, index):
     await add_and_build(store, "new", "Uma\nAda met a boat")
     question = make_question(store, "Are Uma, Ida here?")
     assert await find_seeds(MentionSeeds(store, NAMES), question, store, index) == {"ida": 1}
-    found, _ = await PassageSeeds(store).find_seeds(make_question(store, "Ada met a boat"), index)
+    found, _ = PassageSeeds(store).find_seeds(make_question(store, "Ada met a boat"), index)
     assert sorted(found.tolist()) == list(range(len(index.entities), len(index.entities) + 4))

@@ -8,9 +8,7 @@ from tests.recall.shelves import Shelves, join_nodes, make_pieces
 from tomewise.calls import NO_CALLS
 from tomewise.errors import BadReply, ModelUnavailable
 from tomewise.fallbacks import NOT_FOLLOWED_UP, count_fallbacks
-from tomewise.recall.comparing import ComparedRecall, split_comparison
-from tomewise.recall.follow_up import FollowedUp
-from tomewise.recall.layered import LayeredRecall
+from tomewise.recall.several_searches import ComparedRecall, FollowedUp, LayeredRecall, split_comparison
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Rewrite
 

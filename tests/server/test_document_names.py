@@ -29,7 +29,7 @@ def make_notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (notes / "sub" / "long.txt").write_text("\n\n".join(prose(number, 60) for number in range(4)))
     (notes / "sub" / "gone.txt").write_text("The keeper forged the map.")
     (notes / "rows.jsonl").write_text('{"text": "The widow sold the boat."}\n{"id": "row", "text": "A named row."}\n')
-    with Tome.open(home / "lib" / "novel.tome", embedder="hash", passage_tokens=32) as tome:
+    with Tome.open(home / "lib" / "novel.tome", embedder="hash", settings={"passage_tokens": 32}) as tome:
         tome.add(notes)
         tome.build("comorag")
         tome.build("hipporag2")

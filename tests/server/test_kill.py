@@ -46,7 +46,7 @@ def model() -> Iterator[OpenAIServer]:
 
 
 def make_prose(path: Path) -> None:
-    with Tome.open(path, embedder="hash", passage_tokens=64) as tome:
+    with Tome.open(path, embedder="hash", settings={"passage_tokens": 64}) as tome:
         tome.add(*(Document(id=f"d{number}", text=prose(number, 30)) for number in range(4)))
 
 

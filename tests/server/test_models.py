@@ -13,7 +13,6 @@ from tests.language.openai_server import Behaviour, OpenAIServer, reply_with
 from tests.server.served import ASK, NOVEL, STREAM, finish_job, make_client, make_tome
 
 from tomewise.server.library import Library
-from tomewise.server.serve_options import Bounds, ServerOptions
 from tomewise.settings import Settings
 
 KEY = "sk-a-key-that-nobody-sees-0123456789"
@@ -32,8 +31,7 @@ def client(tmp_path: Path, asked: OpenAIServer, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     make_tome(tmp_path / "novel.tome")
     offer = "openai:gpt-4o-mini openai:broken extractive"
-    options = ServerOptions(bounds=Bounds(calls=50))
-    with make_client(tmp_path, model="openai:own", base_url=asked.url, offer=offer, options=options) as made:
+    with make_client(tmp_path, model="openai:own", base_url=asked.url, offer=offer, max_calls=50) as made:
         yield made
 
 

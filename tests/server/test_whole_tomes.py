@@ -192,7 +192,7 @@ def test_a_new_tome_or_an_import_may_have_the_embedder_of_the_server_at_its_own_
 def write_export(folder: Path, embedder: str, address: str | None) -> bytes:
     """The export of an empty tome that was made with this embedder at this address."""
     (path := folder / "elsewhere.tome").unlink(missing_ok=True)
-    Tome.open(path, embedder=OPENAI, embedder_base_url=address).close()
+    Tome.open(path, embedder=OPENAI, settings={"embedder_base_url": address}).close()
     return "\n".join(export_all(path)).replace(json.dumps(OPENAI), json.dumps(embedder)).encode()
 
 
@@ -262,7 +262,7 @@ def no_address(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make_at(path: Path, address: str) -> Path:
-    Tome.open(path, embedder=OPENAI, embedder_base_url=address).close()
+    Tome.open(path, embedder=OPENAI, settings={"embedder_base_url": address}).close()
     return path
 
 

@@ -25,7 +25,7 @@ def read_rows(command, *words):
 
 
 def test_every_setting_is_listed_with_its_origin(command, here, own, monkeypatch):
-    assert set(read_rows(command)) == set(Settings.__dataclass_fields__)
+    assert set(read_rows(command)) == set(Settings.__dataclass_fields__) - {"api_key"}
     assert command("config", "set", "models.answer", "openai:gpt-4o").code == 0
     (here / "tomewise.toml").write_text("limit = 4\n")
     monkeypatch.setenv("TOMEWISE_SYSTEM", "naive")
@@ -94,37 +94,34 @@ def test_a_file_that_cannot_be_read_is_left_as_it_is(command, own):
     assert own.read_text() == "limit = "
 
 
-def test_what_you_set_in_a_folder_is_trusted_there(command, here, own):
-    ran = command("config", "set", "--here", "system", "naive")
-    assert f"trusted {here}" in ran.out
-    assert load().system == "naive"
-    free = command("config", "set", "--here", "limit", "2", "--json")
+def test_a_folder_is_given_what_is_free_of_risk(command, here, own):
+    set_it = command("config", "set", "--here", "limit", "2", "--json")
     file = str(here / "tomewise.toml")
-    assert json.loads(free.out) == {"setting": "limit", "value": 2, "file": file, "trusted": True}
+    assert json.loads(set_it.out) == {"setting": "limit", "value": 2, "file": file}
+    assert command("config", "set", "--here", "system", "naive").code == 0
+    assert (load().system, load().limit) == ("naive", 2)
     command("config", "unset", "--here", "system")
     assert load() == Settings(limit=2)
 
 
-def test_a_folder_that_was_not_trusted_stays_so(command, here, own):
+def test_a_file_of_a_folder_that_sets_more_is_not_used_until_the_line_is_gone(command, here, own):
     text = 'model = "openai:gpt-4o"\n'
     (here / "tomewise.toml").write_text(text)
     refused = command("config", "set", "--here", "system", "naive")
-    assert refused.code == 2
-    assert "tome trust" in refused.err
+    assert (refused.code, "sets model" in refused.err) == (2, True)
     assert (here / "tomewise.toml").read_text() == text
     listed = json.loads(command("config", "--json").out)
-    assert "tome trust" in listed["refused"][0]
+    assert "sets model" in listed["refused"][0]
     assert {"name": "model", "value": "extractive", "origin": "default"} in listed["settings"]
     assert "not used:" in command("config").out
-    assert command("config", "unset", "--here", "model").code == 0, "to delete a line needs no trust"
-    assert command("trust", "--list").out == ""
+    assert command("config", "unset", "--here", "model").code == 0
+    assert json.loads(command("config", "--json").out)["refused"] == []
 
 
 @pytest.mark.parametrize("name", ["base_url", "embedder_base_url"])
 def test_a_folder_may_not_say_where_keys_are_sent(command, here, own, name):
     ran = command("config", "set", "--here", name, "http://localhost:8000/v1")
-    assert ran.code == 2
-    assert "your key would be sent there" in ran.err
+    assert (ran.code, f"sets {name}, and only you may do that" in ran.err) == (2, True)
     assert not (here / "tomewise.toml").exists()
 
 

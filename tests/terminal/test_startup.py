@@ -19,7 +19,7 @@ sys.exit(max(codes))
 """
 # Modules that help needs, with all that are in them.
 HELP = (
-    *("terminal", "settings", "setting_files", "trust", "credentials"),
+    *("terminal", "settings", "setting_files", "credentials"),
     *("errors", "plugins", "place", "sample", "calls"),
 )
 # Those that ask, build and read, and that a look at a tome does without.

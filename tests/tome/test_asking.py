@@ -15,6 +15,7 @@ from tests.texts import prose
 from tomewise import Answer, Document, Tome
 from tomewise.errors import ModelError, NotBuilt, UnknownName, UsageError
 from tomewise.language.chat import ChatModel
+from tomewise.settings import load
 from tomewise.systems.registry import choose_variant
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.questions import ReadySystems, answer_many
@@ -107,7 +108,7 @@ def test_asking_writes_nothing_but_its_trace_and_replies(here, system):
 
 
 def test_every_method_uses_the_default_system_unless_one_is_named(here, monkeypatch):
-    with Tome.open(here / "a.tome", embedder="hash", system="associative limit=1") as tome:
+    with Tome.open(here / "a.tome", embedder="hash", settings={"system": "associative limit=1"}) as tome:
         tome.add(LOG)
         assert [estimate.layer for estimate in tome.estimate()] == ["graph:passages-triples"]
         assert [report.layer for report in tome.build().layers] == ["graph:passages-triples"]
@@ -117,7 +118,7 @@ def test_every_method_uses_the_default_system_unless_one_is_named(here, monkeypa
         assert tome.ask(QUESTION, system="naive").system == "naive"
     monkeypatch.setenv("TOMEWISE_SYSTEM", "naive")
     monkeypatch.setenv("TOMEWISE_EMBEDDER", "hash")
-    with Tome.from_settings() as tome:
+    with Tome.open(settings=load()) as tome:
         tome.add(LOG)
         assert tome.ask(QUESTION).system == "naive"
 

@@ -41,7 +41,7 @@ def test_sync_forgets_what_is_gone_and_no_other_documents(here, notes, tome):
 def test_a_moved_file_keeps_its_memory_and_repeats_no_call(notes, here):
     embedder = HashEmbedder()
     model = ScriptedModel({}, others=ExtractiveModel(embedder))
-    with Tome.open(here / "a.tome", embedder=embedder, model=model, passage_tokens=64) as tome:
+    with Tome.open(here / "a.tome", embedder=embedder, model=model, settings={"passage_tokens": 64}) as tome:
         tome.add(notes)
         tome.build("raptor")
         tome.ask("Who burned the letter?", system="raptor")
@@ -66,8 +66,8 @@ def test_a_moved_file_keeps_its_memory_and_repeats_no_call(notes, here):
 
 def test_a_copy_at_the_former_place_is_a_document_of_its_own(notes, here):
     with (
-        Tome.open(here / "a.tome", embedder="hash", passage_tokens=64) as tome,
-        Tome.open(here / "b.tome", embedder="hash", passage_tokens=64) as fresh,
+        Tome.open(here / "a.tome", embedder="hash", settings={"passage_tokens": 64}) as tome,
+        Tome.open(here / "b.tome", embedder="hash", settings={"passage_tokens": 64}) as fresh,
     ):
         tome.add(notes)
         tome.build("raptor")

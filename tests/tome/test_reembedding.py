@@ -97,7 +97,9 @@ def test_what_it_takes_is_said_before(here):
 
 
 def test_passages_to_come_fit_a_smaller_embedder_with_their_overlap(here):
-    with Tome.open(here / "a.tome", embedder=HashEmbedder(64), passage_tokens=256, overlap=127) as tome:
+    with Tome.open(
+        here / "a.tome", embedder=HashEmbedder(64), settings={"passage_tokens": 256, "overlap": 127}
+    ) as tome:
         tome.add(*DOCUMENTS)
     small = make_small(128)
     with closing(open_store(here / "a.tome")) as store:

@@ -56,7 +56,7 @@ def make_model(**replies: Any) -> ScriptedModel:
 
 
 def open_tome(folder: Path, model: ScriptedModel, **settings: Any) -> Tome:
-    tome = Tome.open(folder / "a.tome", embedder="hash", model=model, **settings)
+    tome = Tome.open(folder / "a.tome", embedder="hash", model=model, settings=settings)
     tome.add(*DOCUMENTS)
     return tome
 

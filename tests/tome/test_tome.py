@@ -156,21 +156,21 @@ async def test_a_cancelled_removal_holds_the_tome_until_it_has_ended(here, monke
 
 def test_what_a_tome_is_made_with_is_kept_and_refused_otherwise(here):
     path = here / "a.tome"
-    with Tome.open(path, embedder="hash:32", passage_tokens=50, overlap=10) as tome:
+    with Tome.open(path, embedder="hash:32", settings={"passage_tokens": 50, "overlap": 10}) as tome:
         tome.add(LOG)
     with Tome.open(path) as tome:
         assert tome.kit.embedder.name == "hash:32"
         assert tome.add(Document(id="x", text=prose(3))).passages > 1
     for different in ({"embedder": "hash"}, {"passage_tokens": 51}, {"overlap": 0}):
         with pytest.raises(StoreError, match="was made with"):
-            Tome.open(path, **different)
+            Tome.open(path, settings=different)
     with pytest.raises(StoreError, match=r"made with embedder hash:32, not hash:33"):
         Tome.open(path, embedder=HashEmbedder(33))
 
 
 def test_a_tome_without_documents_may_be_made_anew(here):
     path = here / "a.tome"
-    Tome.open(path, embedder="hash:32", passage_tokens=60).close()
+    Tome.open(path, embedder="hash:32", settings={"passage_tokens": 60}).close()
     with Tome.open(path) as tome:
         assert read_setting(tome.store, "passage_tokens") == "60"
     with Tome.open(path, embedder="hash:48") as tome:
@@ -195,12 +195,12 @@ def test_a_tome_without_documents_may_be_made_anew(here):
 def test_a_tome_that_cannot_be_made_leaves_no_file(here, wrong, kind):
     path = here / "a.tome"
     with pytest.raises(kind):
-        Tome.open(path, **{"embedder": "hash", **wrong})
+        Tome.open(path, settings={"embedder": "hash", **wrong})
     assert list(here.iterdir()) == []
     with Tome.open(path, embedder="hash") as tome:
         tome.add(LOG)
     with pytest.raises(TomewiseError):
-        Tome.open(path, **{"embedder": "hash", **wrong})
+        Tome.open(path, settings={"embedder": "hash", **wrong})
     assert path.exists(), "only a file that the call made goes"
 
 

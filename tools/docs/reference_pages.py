@@ -22,12 +22,6 @@ from tomewise.server.mcp_app import load_server
 from tomewise.server.serve_options import ServerOptions
 from tomewise.settings import SETTINGS, Setting, Settings
 
-_TRUST = {
-    "free": "free",
-    "lower": "to a lower bound than yours",
-    "confirmed": "after `tome trust`",
-    "user": "never",
-}
 _OTHER_VARIABLES = {
     "TOMEWISE_TOKEN": "The token that `tome serve` asks for, 16 or more characters without blanks. Without it each "
     "start makes a new one.",
@@ -60,12 +54,14 @@ def _write_settings() -> str:
         "A value comes from the first of these that has one: the command line, the environment, `tomewise.toml` in the "
         "current folder, `tomewise.toml` in your own folder of settings (`~/.config/tomewise`). "
         "[`tome config`](commands/config.md) lists all settings with their values and where these come from, and "
-        "changes them. *Folder* says whether the file of the current folder may set it: such a file may be anybody's.",
+        "changes them. *Folder* says whether the file of the current folder may set it: such a file may be anybody's. "
+        "It may lower a bound (`max_calls` and so on), not raise it.",
         "",
     ]
     for name, each in SETTINGS.items():
         lines += [f"## `{name}`", "", escape_html(each.help), ""]
-        lines += [f"Default: {_describe_default(each)}. Variable: `{each.variable}`. Folder: {_TRUST[each.trust]}.", ""]
+        folder = "yes" if each.free else "no"
+        lines += [f"Default: {_describe_default(each)}. Variable: `{each.variable}`. Folder: {folder}.", ""]
     lines += ["## Keys and addresses of providers", ""]
     lines += [
         "Keys stand in the environment alone, under the name that the provider gives them. They are sent to the "

@@ -20,7 +20,7 @@ from tomewise.language.choose_model import EXTRACTIVE, ModelOrName, choose_model
 from tomewise.language.prompts import Prompts
 from tomewise.language.spec import ModelSpec
 from tomewise.plugins import KINDS, list_names, list_plugins
-from tomewise.settings import DEFAULTS
+from tomewise.settings import Settings
 from tomewise.types import Embedder, LanguageModel
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class ModelParts:
     model: ModelOrName = EXTRACTIVE
     models: Mapping[str, ModelOrName] = field(default_factory=dict)
     base_url: str | None = None
-    limit: int = DEFAULTS.limit
-    timeout: float = DEFAULTS.timeout
+    limit: int = Settings.limit
+    timeout: float = Settings.timeout
     window: int | None = None
     prompts: Mapping[str, str] = field(default_factory=dict)
     short_answers: bool = False

@@ -19,7 +19,7 @@ from tomewise.cluster.ray_cluster import RayCluster, join_cluster, shorten
 from tomewise.cluster.worker_parts import ModelParts, WorkerFacts, WorkerParts, check_agreement, describe_here
 from tomewise.embedding.openai import OpenAIEmbedder
 from tomewise.errors import TomewiseError, UsageError
-from tomewise.settings import DEFAULTS
+from tomewise.settings import Settings
 from tomewise.types import Embedder
 
 _RESULTS = {"ask": Reply, "embed": np.ndarray, "run_group": NoneType, "describe": WorkerFacts}  # by verb, or `Failed`
@@ -68,7 +68,7 @@ class WorkerPool:
         *,
         threads: int | None = None,
         share_limit: bool = False,
-        start_seconds: float = DEFAULTS.start_seconds,
+        start_seconds: float = Settings.start_seconds,
     ) -> None:
         if workers is not None and workers < 1:
             raise UsageError(f"a pool of {workers} workers does nothing: give 1 or more")

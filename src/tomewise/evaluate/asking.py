@@ -28,7 +28,8 @@ from tomewise.fallbacks import count_fallbacks
 from tomewise.loops.ledger_notes import BETWEEN_QUOTES, NOTED
 from tomewise.loops.origins import EXTRACTS
 from tomewise.memory.building import Provide, build, find_changes
-from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions
+from tomewise.memory.graph.graph_layer import GraphLayer
+from tomewise.memory.imports.extraction_file import read_extractions
 from tomewise.memory.neighbours import describe_sizes
 from tomewise.meter import Meter
 from tomewise.run import open_run
@@ -179,9 +180,9 @@ def _explain_refusals(experiment: Design, systems: Mapping[str, System]) -> dict
 
 
 def _open_tome(experiment: Design, path: Path) -> Tome:
-    settings: dict[str, Any] = {"passage_tokens": experiment.passage_tokens, "overlap": experiment.overlap}
+    settings = {name: getattr(experiment, name) for name in ("passage_tokens", "overlap", "prompts")}
     model = ReplayedModel(experiment.model)  # which stays open when the tome closes
-    return Tome.open(path, model=model, embedder=experiment.embedder, prompts=experiment.prompts, **settings)
+    return Tome.open(path, model=model, embedder=experiment.embedder, settings=settings)
 
 
 def _read_passages(tome: Tome) -> dict[str, RankedPassage]:
@@ -221,14 +222,14 @@ def _describe_build(store: Store, layers: Sequence[Layer], openie: Path | None) 
 
 def _asks_model_anyway(layer: Layer, openie: Path | None) -> bool:
     """Whether a graph asks the model despite the file of extractions: its source is not the passages."""
-    return openie is not None and isinstance(layer, ImportsExtractions) and layer.source != PASSAGES
+    return openie is not None and isinstance(layer, GraphLayer) and layer.source != PASSAGES
 
 
 def _make_provider(store: Store, openie: Path, report: Report) -> Provide:
     """A function that gives the extractions of a file to graphs of passages."""
 
     async def provide(layer: Layer) -> LayerReport | None:
-        if not isinstance(layer, ImportsExtractions) or _asks_model_anyway(layer, openie):
+        if not isinstance(layer, GraphLayer) or _asks_model_anyway(layer, openie):
             return None
         extractions = await asyncio.to_thread(read_extractions, openie, store)
         return await layer.import_extractions(extractions, report) if layer.style == extractions.style else None

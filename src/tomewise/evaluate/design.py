@@ -25,7 +25,7 @@ from tomewise.evaluate.digests import (
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.judges import Judge, remember_judge
 from tomewise.evaluate.metrics import Metric, remember_metric
-from tomewise.settings import DEFAULTS
+from tomewise.settings import Settings
 from tomewise.systems.registry import Variant, choose_variants
 from tomewise.types import Embedder, LanguageModel
 
@@ -55,7 +55,7 @@ class Design:
     passage_tokens: int | None = None
     overlap: int | None = None
     limit: int = 16
-    max_failures: int = DEFAULTS.max_failures
+    max_failures: int = Settings.max_failures
     seed: int = 0
 
     def __post_init__(self) -> None:

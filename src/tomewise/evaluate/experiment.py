@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from tomewise.brief import describe_object
 from tomewise.cluster.pooled_model import make_model_parts
@@ -31,9 +31,9 @@ from tomewise.language.choose_model import check_model_settings, choose_model
 from tomewise.language.prompts import Prompts
 from tomewise.notebook_display import show_bars
 from tomewise.plugins import name_faults
-from tomewise.settings import DEFAULTS, Settings
+from tomewise.settings import LIMITS, Settings
 from tomewise.systems.registry import Choice, choose_variant, choose_variants
-from tomewise.tome.arguments import LIMITS, check_pool
+from tomewise.tome.arguments import check_pool
 from tomewise.tome.sync import LoopThread
 from tomewise.types import Closable, Embedder, Progress
 
@@ -80,10 +80,10 @@ class Experiment:
         passage_tokens: int | None = None,
         overlap: int | None = None,
         limit: int = 16,
-        max_failures: int = DEFAULTS.max_failures,
-        on: str | None = None,
+        max_failures: int = Settings.max_failures,
+        on: Literal["ray"] | None = None,
         workers: int | None = None,
-        start_seconds: float = DEFAULTS.start_seconds,
+        start_seconds: float = Settings.start_seconds,
         **model_settings: Any,
     ) -> None:
         arguments = signature(type(self)).parameters.values()
@@ -94,7 +94,7 @@ class Experiment:
             "limit": limit,
             "max_failures": max_failures,
         }
-        Settings(**bounded, start_seconds=start_seconds)  # checks them
+        Settings(**bounded, start_seconds=start_seconds, on=on, workers=workers)  # checks them
         check_pool(on, workers)
         if questions is not None and questions < 1:
             raise UsageError(f"an experiment with {questions} questions measures nothing: take 1 or more")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.plugins import call_part, find_plugin, list_names
-from tomewise.settings import DEFAULTS
+from tomewise.settings import Settings
 from tomewise.types import Embedder, LanguageModel
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def choose_model(
     embedder: Embedder,
     base_url: str | None = None,
     api_key: str | None = None,
-    limit: int = DEFAULTS.limit,
-    timeout: float = DEFAULTS.timeout,
+    limit: int = Settings.limit,
+    timeout: float = Settings.timeout,
     prompts: Prompts | None = None,
     window: int | None = None,
     max_calls: int | None = None,

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tomewise.errors import UsageError, suggest
-from tomewise.language.fences import use_tags
 
 if TYPE_CHECKING:
     from tomewise.language.templates import Template
@@ -74,6 +73,8 @@ class Prompts:
 
     def _render(self, role: Role[In, Out], given: In) -> str:
         from jinja2 import TemplateError
+
+        from tomewise.language.fences import use_tags  # late: it makes large tables of letters
 
         key = (role.name, role.prompt)
         if key not in self._templates:

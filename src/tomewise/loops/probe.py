@@ -39,8 +39,8 @@ from tomewise.loops.steps import LoopState, Skipped
 from tomewise.loops.working_pictures import draw_pool
 from tomewise.loops.workspace import Consolidating, Cue, Probing, Selection
 from tomewise.pictures import Picture
-from tomewise.recall.layered import LayeredRecall
 from tomewise.recall.ranking import drop_repeats
+from tomewise.recall.several_searches import LayeredRecall
 from tomewise.store.records import PASSAGES
 from tomewise.types import Answer, Embedder, Event, Evidence, NodeId, Question, Scope
 from tomewise.working.pool import Pool, Unit

@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tomewise.calls import CallCount, read_calls
 from tomewise.errors import UsageError
-from tomewise.events import is_event, read_common
+from tomewise.events import (
+    is_event,
+    read_common,
+)
 from tomewise.memory.communities.communities_picture import draw_communities
 from tomewise.pictures import (
     Group,
     Note,
     Picture,
-    PictureLink,
     PictureNode,
+    Sketch,
     Uses,
     describe_outcome,
     find_texts,
     read_uses,
-    shorten_label,
 )
-from tomewise.types import Answer, Event, Evidence, Loop, Question
+from tomewise.types import Answer, Event, Loop, Question
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.hypergraph_picture import draw_memory
 from tomewise.working.ledger import load
@@ -33,11 +35,11 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Readable
 
 _GROUPS = (
-    Group(id="question", label="Question", shape="square"),
-    Group(id="cycle", label="Cycles", shape="square"),
-    Group(id="probe", label="Probes"),
-    Group(id="unit", label="Searches of a layer"),
-    Group(id="evidence", label="Evidence", shape="diamond"),
+    Group("question", "Question", "square"),
+    Group("cycle", "Cycles", "square"),
+    Group("probe", "Probes"),
+    Group("unit", "Searches of a layer"),
+    Group("evidence", "Evidence", "diamond"),
 )
 
 
@@ -110,83 +112,43 @@ def draw_pool(question: Question, answer: Answer) -> Picture:
     searches = [event for event in answer.events if is_event(event, "recalled")]
     if not searches:
         raise _refuse("pool")
-    outcome = describe_outcome(answer)
-    drawing = _PoolDrawing(read_uses(answer))
-    drawing.add("", PictureNode(id="question", label=shorten_label(question.text), group="question", text=outcome))
+    uses, sketch, outcome = read_uses(answer), Sketch(), describe_outcome(answer)
+    root = sketch.add(PictureNode(id="question", label=question.text, group="question", text=outcome))
     for search in searches:
-        drawing.add_search(search)
-    steps = [(event.step, note) for event in answer.events for note in _make_notes(event)]
-    drawing.add_notes(steps)
-    nodes = tuple(drawing.nodes.values())
-    return Picture(
-        kind="tree",
-        title="Pool",
-        about=question.text,
-        outcome=outcome,
-        nodes=nodes,
-        links=tuple(drawing.links),
-        groups=_GROUPS,
-        passages=tuple(find_texts(answer.events).values()),
-        shown=len(nodes),
-        total=len(nodes),
+        _add_search(sketch, root, search, uses)
+    for event in answer.events:
+        for probe, note in _make_notes(event):
+            name = f"probe {event.step} {probe}" if probe else f"cycle {event.step}"
+            if node := sketch.nodes.get(name):
+                sketch.nodes[name] = replace(node, notes=(*node.notes, note))
+    passages = tuple(find_texts(answer.events).values())
+    return sketch.finish("tree", "Pool", _GROUPS, about=question.text, outcome=outcome, passages=passages)
+
+
+def _add_search(sketch: Sketch, root: str, event: Event, uses: Uses) -> None:
+    """Add what one search of a layer brought, below its probe and its cycle."""
+    pieces, probe, layer = read_common(event).evidence, event.detail["probe"], event.detail["layer"]
+    title = f"Cycle {event.step}" if event.step else "First search"
+    cycle = PictureNode(id=f"cycle {event.step}", label=title, group="cycle", mark=str(event.step))
+    asked = PictureNode(id=f"probe {event.step} {probe}", label=probe, group="probe", text=probe)
+    unit = PictureNode(
+        id=f"search {event.step} {layer} {probe}",
+        label=f"{layer}: {len(pieces) or 'nothing'} new",
+        group="unit",
+        facts={"layer": layer, "new pieces": len(pieces)},
+        use=uses.find(piece.id for piece in pieces),
     )
-
-
-class _PoolDrawing:
-    """Collects the nodes and links of the tree."""
-
-    def __init__(self, uses: Uses) -> None:
-        self._uses = uses
-        self.nodes: dict[str, PictureNode] = {}
-        self.links: list[PictureLink] = []
-
-    def add(self, parent: str, node: PictureNode) -> str:
-        """Add a node once, and the link from its parent."""
-        self.nodes.setdefault(node.id, node)
-        link = PictureLink(source=parent, target=node.id)
-        if parent and link not in self.links:
-            self.links.append(link)
-        return node.id
-
-    def add_search(self, event: Event) -> None:
-        """Add what one search of a layer brought."""
-        pieces, probe, layer = read_common(event).evidence, event.detail["probe"], event.detail["layer"]
-        use = self._uses.find(piece.id for piece in pieces)
-        title = f"Cycle {event.step}" if event.step else "First search"
-        cycle = self.add(
-            "question", PictureNode(id=f"cycle {event.step}", label=title, group="cycle", mark=str(event.step))
-        )
-        asked = PictureNode(
-            id=f"probe {event.step} {probe}", label=shorten_label(probe), group="probe", text=probe, facts={}
-        )
-        parent = self.add(cycle, asked)
-        unit = PictureNode(
-            id=f"search {event.step} {layer} {probe}",
-            label=f"{layer}: {len(pieces) or 'nothing'} new",
-            group="unit",
-            facts={"layer": layer, "new pieces": len(pieces)},
-            use=use,
-        )
-        found = self.add(parent, unit)
-        for piece in pieces:
-            self.add(found, self._make_evidence(piece))
-
-    def _make_evidence(self, piece: Evidence) -> PictureNode:
-        return PictureNode(
+    found = sketch.add(unit, sketch.add(asked, sketch.add(cycle, root)))
+    for piece in pieces:
+        evidence = PictureNode(
             id=piece.id,
-            label=shorten_label(piece.text or piece.title or piece.id),
+            label=piece.text or piece.title or piece.id,
             group="evidence",
             facts={"layer": piece.layer, "score": piece.score},
-            use=self._uses.find([piece.id]),
+            use=uses.find([piece.id]),
             passages=(piece.id,),
         )
-
-    def add_notes(self, notes: Sequence[tuple[int, tuple[str, Note]]]) -> None:
-        """Put cues under their probes, and what came of a cycle under the cycle."""
-        for step, (probe, note) in notes:
-            name = f"probe {step} {probe}" if probe else f"cycle {step}"
-            if node := self.nodes.get(name):
-                self.nodes[name] = replace(node, notes=(*node.notes, note))
+        sketch.add(evidence, found)
 
 
 def _make_notes(event: Event) -> list[tuple[str, Note]]:

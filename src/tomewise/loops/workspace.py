@@ -17,8 +17,8 @@ from tomewise.language.roles import ENCODE, FUSE, PROBE, EncodeIn, FuseIn, Probe
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import find_labelled
 from tomewise.loops.repeats import fold
-from tomewise.recall.layered import Found
 from tomewise.recall.ranking import drop_repeats, take_turns
+from tomewise.recall.several_searches import Found
 from tomewise.types import Evidence, LanguageModel, NodeId
 from tomewise.working.pool import Pool, Unit
 

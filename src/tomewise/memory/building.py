@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tomewise.concurrency import run_in_thread, run_side_by_side
 from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.extras import require_extra
 from tomewise.language.cached import prove_room
-from tomewise.memory.build_records import count_replies, read_build, record_writes
+from tomewise.memory.build_records import change_record, count_replies, read_build
 from tomewise.memory.step_reports import watch_steps
 from tomewise.run import change_run, continue_run, meter
+from tomewise.store.contract import Store
 from tomewise.store.records import BUILDS, PASSAGES
 from tomewise.types import Change, Estimate, Event, Layer, LayerReport, Progress, Report
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-
 
 Builds = Mapping[str, Mapping[str, Any]]  # the build records by layer
 Provide = Callable[[Layer], Awaitable[LayerReport | None]]
@@ -109,7 +106,7 @@ def _count_pending(layers: Sequence[Layer], store: Store) -> int:
     return sum(len(change.added) + len(change.removed) for change in changes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Backlog:
     """What layers have yet to process: the keys of new nodes by layer. Layers that are up to date are left out.
 
@@ -196,7 +193,7 @@ def _record_writes(layer: Layer, store: Store) -> None:
     record = store.note(BUILDS, layer.name)
     if record is not None and tuple(record.get("writes", (layer.name,))) != layer.writes:
         with store.write() as change:
-            record_writes(change, layer.name, layer.writes)
+            change_record(change, layer.name, writes=list(layer.writes))
 
 
 def _has_changes_below(layer: Layer, layers: Sequence[Layer], store: Store) -> bool:

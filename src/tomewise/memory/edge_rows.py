@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tomewise.store.contract import Spaces, Write
 from tomewise.store.lookups import read_edges, read_pairs
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.store.contract import Spaces, Write
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 def split_rows(rows: Iterable[tuple[int, int, float]]) -> tuple[Ints, Ints, Floats]:

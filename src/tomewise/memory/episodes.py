@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import floor, log2
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tomewise.calls import CallCount, write_number
 from tomewise.errors import UsageError
@@ -14,10 +14,8 @@ from tomewise.language.roles import NARRATE, SummaryIn, SummaryOut
 from tomewise.memory.ask_each import Replies
 from tomewise.memory.mapped import Ask, DocumentLayer, Plan, PlanResult, Window
 from tomewise.memory.reply_lengths import estimate_from_sample
+from tomewise.store.contract import Store
 from tomewise.types import Change, DocumentId, Embedder, LanguageModel, NodeId, Passage, Report, content_id
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
 
 NAME = "episodes"
 _SUMMARY_TOKENS = 500

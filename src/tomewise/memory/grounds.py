@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from tomewise.store.contract import Readable
 from tomewise.store.lookups import read_sources
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Readable
 
 
 def find_grounds(store: Readable, keys: Sequence[int], layer: str) -> dict[int, list[int]]:

@@ -16,12 +16,12 @@ _OPENING = re.compile(r"(?:(?:\A|[.!?:;…。！？]|\n)[\s\"'“”‘’«»�
 _NAME_GAP = re.compile(r"(?:[ \u00a0]|['’]s )?[-. ]*(?:(?:of|the|de|la|le|du|von|van|der|al|bin|and|&)[ -])*")
 _MONTHS = "january february march april may june july august september october november december".split()
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_TITLES = """doctor=dr mister=mr missus=mrs saint=st mount=mt professor=prof captain=capt colonel=col general=gen
+    lieutenant=lt sergeant=sgt senator=sen reverend=rev governor=gov junior=jr senior=sr company=co corporation=corp"""
 _SHORT_FORMS = {
     **{name: name[:3] for name in (*_MONTHS, *_DAYS)},
-    "doctor": "dr", "mister": "mr", "missus": "mrs", "saint": "st", "mount": "mt", "professor": "prof",
-    "captain": "capt", "colonel": "col", "general": "gen", "lieutenant": "lt", "sergeant": "sgt", "senator": "sen",
-    "reverend": "rev", "governor": "gov", "junior": "jr", "senior": "sr", "company": "co", "corporation": "corp",
-}  # fmt: skip
+    **dict(pair.split("=") for pair in _TITLES.split()),
+}
 _NUMERIC_DATE = re.compile(r"(?<!\d)(\d{1,4})[-./](\d{1,2})[-./](\d{1,4})(?!\d)")
 _DEMONYMS = ("ians", "ian", "eans", "ean", "ans", "an", "ese", "ish", "ic", "n", "s")
 _STEM = 4  # letters that a name and a word derived from it must share
@@ -51,7 +51,10 @@ def find_unsupported(text: str, source: str) -> list[str]:
     """
     text, source = _fold(text), _fold(source)
     word_counts = Counter(word.plain for word in _split_words(source))
-    found = {} if _is_german(word_counts) else dict(_find_names(text, _SourceText(source, frozenset(word_counts))))
+    german = sum(word_counts[word] for word in _GERMAN)
+    found: dict[int, str] = {}
+    if not german or german / word_counts.total() < _GERMAN_SHARE:
+        found = dict(_find_names(text, _SourceText(source, frozenset(word_counts))))
     known = frozenset(value for number in find_numbers(source) for value in number.values)
     for number in find_numbers(text):
         if not known.intersection(number.values[:1]) and not known.issuperset(number.values[1:] or (None,)):
@@ -66,26 +69,22 @@ class _SourceText:
         months = {
             _MONTHS[int(part) - 1] for date in _NUMERIC_DATE.findall(text) for part in date if 1 <= int(part) <= 12
         }
-        self._words = words | months
-        self._stems = frozenset(stem for word in self._words for stem in _list_stems(word))
+        self.words = words | months
+        self._stems = frozenset(stem for word in self.words for stem in _list_stems(word))
         capitals = [_join_initials(run) for run in _find_runs(text, list(_split_words(text)))]
         self._acronyms = frozenset(initials for initials in capitals if len(initials) > 1)
 
     def supports(self, word: str) -> bool:
-        if word in self._words or _SHORT_FORMS.get(word) in self._words or word in self._acronyms:
+        if word in self.words or _SHORT_FORMS.get(word) in self.words or word in self._acronyms:
             return True
         return not self._stems.isdisjoint(_list_stems(word))
-
-    def has_acronym_of(self, run: list[_Word]) -> bool:
-        """Whether the words spell out an acronym of the text."""
-        return len(run) > 1 and _join_initials(run) in self._words
 
 
 def _find_names(text: str, source: _SourceText) -> Iterator[tuple[int, str]]:
     words = list(_split_words(text))
     lower = {word.plain for word in words if word.text[0].islower()}
     for run in _find_runs(text, words):
-        if source.has_acronym_of(run):
+        if len(run) > 1 and _join_initials(run) in source.words:  # they spell out an acronym of the source
             continue
         unsupported = [word for word in run if not source.supports(word.plain) and _is_name(word, lower)]
         if unsupported:
@@ -139,8 +138,3 @@ def _fold(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", text)
     visible = (char for char in decomposed if unicodedata.category(char) not in ("Mn", "Cf"))
     return unicodedata.normalize("NFC", "".join(visible))
-
-
-def _is_german(word_counts: Counter[str]) -> bool:
-    total = sum(word_counts.values())
-    return total > 0 and sum(word_counts[word] for word in _GERMAN) / total >= _GERMAN_SHARE

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from tomewise.store.contract import Texts
 from tomewise.text.sentences import split_sentences
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Texts
-    from tomewise.types import Passage
+from tomewise.types import Passage
 
 _SENTENCES = 3  # of the passage before that are shown
 _CHARACTERS = 500  # that these may have together

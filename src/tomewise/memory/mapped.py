@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
@@ -17,13 +17,14 @@ from tomewise.errors import ModelError, UsageError
 from tomewise.fallbacks import count_fallbacks, write_notes
 from tomewise.language.per_role import join_names
 from tomewise.language.roles import PassageIn
-from tomewise.language.together import ask_together, catch_failure, count_tokens_together
+from tomewise.language.together import MOST_TOGETHER, ask_together, catch_failure, count_tokens_together
 from tomewise.memory.ask_each import Replies, run_groups
 from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.grounds import find_grounds
-from tomewise.memory.neighbours import Groups, Position, add_size, check_size, group_neighbours
+from tomewise.memory.neighbours import Groups, Position, add_size, group_neighbours
 from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
 from tomewise.memory.step_reports import sum_tokens
+from tomewise.store.contract import Store
 from tomewise.store.lookups import find_derived
 from tomewise.store.records import PASSAGES
 from tomewise.types import (
@@ -39,12 +40,9 @@ from tomewise.types import (
     NodeId,
     Passage,
     Report,
+    Role,
     content_id,
 )
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-    from tomewise.types import Role
 
 S = TypeVar("S")  # what an input is about: a passage, a node, or a group of these
 R = TypeVar("R")  # what nodes are made of: the output of the role, or what a layer makes of it
@@ -67,7 +65,7 @@ class Ask(Generic[S, In]):
     node: NodeId = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan(Generic[S, In]):
     """What an update asks about. `keys` are the nodes below that it processes.
 
@@ -86,7 +84,7 @@ class Plan(Generic[S, In]):
         return {index: ask for index, ask in enumerate(self.asks) if ask.node not in existing}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlanResult(Generic[S, In, R]):
     """The replies to the asks of a plan, by position, and the fallbacks that were counted, by kind."""
 
@@ -130,7 +128,9 @@ class MappedLayer(Generic[S, In, R]):
     def __init__(
         self, store: Store, model: LanguageModel, embedder: Embedder | None = None, *, together: int = 1
     ) -> None:
-        self.together = check_size(together)
+        if not 1 <= together <= MOST_TOGETHER:
+            raise UsageError(f"together={together}: a call holds 1 to {MOST_TOGETHER} passages")
+        self.together = together
         self._store = store
         self._model = model
         self._embedder = embedder
@@ -272,11 +272,12 @@ class MappedLayer(Generic[S, In, R]):
         ), reply
 
     def _make_asks(self, sources: Mapping[int, Any]) -> list[Ask[S, In]]:
-        inputs = self.make_inputs(list(sources.values()))
-        return [
-            Ask(subject=source, role_input=role_input, keys=(key,), position=_find_position(key, source))
-            for (key, source), role_input in zip(sources.items(), inputs, strict=True)
-        ]
+        asks = []
+        for (key, source), role_input in zip(sources.items(), self.make_inputs(list(sources.values())), strict=True):
+            # A passage has neighbours in its document, another node in the order of the keys.
+            position = (source.document, source.position) if isinstance(source, Passage) else ("", key)
+            asks.append(Ask(subject=source, role_input=role_input, keys=(key,), position=position))
+        return asks
 
     def _make_stand_ins(self, need: str) -> list[Node]:
         """A node with the text of each passage from which a layer below has made none yet."""
@@ -393,8 +394,3 @@ class DocumentLayer(MappedLayer[Window, In, R]):
             front = set(chain.from_iterable(parents)) - above
             above |= front
         return above
-
-
-def _find_position(key: int, source: Passage | Node) -> Position:
-    """Where a source is among its neighbours: a passage in its document, another node in the order of the keys."""
-    return (source.document, source.position) if isinstance(source, Passage) else ("", key)

@@ -9,8 +9,6 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
-from tomewise.errors import UsageError
-from tomewise.language.together import MOST_TOGETHER
 from tomewise.memory.ask_each import Replies
 from tomewise.types import DocumentId, Layer, LayerReport
 
@@ -19,7 +17,7 @@ R = TypeVar("R")
 Position: TypeAlias = tuple[DocumentId, int]  # a document, and the position of a passage in it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Groups(Generic[K]):
     """Keys that are asked about together. `copies` have the same input as another key, and share its reply."""
 
@@ -54,13 +52,6 @@ def group_neighbours(inputs: Mapping[K, BaseModel], positions: Mapping[K, Positi
         document, position = positions[key]
         groups.setdefault((document, position // together), []).append(key)
     return Groups(tuple(map(tuple, groups.values())), copies)
-
-
-def check_size(together: int) -> int:
-    """The number of passages in one call. Raises UsageError for one that no call may hold."""
-    if not 1 <= together <= MOST_TOGETHER:
-        raise UsageError(f"together={together}: a call holds 1 to {MOST_TOGETHER} passages")
-    return together
 
 
 def add_size(record: Mapping[str, Any], together: int) -> list[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tomewise.calls import CallCount
 from tomewise.errors import UsageError
@@ -18,10 +18,8 @@ from tomewise.language.roles.memory_roles import estimate_words
 from tomewise.memory.leading import find_leads
 from tomewise.memory.mapped import DocumentLayer, PlanResult, Window
 from tomewise.memory.reply_lengths import Typical
+from tomewise.store.contract import Store
 from tomewise.types import DocumentId, Embedder, LanguageModel, Passage, content_id
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
 
 NAME = "pages"
 WORDS = 600  # of a page at most, as for QuALITY in the paper

@@ -7,13 +7,16 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tomewise.concurrency import run_in_thread
 from tomewise.embedding.cached_embedder import AT_ONCE
 from tomewise.errors import UnknownName
+from tomewise.reading.splitter import PassageSplitter
+from tomewise.store.contract import Store
 from tomewise.types import (
     Change,
     Document,
@@ -26,12 +29,6 @@ from tomewise.types import (
     Report,
 )
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.reading.splitter import PassageSplitter
-    from tomewise.store.contract import Store
-
 SPACE = "passages"
 _CHARACTERS = 1000  # of a passage, roughly: what is embedded at once is committed together; a longer document alone
 _SPLIT_AT_ONCE = 256  # passages to cut before each report of progress, where the work can also be stopped
@@ -39,7 +36,7 @@ _SPLIT_AT_ONCE = 256  # passages to cut before each report of progress, where th
 Outcome = Literal["added", "replaced", "unchanged", "removed"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LostDocuments:
     """Documents that their source no longer has."""
 
@@ -55,7 +52,7 @@ class DocumentOutcome:
     passages: int = 0
 
 
-@dataclass(slots=True)
+@dataclass
 class _Batch:
     """Documents to add together (`fresh`), and before them the unchanged (`known`) and the lost ones.
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from secrets import token_hex
-from typing import TYPE_CHECKING
 
 from tomewise.errors import UnknownName
-from tomewise.memory.build_records import forget_layer, mark_again, record_writes
+from tomewise.memory.build_records import change_record, forget_layer
+from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys
 from tomewise.store.records import PASSAGES
 from tomewise.types import Layer
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
 
 
 def forget_memory(wanted: Iterable[str], layers: Sequence[Layer], store: Store) -> None:
@@ -37,8 +34,7 @@ def _forget_layer(layer: Layer, store: Store, mark: str) -> None:
     with store.write() as change:
         change.remove_nodes(keys)
         forget_layer(change, layer.name)
-        mark_again(change, layer.name, mark)
-        record_writes(change, layer.name, layer.writes)
+        change_record(change, layer.name, again=mark, writes=list(layer.writes))
 
 
 def _forget_passage(name: str, layers: Sequence[Layer], store: Store, mark: str) -> None:
@@ -52,4 +48,4 @@ def _forget_passage(name: str, layers: Sequence[Layer], store: Store, mark: str)
     with store.write() as change:
         change.renew_passage(key)
         for layer in layers:
-            mark_again(change, layer.name, mark)
+            change_record(change, layer.name, again=mark)

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from pydantic import BaseModel
 
 from tomewise.language.per_role import find_name
 from tomewise.language.usage import estimate_tokens
-from tomewise.types import In, LanguageModel, MeasuresReplies, Out
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-    from tomewise.types import Role
-
+from tomewise.store.contract import Store
+from tomewise.types import In, LanguageModel, MeasuresReplies, Out, Role
 
 _SAMPLE_SIZE = 160  # inputs, evenly spread: their mean length is within a few percent of the mean of all
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Typical:
     """The usual length of a reply: `base` tokens, plus `share` tokens for each token of its text."""
 
@@ -45,12 +38,9 @@ async def estimate_reply_tokens(
     mean = store.calls.mean_reply_bytes(role.name, find_name(model, role))
     if mean is not None:
         return round(len(inputs) * mean / 4)
-    return round(sum(typical.base + typical.share * estimate_tokens(_read_text(each)) for each in inputs))
-
-
-def _read_text(role_input: BaseModel) -> str:
-    """The text that the reply is about."""
-    return str(getattr(role_input, "text", "")) or " ".join(getattr(role_input, "texts", ()))
+    # The text that a reply is about stands under one of these names.
+    texts = (getattr(each, "text", "") or " ".join(getattr(each, "texts", ())) for each in inputs)
+    return round(sum(typical.base + typical.share * estimate_tokens(text) for text in texts))
 
 
 async def estimate_from_sample(model: LanguageModel, role: Role[In, Out], inputs: Sequence[In]) -> int | None:

@@ -1,61 +1,103 @@
-"""Layers of summaries as pictures: a tree from the top, or windows in their order."""
+"""Layers of summaries as pictures: a tree from the top, windows in their order, or schemata with their links."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
-from tomewise.pictures import LIMIT, Group, Kind, Picture, PictureLink, PictureNode, Use, Uses, shorten_label
-from tomewise.store.lookups import read_sources
+import numpy as np
+
+from tomewise.memory.schemata.schemata_names import SchemataNames
+from tomewise.pictures import LIMIT, UNUSED, Group, Kind, Picture, PictureNode, Sketch, Use, Uses
+from tomewise.store.contract import Readable
+from tomewise.store.lookups import find_keys, read_edges, read_sources
 from tomewise.store.records import PASSAGES
 from tomewise.types import Node, NodeId, Passage
 
-if TYPE_CHECKING:
-    from tomewise.store.contract import Readable
-
-LEAVES = Group(id=PASSAGES, label="Passages", shape="diamond")
+Facts: TypeAlias = Mapping[str, str | int]
+_LEAVES = Group(PASSAGES, "Passages", "diamond")
 
 
-def draw_tree(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses | None = None) -> Picture:
+def draw_tree(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses = UNUSED) -> Picture:
     """The nodes of a layer from the highest level down, then its passages: at most `limit` in all."""
-    levels = Levels.read(store, layer)
-    return _draw_summaries(levels, "tree", "Tree of summaries", levels.list_keys(), limit, uses or Uses())
+    levels = _Levels.read(store, layer)
+    return _draw_summaries(levels, "tree", "Tree of summaries", levels.list_keys(), limit, uses)
 
 
-def draw_line(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses | None = None) -> Picture:
+def draw_line(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses = UNUSED) -> Picture:
     """The nodes of a layer in their order, those that were made from others beside these: at most `limit` in all."""
-    levels = Levels.read(store, layer)
-    return _draw_summaries(levels, "line", "Summaries in order", list(levels.nodes), limit, uses or Uses())
+    levels = _Levels.read(store, layer)
+    return _draw_summaries(levels, "line", "Summaries in order", list(levels.nodes), limit, uses)
 
 
-@dataclass(frozen=True, slots=True)
-class Levels:
-    """The nodes of a layer, the passages below them, and what each node was made from, all by key."""
+def draw_schemata(store: Readable, names: SchemataNames, *, limit: int = LIMIT, uses: Uses = UNUSED) -> Picture:
+    """At most `limit` schemata and passages, linked from a cluster to its members: a node may have several parents.
+
+    What an answer used comes first, with all that is above it, then the highest level. `uses` says what it used.
+    Without schemata the picture shows the most linked passages and their links.
+    """
+    levels = _Levels.read(store, names.layer)
+    nodes, leaves = levels.nodes, levels.leaves
+    if not nodes:
+        return _draw_links(store, names, limit, uses)
+    used, cited = levels.find_above(uses.shown | uses.cited), levels.find_above(uses.cited)
+    keys = levels.list_keys()
+    # A few of many passages say nothing: without room for all, those that the answer used stand under their clusters.
+    drawn = keys if len(keys) <= limit else [key for key in keys if key in nodes or key in used]
+    first = frozenset(sorted(drawn, key=lambda key: key not in used)[:limit])
+    parents = Counter(chain.from_iterable(levels.children.values()))
+
+    def describe(key: int) -> tuple[Facts, Use]:
+        members = {"members": len(levels.children.get(key, ()))} if key in nodes else {}
+        use: Use = "cited" if key in cited else "shown" if levels.ids[key] in uses.shown else ""
+        return {**members, "clusters it is in": parents[key]}, use
+
+    missing: tuple[str, ...] = ()
+    if lost := len(leaves.keys() - first):
+        missing += (f"{lost:,} passages are not drawn: choose a cluster to read those in it.",)
+    passages = len(store.node_keys(PASSAGES))
+    if outside := passages - len(leaves):
+        missing += (f"In no cluster: {outside:,} of {passages:,} passages.",)
+    chosen = [key for key in drawn if key in first]
+    return levels.draw("tree", "Schemata", chosen, len(keys), describe, missing)
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """The nodes of a layer, the passages below them, the ids of both, and what each node was made from, all by key."""
 
     layer: str
     nodes: Mapping[int, Node]
     leaves: Mapping[int, Passage]
+    ids: Mapping[int, NodeId]
     children: Mapping[int, list[int]]
 
     @classmethod
-    def read(cls, store: Readable, layer: str) -> Levels:
+    def read(cls, store: Readable, layer: str) -> _Levels:
         nodes = store.nodes(layer)
         children = read_sources(store, nodes, layer)
         leaves = store.passages(sorted(set(chain.from_iterable(children.values())) - nodes.keys()))
-        return cls(layer, nodes, leaves, children)
+        ids = {key: each.id for found in (nodes, leaves) for key, each in found.items()}
+        return cls(layer, nodes, leaves, ids, children)
 
     def list_keys(self) -> list[int]:
         """The highest level first, passages last."""
         return [*sorted(self.nodes, key=lambda key: -self.nodes[key].level), *self.leaves]
 
-    def find_id(self, key: int) -> NodeId:
-        return self.nodes[key].id if key in self.nodes else self.leaves[key].id
-
     def list_passages(self, key: int) -> tuple[NodeId, ...]:
         """The passages from which a node was made directly."""
         return tuple(self.leaves[child].id for child in self.children.get(key, ()) if child in self.leaves)
+
+    def find_above(self, wanted: Collection[NodeId]) -> frozenset[int]:
+        """The keys of these nodes and of all that were made from them."""
+        found = {key for key, node in self.ids.items() if node in wanted}
+        for key in sorted(self.nodes, key=lambda key: self.nodes[key].level):  # a member has a lower level
+            if not found.isdisjoint(self.children.get(key, ())):
+                found.add(key)
+        return frozenset(found)
 
     def draw(
         self,
@@ -63,39 +105,28 @@ class Levels:
         title: str,
         chosen: Sequence[int],
         total: int,
-        describe: Callable[[int], tuple[Mapping[str, str | int], Use]],
+        describe: Callable[[int], tuple[Facts, Use]],
         missing: tuple[str, ...] = (),
     ) -> Picture:
         """A picture of what is chosen, linked from each node to what it was made from.
 
         `describe` gives the facts of each, and what the answer did with it.
         """
-        drawn = frozenset(chosen)
+        sketch = Sketch()
+        for key in chosen:
+            facts, use = describe(key)
+            sketch.add(_make_leaf(self.leaves[key], facts, use) if key in self.leaves else self._make(key, facts, use))
+            for child in self.children.get(key, ()):
+                sketch.link(self.ids[key], self.ids.get(child, ""))
         levels = sorted({self.nodes[key].level for key in chosen if key in self.nodes}, reverse=True)
-        return Picture(
-            kind=kind,
-            title=title,
-            about=f"Layer {self.layer}",
-            nodes=tuple(self._make_node(key, *describe(key)) for key in chosen),
-            links=tuple(
-                PictureLink(source=self.find_id(key), target=self.find_id(child))
-                for key in chosen
-                for child in self.children.get(key, ())
-                if child in drawn
-            ),
-            groups=(*(Group(id=f"level {level}", label=f"Level {level}") for level in levels), LEAVES),
-            shown=len(chosen),
-            total=total,
-            missing=missing,
-        )
+        groups = (*(Group(f"level {level}", f"Level {level}") for level in levels), _LEAVES)
+        return sketch.finish(kind, title, groups, total=total, about=f"Layer {self.layer}", missing=missing)
 
-    def _make_node(self, key: int, facts: Mapping[str, str | int], use: Use) -> PictureNode:
-        if key in self.leaves:
-            return make_leaf(self.leaves[key], facts, use)
+    def _make(self, key: int, facts: Facts, use: Use) -> PictureNode:
         node = self.nodes[key]
         return PictureNode(
             id=node.id,
-            label=shorten_label(node.text),
+            label=node.text,
             group=f"level {node.level}",
             text=node.text,
             facts=facts,
@@ -105,11 +136,11 @@ class Levels:
         )
 
 
-def make_leaf(passage: Passage, facts: Mapping[str, str | int], use: Use) -> PictureNode:
+def _make_leaf(passage: Passage, facts: Facts, use: Use) -> PictureNode:
     """A passage in a picture, with these facts beside its place."""
     return PictureNode(
         id=passage.id,
-        label=shorten_label(passage.text),
+        label=passage.text,
         group=PASSAGES,
         facts={"document": passage.title or passage.document, "part": passage.position + 1, **facts},
         use=use,
@@ -117,10 +148,27 @@ def make_leaf(passage: Passage, facts: Mapping[str, str | int], use: Use) -> Pic
     )
 
 
-def _draw_summaries(levels: Levels, kind: Kind, title: str, keys: Sequence[int], limit: int, uses: Uses) -> Picture:
-    def describe(key: int) -> tuple[Mapping[str, str], Use]:
+def _draw_summaries(levels: _Levels, kind: Kind, title: str, keys: Sequence[int], limit: int, uses: Uses) -> Picture:
+    def describe(key: int) -> tuple[Facts, Use]:
         data = levels.nodes[key].data if key in levels.nodes else {}
         facts = {"document": str(data["document"])} if "document" in data else {}
-        return facts, uses.find((levels.find_id(key), *levels.list_passages(key)))
+        return facts, uses.find((levels.ids[key], *levels.list_passages(key)))
 
     return levels.draw(kind, title, keys[:limit], len(keys), describe)
+
+
+def _draw_links(store: Readable, names: SchemataNames, limit: int, uses: Uses) -> Picture:
+    """The passages that an answer used, then the most linked ones, and the links between them."""
+    sketch, table = Sketch(), read_edges(store, names.links(0)).rows.reshape(-1, 3)
+    ends = table[:, :2].astype(np.int64)
+    keys, counts = np.unique(ends, return_counts=True)
+    used = np.array(list(find_keys(store, uses.shown | uses.cited).values()), np.int64)
+    chosen = keys[np.lexsort((keys, -counts, ~np.isin(keys, used)))][:limit]
+    degrees = dict(zip(keys.tolist(), counts.tolist(), strict=True))
+    passages = store.passages(np.sort(chosen).tolist())
+    for key, passage in passages.items():
+        sketch.add(_make_leaf(passage, {"links": degrees[key]}, uses.find([passage.id])))
+    inner = np.isin(ends, chosen).all(axis=1)
+    for (a, b), score in zip(ends[inner].tolist(), table[inner, 2].tolist(), strict=True):
+        sketch.link(passages[a].id, passages[b].id, f"{score:.2f}")
+    return sketch.finish("graph", "Links between passages", [_LEAVES], total=len(keys), about=f"Layer {names.layer}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -19,3 +20,8 @@ Flags: TypeAlias = NDArray[np.bool_]
 """Whether each of several is wanted, shape (n,)."""
 Ranking: TypeAlias = tuple[Keys, Floats]
 """Keys and scores, best first."""
+
+
+def sort_keys(keys: Iterable[int]) -> Keys:
+    """Keys as an array, ascending, as a search `among` them takes it."""
+    return np.array(sorted(keys), np.int64)

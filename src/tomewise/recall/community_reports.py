@@ -6,20 +6,17 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-import numpy as np
-
+from tomewise.memory.communities.community_names import CommunityNames
+from tomewise.memory.communities.community_state import StoredCommunities
 from tomewise.memory.edge_rows import group_pairs
 from tomewise.memory.grounds import find_grounds
-from tomewise.recall.ranking import name_in_order, pair_scores, rank_keys, rank_passages
-from tomewise.store.lookups import read_pairs, read_sources, select_within
+from tomewise.recall.array_types import sort_keys
+from tomewise.recall.ranking import name_in_order, rank_nodes, rank_passages
+from tomewise.store.contract import Readable
+from tomewise.store.lookups import read_sources, select_within
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Node, PassageId, Scope
-
-if TYPE_CHECKING:
-    from tomewise.memory.communities.community_names import CommunityNames
-    from tomewise.store.contract import Readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ class ReportedCommunity:
         return Evidence(id=report.id, layer=report.layer, kind="summary", text=report.text, score=0.0, sources=sources)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ReportShelf:
     """The reports that a question may see, by their keys."""
 
@@ -130,10 +127,10 @@ class CommunityReports:
 
     def find_nearest(self, text: str, limit: int, shelf: ReportShelf) -> list[ReportedCommunity]:
         """The reports of a shelf nearest to a text, best first, ties by id."""
-        among = np.array(sorted(shelf.communities), np.int64)
+        among = sort_keys(shelf.communities)
         found = self._store.nearest(self._names.reports, self._embedder.embed([text])[0], limit, among=among)
-        reports = {key: each.report for key, each in shelf.communities.items()}
-        return [shelf.communities[key] for key in rank_keys(pair_scores(found.keys, found.cosines), reports, limit)]
+        nearest, _ = rank_nodes(self._store, found.keys, found.cosines, limit)
+        return [shelf.communities[key] for key in nearest]
 
     def find_passages(self, reports: Collection[int]) -> dict[int, tuple[int, ...]]:
         """For each of these reports the keys of the passages that it rests on, ascending."""
@@ -149,7 +146,7 @@ class CommunityReports:
     def rank_passages(self, query: str, reports: Collection[int], within: Scope | None, limit: int) -> list[Evidence]:
         """The passages under these reports that are nearest to a query, best first, ties by id."""
         keys = {key for keys in self.find_passages(reports).values() for key in keys}
-        among = np.array(sorted(select_within(self._store, keys, within)), np.int64)
+        among = sort_keys(select_within(self._store, keys, within))
         found = self._store.nearest(PASSAGES, self._embedder.embed([query])[0], limit, among=among)
         return rank_passages(self._store, found.keys, found.cosines, limit)
 
@@ -161,31 +158,25 @@ class CommunityReports:
         return [each.as_evidence(name_in_order(below[each.key], passages)) for each in chosen]
 
     def _read(self) -> ReportShelf:
-        names = self._names
-        reports, communities = self._store.nodes(names.reports), self._store.nodes(names.layer)
-        about = read_pairs(self._store, names.about).tolist()
-        members = group_pairs(self._store, names.members)
-        seen = group_pairs(self._store, f"seen-in:{names.graph.entities}")
-        pairs = [(report, community) for report, community in about if report in reports and community in communities]
-        numbers = {int(node.data["number"]): key for key, node in communities.items()}
-        reported = {community: report for report, community in pairs}
+        stored = StoredCommunities.read(self._store, self._names)
+        seen = group_pairs(self._store, f"seen-in:{self._names.graph.entities}")
 
         def list_above(community: int) -> tuple[int, ...]:
-            parent = numbers.get(communities[community].data["parent"])
+            parent = stored.parents[community]
             if parent is None:
                 return ()
-            return (*([reported[parent]] if parent in reported else []), *list_above(parent))
+            return (*([stored.about[parent]] if parent in stored.about else []), *list_above(parent))
 
         return ReportShelf(
             {
                 report: ReportedCommunity(
                     key=report,
-                    level=communities[community].level,
+                    level=stored.nodes[community].level,
                     above=list_above(community),
-                    members=frozenset(members[community]),
-                    passages=len(set[int]().union(*(seen[entity] for entity in members[community]))),
-                    report=reports[report],
+                    members=frozenset(stored.members[community]),
+                    passages=len(set[int]().union(*(seen[entity] for entity in stored.members[community]))),
+                    report=stored.reports[community],
                 )
-                for report, community in pairs
+                for community, report in stored.about.items()
             }
         )

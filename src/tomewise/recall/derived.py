@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.tree.tree_layer import TreeLayer
+from tomewise.recall.array_types import Vectors, sort_keys
 from tomewise.recall.ranking import PlainSearch, as_evidence, name_in_order, pair_scores, rank_evidence
+from tomewise.store.contract import Readable
 from tomewise.store.lookups import read_pairs, read_sources
 from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES, list_source_spaces
 from tomewise.types import Embedder, Evidence, Layer, PassageId, Scope
-
-if TYPE_CHECKING:
-    from tomewise.recall.array_types import Vectors
-    from tomewise.store.contract import Readable
 
 _TREE = TreeLayer.name
 
@@ -57,7 +54,9 @@ class Grounds:
         if self._cache[0] != versions:
             self._cache = (versions, {})
         cache = self._cache[1]  # stays correct for `versions` even if another thread now replaces `self._cache`
-        cache.update(self._read([key for key in wanted if key not in cache]))
+        below = find_grounds(self._store, [key for key in wanted if key not in cache], self._layer)
+        passages = self._store.passages({leaf for leaves in below.values() for leaf in leaves})
+        cache |= {key: name_in_order(leaves, passages) for key, leaves in below.items()}
         return {key: cache[key] for key in wanted}
 
     def load_evidence(self, scores: Mapping[int, float], kind: str, limit: int | None = None) -> dict[int, Evidence]:
@@ -81,11 +80,6 @@ class Grounds:
             )
             for key, node in self._store.nodes_at(scores).items()
         }
-
-    def _read(self, roots: Sequence[int]) -> dict[int, tuple[PassageId, ...]]:
-        leaves = find_grounds(self._store, roots, self._layer)
-        passages = self._store.passages({leaf for root_leaves in leaves.values() for leaf in root_leaves})
-        return {root: name_in_order(root_leaves, passages) for root, root_leaves in leaves.items()}
 
 
 class CollapsedTree(PlainSearch):
@@ -127,20 +121,14 @@ class TreeTraversal(PlainSearch):
         kept: dict[int, Evidence] = {}
         candidates = self._find_roots(within)
         while candidates:
-            scores = self._score_nodes(candidates, vector)
+            among, scores = sort_keys(candidates), dict[int, float]()
+            for space in (PASSAGES, _TREE):
+                scores |= pair_scores(*self._store.scores(space, vector, among=among))
             best = self._grounds.load_evidence(scores, TreeLayer.kind, self._top_k)
             kept |= best
             children = read_sources(self._store, best, _TREE).values()
             candidates = sorted({child for node_children in children for child in node_children})
         return rank_evidence(kept.values(), limit)
-
-    def _score_nodes(self, candidates: Sequence[int], vector: Vectors) -> dict[int, float]:
-        """Cosines of the candidates, which may be passages or summaries."""
-        found: dict[int, float] = {}
-        for space in (PASSAGES, _TREE):
-            keys, cosines = self._store.scores(space, vector, among=np.array(sorted(candidates), np.int64))
-            found |= pair_scores(keys, cosines)
-        return found
 
     def _find_roots(self, within: Scope | None) -> list[int]:
         passages, summaries = (self._store.keys_within(within, space) for space in (PASSAGES, _TREE))

@@ -1,4 +1,7 @@
-"""Diffusion recall: from the facts that a question hits through the graph to passages (HippoRAG 2; CogitoRAG, 3.3)."""
+"""Diffusion recall: from the facts that a question hits through the graph to passages (HippoRAG 2; CogitoRAG, 3.3).
+
+Ours ranks by the mass of a walk, then by rewrites of the question, then by how much of the question passages cover.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,19 +17,22 @@ from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NO_WALK, NOT_DECOMPOSED, record_fallback
 from tomewise.language.roles import DECOMPOSE, DecomposeIn
+from tomewise.recall.array_types import Flags, Floats, Keys, Ranking, Vectors
 from tomewise.recall.cognirank import merge_rankings, score_passages
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
-from tomewise.recall.linking import Linking
 from tomewise.recall.ranking import rank_evidence, rank_passages
-from tomewise.recall.seeding import GraphQuestion, Seeding
+from tomewise.recall.rewriting import FindLeads, Rewriter, list_content_words, put_first, sort_ranking
+from tomewise.recall.seeding import GraphQuestion, Linking, Seeding
 from tomewise.recall.walk import CsrGraph, VisitedNodes, Walk
+from tomewise.store.contract import Readable
+from tomewise.store.lookups import read_vectors
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
+from tomewise.text.words import stem
 from tomewise.types import Embedder, Evidence, LanguageModel, Retriever, Rewrite, Scope
 
-if TYPE_CHECKING:
-    from tomewise.recall.array_types import Flags, Floats, Keys, Vectors
-    from tomewise.store.contract import Readable
+_LEAST = np.finfo(np.float64).tiny  # in place of a score of 0, which has no logarithm
+_LIFTED = 2000  # passages of the greatest mass that are ranked and compared with rewrites
 
 
 # From an index, the seeds and their weights to the mass at those passages for which the last array has a flag.
@@ -43,7 +47,7 @@ _JOINING = re.compile(
 _MOST_COMMAS = 1  # a list has more
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ReachedPassages:
     """The passages that a question's walk reached, in no order; empty if no fact was hit.
 
@@ -80,6 +84,7 @@ def walk_one_step(index: GraphIndex, vertices: Keys, weights: Floats, is_wanted:
     return VisitedNodes(reached.astype(np.int32), mass[reached].astype(np.float32))
 
 
+@dataclass(frozen=True)
 class Diffusion:
     """Passages ranked by the mass that a walk from the question's seeds brings to them.
 
@@ -90,33 +95,23 @@ class Diffusion:
     itself flows through the whole graph, since what connects two passages may lie in a third.
     """
 
-    def __init__(
-        self,
-        store: Readable,
-        embedder: Embedder,
-        indexes: GraphIndexes,
-        linking: Linking,
-        seeding: Seeding,
-        *,
-        spreading: Spreading = walk_to_end,
-    ) -> None:
-        self._store = store
-        self._embedder = embedder
-        self._indexes = indexes
-        self._linking = linking
-        self._seeding = seeding
-        self._spreading = spreading
+    store: Readable
+    embedder: Embedder
+    indexes: GraphIndexes
+    linking: Linking
+    seeding: Seeding
+    spreading: Spreading = walk_to_end
 
     @property
     def calls(self) -> CallCount:
-        return read_calls(self._linking)
+        return read_calls(self.linking)
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best passages; scores are masses relative to the best, or cosine - 1 if the walk missed them."""
         reached = await self.spread(query, within)
         best = find_top(reached.masses, limit)
         return await asyncio.to_thread(
-            complete_evidence, self._store, reached, reached.keys[best], reached.masses[best], limit
+            complete_evidence, self.store, reached, reached.keys[best], reached.masses[best], limit
         )
 
     async def spread(self, query: str, within: Scope | None = None) -> ReachedPassages:
@@ -129,19 +124,20 @@ class Diffusion:
     async def _walk(self, query: str, within: Scope | None) -> ReachedPassages:
         # The first question loads an embedder, an index and compiled code: load them concurrently.
         (vector,), index, _ = await asyncio.gather(
-            asyncio.to_thread(self._embedder.embed, [query]),
-            asyncio.to_thread(self._indexes.current),
+            asyncio.to_thread(self.embedder.embed, [query]),
+            asyncio.to_thread(self.indexes.current),
             asyncio.to_thread(_load_walk),
         )
-        among = await asyncio.to_thread(self._store.keys_within, within) if within else None
+        among = await asyncio.to_thread(self.store.keys_within, within) if within else None
         nowhere = ReachedPassages(np.empty(0, np.int64), np.empty(0), vector, among)
-        hits = await self._linking.find_hits(query, vector, within)
+        hits = await self.linking.find_hits(query, vector, within)
         if not len(hits.keys):
             return nowhere
-        vertices, weights = await self._seeding.find_seeds(GraphQuestion(query, vector, hits, within), index)
+        question = GraphQuestion(query, vector, hits, within)
+        vertices, weights = await asyncio.to_thread(self.seeding.find_seeds, question, index)
         if not weights.sum() > 0:
             return nowhere
-        visited = await asyncio.to_thread(self._spreading, index, vertices, weights, _flag_passages(index, among))
+        visited = await asyncio.to_thread(self.spreading, index, vertices, weights, _flag_passages(index, among))
         if not visited.nodes.size:
             return nowhere
         masses = visited.values.astype(np.float64)
@@ -149,6 +145,7 @@ class Diffusion:
         return ReachedPassages(keys, masses / masses.max(), vector, among)
 
 
+@dataclass(frozen=True)
 class CogniRank:
     """The best passages of the diffusion, ranked by mass and cosine together (CogitoRAG, equations 17 and 18).
 
@@ -156,31 +153,31 @@ class CogniRank:
     200.
     """
 
-    def __init__(self, store: Readable, diffusion: Diffusion, *, blend: float = 0.95, candidates: int = 200) -> None:
-        self._store = store
-        self._diffusion = diffusion
-        self._blend = blend
-        self._candidates = candidates
+    store: Readable
+    diffusion: Diffusion
+    blend: float = 0.95
+    candidates: int = 200
 
     @property
     def calls(self) -> CallCount:
-        return read_calls(self._diffusion)
+        return read_calls(self.diffusion)
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best passages; scores are S(p), 0 to 1, or cosine - 1 if the walk missed the passage."""
-        return await asyncio.to_thread(self._rank, await self._diffusion.spread(query, within), limit)
+        return await asyncio.to_thread(self._rank, await self.diffusion.spread(query, within), limit)
 
     def _rank(self, reached: ReachedPassages, limit: int) -> list[Evidence]:
-        candidates = find_top(reached.masses, max(self._candidates, limit))
+        candidates = find_top(reached.masses, max(self.candidates, limit))
         keys, masses = reached.keys[candidates], reached.masses[candidates]
         order = np.argsort(keys)
-        known, cosines = self._store.scores(PASSAGES, reached.vector, among=keys[order])
+        known, cosines = self.store.scores(PASSAGES, reached.vector, among=keys[order])
         exists = order[np.isin(keys[order], known)]  # a passage may have been removed since
-        scores = score_passages(masses[exists], cosines, blend=self._blend)
+        scores = score_passages(masses[exists], cosines, blend=self.blend)
         best = find_top(scores, limit)
-        return complete_evidence(self._store, reached, keys[exists][best], scores[best], limit)
+        return complete_evidence(self.store, reached, keys[exists][best], scores[best], limit)
 
 
+@dataclass(frozen=True)
 class DecomposedRecall:
     """Recall for each part of a question, merged so that every part gives passages (CogitoRAG, section 3.3).
 
@@ -188,19 +185,18 @@ class DecomposedRecall:
     the model cannot decompose is searched as a whole. Ours: so is a single clause, without a call (`has_one_clause`).
     """
 
-    def __init__(self, retriever: Retriever, model: LanguageModel, *, parts: int = 2) -> None:
-        self._retriever = retriever
-        self._model = model
-        self._parts = parts
+    retriever: Retriever
+    model: LanguageModel
+    parts: int = 2
 
     @property
     def calls(self) -> CallCount:
-        return sum_calls([CallCount("1", 1), read_calls(self._retriever).repeat(self._parts)])
+        return sum_calls([CallCount("1", 1), read_calls(self.retriever).repeat(self.parts)])
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best passages over all parts; each passage has its best score."""
         parts = await self._decompose(query)
-        rankings = await asyncio.gather(*(self._retriever.retrieve(part, limit, within=within) for part in parts))
+        rankings = await asyncio.gather(*(self.retriever.retrieve(part, limit, within=within) for part in parts))
         if len(rankings) == 1:
             return rankings[0]
         found = {piece.id: piece for ranking in reversed(rankings) for piece in ranking}
@@ -211,11 +207,11 @@ class DecomposedRecall:
         if has_one_clause(query):
             return [query]
         try:
-            reply = await self._model.ask(DECOMPOSE, DecomposeIn(question=query, limit=self._parts))
+            reply = await self.model.ask(DECOMPOSE, DecomposeIn(question=query, limit=self.parts))
         except (BadReply, Refused):
             record_fallback(NOT_DECOMPOSED)
             return [query]
-        parts = list(dict.fromkeys(part for part in reply.subqueries if part))[: self._parts]
+        parts = list(dict.fromkeys(part for part in reply.subqueries if part))[: self.parts]
         return parts if len(parts) > 1 else [query]
 
 
@@ -250,7 +246,7 @@ def complete_evidence(
     keys: Keys,
     scores: Floats,
     limit: int,
-    rewrites: Mapping[int, Rewrite] = MappingProxyType({}),
+    rewrites: Mapping[int, Rewrite] | None = None,
 ) -> list[Evidence]:
     """The best passages; if they are fewer than `limit`, the nearest of those within that were not reached follow."""
     found = rank_passages(store, keys, scores, limit, rewrites)
@@ -266,3 +262,104 @@ def complete_evidence(
     best = find_top(other_scores, limit - len(found))
     found += rank_passages(store, other_keys[best], other_scores[best], limit - len(found))
     return rank_evidence(found)
+
+
+@dataclass(frozen=True)
+class RewrittenWalk:
+    """Ours: a passage's score is its mass relative to the greatest, plus its lift (`rewriting.Rewriter`).
+
+    The first passages of the walk lead to the rewrites. `coverage` then orders the best again. What is first without
+    lifts stays first (`rewriting.put_first`). If the walk reaches nothing, passages are ranked by cosine, and nothing
+    is rewritten.
+    """
+
+    store: Readable
+    diffusion: Diffusion
+    find_leads: FindLeads
+    rewriter: Rewriter
+    coverage: Coverage
+
+    @property
+    def calls(self) -> CallCount:
+        return read_calls(self.diffusion)
+
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
+        """The `limit` best passages; scores are relative to the best, or cosine - 1 for what nothing led to."""
+        return await asyncio.to_thread(self._rank, query, await self.diffusion.spread(query, within), limit)
+
+    def _rank(self, query: str, reached: ReachedPassages, limit: int) -> list[Evidence]:
+        if not len(reached.keys):
+            return complete_evidence(self.store, reached, reached.keys, reached.masses, limit)
+        most = find_top(reached.masses, max(limit, _LIFTED))
+        keys, masses = sort_ranking(reached.keys[most], reached.masses[most])
+        # Rewrites are compared with what the walk reached best; where that is all, with every passage.
+        among = np.sort(keys) if len(keys) < len(reached.keys) else reached.among
+        first = self.store.passages(keys[: self.rewriter.rewriting.passages].tolist())
+        leads = self.find_leads(query, reached.vector, first)
+        lifts = self.rewriter.find_lifts(query, reached.vector, leads, among)
+        walked, lifted = self.coverage.reorder(query, [(keys, masses), sort_ranking(*lifts.add_to(keys, masses))])
+        keys, scores = put_first(walked[0][0], lifted)
+        brought = lifts.select_brought(walked[0].tolist(), keys[:limit].tolist())
+        found = replace(reached, keys=keys, masses=scores)
+        return complete_evidence(self.store, found, keys[:limit], scores[:limit], limit, brought)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Ours: the best `reach` passages are chosen again, one after another, by score and by new words of the question.
+
+    The next passage is that with the greatest log(score / best score) + `weight` * sum of idf(w), over the content
+    words w of the question that it holds and no chosen passage does. idf(w) = log(1 + P / (1 + df(w))), where df(w) of
+    P passages hold w, scaled to sum 1 over the question. What holds a word is what the lexical index finds by it.
+    """
+
+    store: Readable
+    weight: float = 1.0
+    reach: int = 30
+
+    def reorder(self, question: str, rankings: Sequence[Ranking]) -> list[Ranking]:
+        """Several rankings for one question, each best first, in their new order.
+
+        The new scores are relative to the first one's. The index is asked once for each word.
+        """
+        words = {stem(word): word for word in list_content_words(question)} if self.weight else {}
+        reached = np.unique(np.concatenate([keys[: self.reach] for keys, _ in rankings]))
+        holders = self.store.find_holders(words.values(), reached)
+        holds = np.array([np.isin(reached, found) for _, found in holders], np.bool_).reshape(-1, len(reached))
+        passages = len(read_vectors(self.store, PASSAGES).keys)
+        weights = self.weight * weigh_words([count for count, _ in holders], passages)
+        return [
+            self._choose(ranking, holds[:, np.searchsorted(reached, ranking[0][: self.reach])], weights)
+            for ranking in rankings
+        ]
+
+    def _choose(self, ranking: Ranking, holds: Flags, weights: Floats) -> Ranking:
+        keys, scores = ranking
+        scores = np.maximum(scores / scores[0], _LEAST)
+        order, values = choose_covering(np.log(scores[: self.reach]), holds, weights)
+        values = np.concatenate((np.exp(values), scores[self.reach :]))
+        return np.concatenate((keys[order], keys[self.reach :])), values / values[0]
+
+
+def weigh_words(counts: Sequence[int], passages: int) -> Floats:
+    """The idf of words that so many of the `passages` hold, scaled to sum 1."""
+    idf = np.log(1 + passages / (1 + np.array(counts, np.float64)))
+    return np.asarray(idf / idf.sum()) if len(idf) else idf
+
+
+def choose_covering(scores: Floats, holds: Flags, weights: Floats) -> tuple[Keys, Floats]:
+    """The order in which passages are chosen, and the value of each at that moment, which never rises.
+
+    `scores` (n,) are logarithms, `holds` (w, n) says which passage holds which word, `weights` (w,) is of words.
+    """
+    left = np.ones(len(scores), np.bool_)
+    open_weights = weights.copy()
+    order, values = [], []
+    for _ in range(len(scores)):
+        worth = np.where(left, scores + open_weights @ holds, -np.inf)
+        best = int(worth.argmax())
+        order.append(best)
+        values.append(float(worth[best]))
+        left[best] = False
+        open_weights[holds[:, best]] = 0
+    return np.array(order, np.int64), np.array(values)

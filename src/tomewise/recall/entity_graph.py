@@ -8,21 +8,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import FACT, GraphNames
+from tomewise.recall.array_types import Flags, Keys, Vectors, sort_keys
 from tomewise.recall.ranking import rank_nodes
+from tomewise.store.contract import Readable
 from tomewise.store.lookups import find_keys, name_sources, read_pairs
 from tomewise.store.nearest import DECIMALS, find_known_indices
 from tomewise.types import Embedder, Evidence, Node, NodeId, PassageId, Retriever, Scope
-
-if TYPE_CHECKING:
-    from tomewise.recall.array_types import Flags, Keys, Vectors
-    from tomewise.store.contract import Readable
-
 
 _SHOWN_MENTIONS = 3  # what so many passages say of an entity is shown, the nearest to the query first
 
@@ -43,6 +39,7 @@ class FoundEntity:
     mentions: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True)
 class EntityGraph:
     """Searches the graph of one layer, in either style.
 
@@ -51,14 +48,13 @@ class EntityGraph:
     of it alone.
     """
 
-    def __init__(self, store: Readable, names: GraphNames) -> None:
-        self._store = store
-        self._names = names
+    store: Readable
+    names: GraphNames
 
     def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
         """The entities that exist, by the name given, however it is spelt (`entities.normalise_name`)."""
-        ids = {name: self._names.entity(normalise_name(name)) for name in names}
-        known = find_keys(self._store, ids.values())
+        ids = {name: self.names.entity(normalise_name(name)) for name in names}
+        known = find_keys(self.store, ids.values())
         return {name: node for name, node in ids.items() if node in known}
 
     def find_neighbours(self, entities: Collection[NodeId], hops: int = 1) -> frozenset[NodeId]:
@@ -66,13 +62,13 @@ class EntityGraph:
 
         With two hops, entities that have a neighbour are among the result themselves.
         """
-        edges = read_pairs(self._store, self._names.ends)
+        edges = read_pairs(self.store, self.names.ends)
         reached = self._find_keys(entities)
         found = np.empty(0, np.int64)
         for _ in range(hops):
             reached = _find_other_ends(edges, reached)
             found = np.union1d(found, reached)
-        return frozenset(node.id for node in self._store.nodes_at(found.tolist()).values())
+        return frozenset(node.id for node in self.store.nodes_at(found.tolist()).values())
 
     def find_nearest(self, vector: Vectors, limit: int, within: Scope) -> list[FoundEntity]:
         """The `limit` entities nearest to a query, best first, ties by id.
@@ -81,32 +77,25 @@ class EntityGraph:
         conditions leave only entities, and mentions, that a passage within them names.
         """
         ground = _keep_ground(within)
-        among = self._store.keys_within(ground, self._names.entities)
-        keys, scores = self._store.scores(self._names.entities, vector)
+        among = self.store.keys_within(ground, self.names.entities)
+        keys, scores = self.store.scores(self.names.entities, vector)
         mentions = self._score_mentions(vector, ground)
-        _raise_scores(keys, scores, mentions)
-        kept = self._select(keys, within)
+        places, is_known = find_known_indices(mentions.entities, keys)
+        np.maximum.at(scores, places, mentions.scores[is_known])
+        kept = ~np.isin(keys, self._find_keys(within.without_entities))
+        if within.entities is not None:
+            kept &= np.isin(keys, self._find_keys(within.entities))
         if among is not None:
             kept &= np.isin(keys, among)
-        nearest, nodes = rank_nodes(self._store, keys[kept], scores[kept], limit)
+        nearest, nodes = rank_nodes(self.store, keys[kept], scores[kept], limit)
         return self._make_found(nearest, nodes, mentions)
 
     def describe(self, entities: Sequence[NodeId], vector: Vectors, within: Scope) -> list[FoundEntity]:
         """These entities in their order, with what is nearest to a query; those that do not exist are left out."""
-        known = find_keys(self._store, entities)
-        nodes = self._store.nodes_at(known[node] for node in entities if node in known)
+        known = find_keys(self.store, entities)
+        nodes = self.store.nodes_at(known[node] for node in entities if node in known)
         mentions = self._score_mentions(vector, _keep_ground(within))
         return self._make_found(dict.fromkeys(nodes, 0.0), nodes, mentions)
-
-    def _make_found(
-        self, scores: Mapping[int, float], nodes: Mapping[int, Node], mentions: _Mentions
-    ) -> list[FoundEntity]:
-        found = []
-        for key, described in self._describe(scores, mentions).items():
-            node, first = nodes[key], next(iter(described.values()), {"name": nodes[key].text, "type": ""})
-            text = "\n".join(dict.fromkeys(data["description"] for data in described.values() if data["description"]))
-            found.append(FoundEntity(node.id, first["name"], scores[key], text, first["type"], tuple(described)))
-        return found
 
     def find_relations(
         self, vector: Vectors, entities: Collection[NodeId], limit: int, within: Scope
@@ -116,19 +105,22 @@ class EntityGraph:
         Sources are the passages within the scope's documents and conditions that state the fact; one at least.
         """
         ground = _keep_ground(within)
-        edges = read_pairs(self._store, self._names.ends)
+        edges = read_pairs(self.store, self.names.ends)
         facts = np.unique(edges[np.isin(edges[:, 1], self._find_keys(entities)), 0])
-        among = self._store.keys_within(ground, self._names.facts)
+        among = self.store.keys_within(ground, self.names.facts)
         facts = facts if among is None else facts[np.isin(facts, among)]
-        scored = self._store.scores(self._names.facts, vector, among=facts)
-        nearest, nodes = rank_nodes(self._store, *scored, limit)
-        sources = name_sources(self._store, nearest, self._names.facts, ground)
+        scored = self.store.scores(self.names.facts, vector, among=facts)
+        nearest, nodes = rank_nodes(self.store, *scored, limit)
+        sources = name_sources(self.store, nearest, self.names.facts, ground)
         return [
             make_fact(
                 nodes[key].id,
                 nodes[key].data.get("description") or nodes[key].text,
                 sources[key],
-                title=_name_relation(nodes[key]),
+                # The description may not name the two ends; a triple does.
+                title=f"{nodes[key].data['head']}, {nodes[key].data['tail']}"
+                if nodes[key].data.get("description")
+                else "",
                 score=score,
             )
             for key, score in nearest.items()
@@ -136,36 +128,39 @@ class EntityGraph:
 
     def _score_mentions(self, vector: Vectors, ground: Scope) -> _Mentions:
         """The mentions of all entities with their cosines; those outside the ground are left out."""
-        keys, scores = self._store.scores(self._names.mentions, vector)
-        pairs = read_pairs(self._store, self._names.mentioned)
+        keys, scores = self.store.scores(self.names.mentions, vector)
+        pairs = read_pairs(self.store, self.names.mentioned)
         pairs = pairs[np.argsort(pairs[:, 0])]
         places, is_known = find_known_indices(keys, pairs[:, 0])
         mentions = _Mentions(keys[is_known], pairs[places, 1], scores[is_known])
-        among = self._store.keys_within(ground, self._names.mentions)
+        among = self.store.keys_within(ground, self.names.mentions)
         return mentions if among is None else mentions.select(np.isin(mentions.keys, among))
 
-    def _describe(self, entities: Collection[int], mentions: _Mentions) -> dict[int, dict[int, Mapping[str, str]]]:
-        """For each entity its nearest mentions by key, each with its name, type and description."""
-        of_these = mentions.select(np.isin(mentions.entities, np.array(list(entities), np.int64)))
+    def _make_found(
+        self, scores: Mapping[int, float], nodes: Mapping[int, Node], mentions: _Mentions
+    ) -> list[FoundEntity]:
+        """These entities, each with what its nearest mentions say."""
+        of_these = mentions.select(np.isin(mentions.entities, sort_keys(scores)))
         order = np.lexsort((of_these.keys, -of_these.scores.round(DECIMALS)))
-        nodes = self._store.nodes_at(of_these.keys[order].tolist())
-        found: dict[int, dict[int, Mapping[str, str]]] = {entity: {} for entity in entities}
-        for key, entity in zip(of_these.keys[order].tolist(), of_these.entities[order].tolist(), strict=True):
+        keys = of_these.keys[order].tolist()
+        stored = self.store.nodes_at(keys)
+        nearest: dict[int, dict[int, Mapping[str, str]]] = {entity: {} for entity in scores}
+        for key, entity in zip(keys, of_these.entities[order].tolist(), strict=True):
             # A mention may have been removed after the search.
-            if key in nodes and len(found[entity]) < _SHOWN_MENTIONS:
-                found[entity][key] = nodes[key].data
+            if key in stored and len(nearest[entity]) < _SHOWN_MENTIONS:
+                nearest[entity][key] = stored[key].data
+        found = []
+        for key, described in nearest.items():
+            node, first = nodes[key], next(iter(described.values()), {"name": nodes[key].text, "type": ""})
+            text = "\n".join(dict.fromkeys(data["description"] for data in described.values() if data["description"]))
+            found.append(FoundEntity(node.id, first["name"], scores[key], text, first["type"], tuple(described)))
         return found
 
-    def _select(self, keys: Keys, within: Scope) -> Flags:
-        """A flag for each entity: whether the scope's entities let it be searched."""
-        kept = ~np.isin(keys, self._find_keys(within.without_entities))
-        return kept if within.entities is None else kept & np.isin(keys, self._find_keys(within.entities))
-
     def _find_keys(self, nodes: Collection[NodeId]) -> Keys:
-        return np.array(sorted(find_keys(self._store, nodes).values()), np.int64)
+        return sort_keys(find_keys(self.store, nodes).values())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Findings:
     """The result of one search, each list best first."""
 
@@ -174,50 +169,44 @@ class Findings:
     passages: tuple[Evidence, ...] = ()
 
 
-class Investigation(Protocol):
-    """Searches a part of the memory, which the scope narrows by entities, and finds one's way among entities."""
+@dataclass(frozen=True)
+class Investigation:
+    """Passages from any recall that accepts a scope, beside the entities and relations that a graph has there.
+
+    Without a graph no entity is known, so none narrows a search.
+    """
+
+    graph: EntityGraph | None
+    embedder: Embedder
+    passages: Retriever
+    entities: int = 5
+    relations: int = 5
 
     async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
-        """What is found for a query, with at most `limit` passages."""
-        ...
-
-    async def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
-        """The entities that exist, by the name given."""
-        ...
-
-    async def find_neighbours(self, entities: Collection[NodeId], hops: int) -> frozenset[NodeId]:
-        """The entities within so many steps of these."""
-        ...
-
-
-class _OverGraph:
-    """What investigations over a graph share. `passages` is searched within a scope."""
-
-    def __init__(
-        self, graph: EntityGraph, embedder: Embedder, passages: Retriever, *, entities: int = 5, relations: int = 5
-    ) -> None:
-        self._graph = graph
-        self._embedder = embedder
-        self._passages = passages
-        self._entities = entities
-        self._relations = relations
+        """What is found for a query within the scope, with at most `limit` passages."""
+        found, passages = await asyncio.gather(
+            asyncio.to_thread(self._find_in_graph, query, within), self.passages.retrieve(query, limit, within=within)
+        )
+        return replace(found, passages=tuple(passages))
 
     async def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
         """See `EntityGraph.find_named`."""
-        return await asyncio.to_thread(self._graph.find_named, list(names))
+        return await asyncio.to_thread(self.graph.find_named, list(names)) if self.graph else {}
 
     async def find_neighbours(self, entities: Collection[NodeId], hops: int) -> frozenset[NodeId]:
         """See `EntityGraph.find_neighbours`."""
-        return await asyncio.to_thread(self._graph.find_neighbours, entities, hops)
+        return await asyncio.to_thread(self.graph.find_neighbours, entities, hops) if self.graph else frozenset()
 
     def _find_in_graph(self, query: str, within: Scope) -> Findings:
-        vector = self._embedder.embed([query])[0]
-        entities = self._graph.find_nearest(vector, self._entities, within)
+        if self.graph is None:
+            return Findings()
+        vector = self.embedder.embed([query])[0]
+        entities = self.graph.find_nearest(vector, self.entities, within)
         nearest = [entity.id for entity in entities]
-        return Findings(tuple(entities), tuple(self._graph.find_relations(vector, nearest, self._relations, within)))
+        return Findings(tuple(entities), tuple(self.graph.find_relations(vector, nearest, self.relations, within)))
 
 
-class GraphInvestigation(_OverGraph):
+class GraphInvestigation(Investigation):
     """The entities nearest to the query, their nearest relations, and their passages (equation 1).
 
     It is a retriever too: of these passages. `passages` ranks the passages in which given entities are seen.
@@ -228,41 +217,11 @@ class GraphInvestigation(_OverGraph):
         found = await asyncio.to_thread(self._find_in_graph, query, within)
         near = frozenset(entity.id for entity in found.entities)
         beside = replace(within, entities=near, without_entities=frozenset())
-        return replace(found, passages=tuple(await self._passages.retrieve(query, limit, within=beside)))
+        return replace(found, passages=tuple(await self.passages.retrieve(query, limit, within=beside)))
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The passages alone."""
         return list((await self.investigate(query, limit, within or Scope())).passages)
-
-
-class RecallInvestigation(_OverGraph):
-    """Passages from any recall that accepts a scope, beside the entities and relations that a graph has there."""
-
-    async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
-        """At most `limit` passages that recall finds within the scope."""
-        found, passages = await asyncio.gather(
-            asyncio.to_thread(self._find_in_graph, query, within), self._passages.retrieve(query, limit, within=within)
-        )
-        return replace(found, passages=tuple(passages))
-
-
-class RecallWithoutGraph:
-    """Passages from a recall of a tome without a graph: no entity is known there, so none narrows a search."""
-
-    def __init__(self, recall: Retriever) -> None:
-        self._recall = recall
-
-    async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
-        """At most `limit` passages that recall finds within the scope."""
-        return Findings(passages=tuple(await self._recall.retrieve(query, limit, within=within)))
-
-    async def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
-        """Nothing."""
-        return {}
-
-    async def find_neighbours(self, entities: Collection[NodeId], hops: int) -> frozenset[NodeId]:
-        """Nothing."""
-        return frozenset()
 
 
 def make_fact(
@@ -278,7 +237,7 @@ def make_entity(found: FoundEntity, sources: tuple[PassageId, ...], *, title: st
     return Evidence(id=found.id, layer="entities", kind="entity", text=text, title=title, score=score, sources=sources)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Mentions:
     """Mentions by key, the entity of each, and its cosine with the query; all of shape (n,)."""
 
@@ -293,17 +252,6 @@ class _Mentions:
 def _keep_ground(within: Scope) -> Scope:
     """The scope without its entities: what passages may be read at all."""
     return replace(within, entities=None, without_entities=frozenset())
-
-
-def _name_relation(fact: Node) -> str:
-    """The two ends of a relation, whose description may not name them; empty for a triple, which does."""
-    return f"{fact.data['head']}, {fact.data['tail']}" if fact.data.get("description") else ""
-
-
-def _raise_scores(keys: Keys, scores: Vectors, mentions: _Mentions) -> None:
-    """Raise the score of each entity, in place, to that of its nearest mention. `keys` are ascending."""
-    places, is_known = find_known_indices(mentions.entities, keys)
-    np.maximum.at(scores, places, mentions.scores[is_known])
 
 
 def _find_other_ends(edges: Keys, entities: Keys) -> Keys:

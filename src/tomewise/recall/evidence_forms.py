@@ -5,25 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 from tomewise.calls import CallCount, read_calls
 from tomewise.recall.entity_graph import make_fact
-from tomewise.recall.linking import Hits, Linking
 from tomewise.recall.rewriting import list_content_words
+from tomewise.recall.seeding import Hits, Linking
+from tomewise.store.contract import Readable
 from tomewise.store.lookups import find_derived, find_keys, name_sources
 from tomewise.store.nearest import DECIMALS
 from tomewise.text.sentences import split_sentences
 from tomewise.types import Embedder, Evidence, Retriever, Scope
 
-if TYPE_CHECKING:
-    from tomewise.store.contract import Readable
-
-
 GIST_LINE = "Gist of this passage:"  # tells a model where the passage ends, since only the passage may be quoted
 
 
+@dataclass(frozen=True)
 class WithGists:
     """Adds to each passage of `retriever` its gist, below a line that says so.
 
@@ -33,27 +30,24 @@ class WithGists:
     paper). A sentence adds nothing if one sentence of the passage has all its words; stop words do not count.
     """
 
-    def __init__(
-        self, retriever: Retriever, store: Readable, *, layer: str = "gists", only_new_sentences: bool = False
-    ) -> None:
-        self._retriever = retriever
-        self._store = store
-        self._layer = layer
-        self._only_new_sentences = only_new_sentences
+    retriever: Retriever
+    store: Readable
+    layer: str = "gists"
+    only_new_sentences: bool = False
 
     @property
     def calls(self) -> CallCount:
-        return read_calls(self._retriever)
+        return read_calls(self.retriever)
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """Passages with their gists; a passage without a gist is returned as it is."""
-        passages = await self._retriever.retrieve(query, limit, within=within)
+        passages = await self.retriever.retrieve(query, limit, within=within)
         return await asyncio.to_thread(self._add_gists, passages)
 
     def _add_gists(self, passages: Sequence[Evidence]) -> list[Evidence]:
-        keys = find_keys(self._store, (passage.id for passage in passages))
-        made = find_derived(self._store, keys.values(), f"made-of:{self._layer}")
-        nodes = self._store.nodes_at({key for group in made.values() for key in group})
+        keys = find_keys(self.store, (passage.id for passage in passages))
+        made = find_derived(self.store, keys.values(), f"made-of:{self.layer}")
+        nodes = self.store.nodes_at({key for group in made.values() for key in group})
         gists: dict[str, list[str]] = defaultdict(list)
         for passage, key in keys.items():
             # A gist may have been removed after the search.
@@ -62,12 +56,13 @@ class WithGists:
         return [replace(passage, text=self._join(passage.text, gists[passage.id])) for passage in passages]
 
     def _join(self, passage: str, gists: Sequence[str]) -> str:
-        if self._only_new_sentences:
+        if self.only_new_sentences:
             gists = [select_new_sentences(gist, passage) for gist in gists]
         added = [f"{GIST_LINE}\n{gist}" for gist in gists if gist and gist.split() != passage.split()]
         return "\n\n".join((passage, *added))
 
 
+@dataclass(frozen=True)
 class SelectedFacts:
     """The facts that match the question, in place of passages (CogitoRAG, table 12, "Triples-as-Carrier").
 
@@ -75,25 +70,25 @@ class SelectedFacts:
     `linking` finds the facts.
     """
 
-    def __init__(self, store: Readable, embedder: Embedder, linking: Linking, graph: str) -> None:
-        self._store = store
-        self._embedder = embedder
-        self._linking = linking
-        self._layer = f"facts:{graph}"
+    store: Readable
+    embedder: Embedder
+    linking: Linking
+    graph: str
 
     @property
     def calls(self) -> CallCount:
-        return read_calls(self._linking)
+        return read_calls(self.linking)
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The first `limit` facts; scores are cosines."""
-        (vector,) = await asyncio.to_thread(self._embedder.embed, [query])
-        hits = await self._linking.find_hits(query, vector, within)
+        (vector,) = await asyncio.to_thread(self.embedder.embed, [query])
+        hits = await self.linking.find_hits(query, vector, within)
         return await asyncio.to_thread(self._make_evidence, hits, limit, within)
 
     def _make_evidence(self, hits: Hits, limit: int, within: Scope | None) -> list[Evidence]:
         keys = hits.keys[:limit].tolist()
-        nodes, sources = self._store.nodes_at(keys), name_sources(self._store, keys, self._layer, within)
+        nodes = self.store.nodes_at(keys)
+        sources = name_sources(self.store, keys, f"facts:{self.graph}", within)
         return [
             make_fact(nodes[key].id, text, sources[key], score=round(cosine, DECIMALS))
             for key, text, cosine in zip(keys, hits.texts[:limit], hits.cosines[:limit].tolist(), strict=True)

@@ -1,50 +1,57 @@
-"""Flat recall over passages: dense, lexical, and a fusion of both."""
+"""Flat recall over passages: dense, lexical, a fusion of both, and the recall of `hybrid`."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tomewise.calls import CallCount, read_calls, sum_calls
+from tomewise.recall.array_types import Floats, Keys, Vectors
 from tomewise.recall.ranking import PlainSearch, as_evidence, rank_evidence, rank_passages
+from tomewise.recall.rewriting import FindLeads, Rewriter, Rewriting, find_title_leads, put_first, sort_ranking
+from tomewise.recall.several_searches import ComparedRecall
+from tomewise.store.contract import Readable, Texts
+from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Retriever, Scope
 
-if TYPE_CHECKING:
-    from tomewise.store.contract import Readable, Texts
+REWRITING = Rewriting(weight=0.8, passages=2)
+WORDS = 0.2  # the weight of BM25 beside the cosine
+_DEPTH = 200  # passages that each of the two rankings gives
+_LEADING = 5  # passages among which leads are looked for
 
 
+@dataclass(frozen=True)
 class Dense(PlainSearch):
     """Passages ranked by cosine with the query, which is their score: one exact matrix product over all vectors."""
 
-    def __init__(self, store: Readable, embedder: Embedder) -> None:
-        self._store = store
-        self._embedder = embedder
+    store: Readable
+    embedder: Embedder
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
-        vector = self._embedder.embed([query])[0]
-        among = self._store.keys_within(within)
-        found = self._store.nearest(PASSAGES, vector, limit, among=among)
-        return rank_passages(self._store, found.keys, found.cosines, limit)
+        vector = self.embedder.embed([query])[0]
+        among = self.store.keys_within(within)
+        found = self.store.nearest(PASSAGES, vector, limit, among=among)
+        return rank_passages(self.store, found.keys, found.cosines, limit)
 
 
+@dataclass(frozen=True)
 class Lexical(PlainSearch):
     """Passages ranked by BM25 over stemmed words, which is their score."""
 
-    def __init__(self, store: Readable) -> None:
-        self._store = store
+    store: Readable
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         # 16 more than asked for, so that ties at the limit are broken by id and not by the order of insertion.
-        found = dict(self._store.lexical(query, limit + 16, within=within))
-        return rank_passages(self._store, list(found), found.values(), limit)
+        found = dict(self.store.lexical(query, limit + 16, within=within))
+        return rank_passages(self.store, list(found), found.values(), limit)
 
 
+@dataclass(frozen=True)
 class Fused:
     """Several retrievers joined by reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009; k = 60).
 
@@ -52,41 +59,88 @@ class Fused:
     pieces.
     """
 
-    def __init__(self, retrievers: Sequence[Retriever], *, k: int = 60, depth: int = 100) -> None:
-        self._retrievers = tuple(retrievers)
-        self._k = k
-        self._depth = depth
+    retrievers: Sequence[Retriever]
+    k: int = 60
+    depth: int = 100
 
     @property
     def calls(self) -> CallCount:
         """The calls of a question."""
-        return sum_calls(map(read_calls, self._retrievers))
+        return sum_calls(map(read_calls, self.retrievers))
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best pieces over all retrievers; scores are sums of reciprocal ranks."""
-        depth = max(limit, self._depth)
+        depth = max(limit, self.depth)
         lists = await asyncio.gather(
-            *(retriever.retrieve(query, depth, within=within) for retriever in self._retrievers)
+            *(retriever.retrieve(query, depth, within=within) for retriever in self.retrievers)
         )
         scores: dict[str, float] = defaultdict(float)
         found: dict[str, Evidence] = {}
         for ranking in lists:
             for rank, evidence in enumerate(ranking, start=1):
-                scores[evidence.id] += 1 / (self._k + rank)
+                scores[evidence.id] += 1 / (self.k + rank)
                 found[evidence.id] = evidence
         return rank_evidence((replace(piece, score=scores[node]) for node, piece in found.items()), limit)
 
 
+@dataclass(frozen=True)
 class Everything(PlainSearch):
     """All passages in document order; earlier passages score higher. This is the baseline without retrieval."""
 
-    def __init__(self, store: Texts) -> None:
-        self._store = store
+    store: Texts
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
-        keys = np.array(self._store.node_keys(PASSAGES), np.int64)
-        among = self._store.keys_within(within)
+        keys = np.array(self.store.node_keys(PASSAGES), np.int64)
+        among = self.store.keys_within(within)
         if among is not None:
             keys = keys[np.isin(keys, among)]
-        passages = self._store.passages(keys[:limit].tolist()).values()
+        passages = self.store.passages(keys[:limit].tolist()).values()
         return [as_evidence(passage, 1 / rank) for rank, passage in enumerate(passages, start=1)]
+
+
+@dataclass(frozen=True)
+class Summed(PlainSearch):
+    """A passage's score is its cosine, plus `words` * BM25 / (the greatest BM25), plus its lift (`rewriting.Rewriter`).
+
+    What words do not find among the best has a BM25 of 0. The best passage without lifts stays first, since the source
+    of a name would else come after what the name leads to. Scores are -1 to 1 + `words`, and up to the weight of
+    rewriting more with it.
+    """
+
+    store: Readable
+    embedder: Embedder
+    find_leads: FindLeads
+    rewriter: Rewriter
+    words: float = WORDS
+
+    def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
+        vector = self.embedder.embed([query])[0]
+        among = self.store.keys_within(within)
+        depth = max(limit, _DEPTH)
+        by_words = dict(self.store.lexical(query, depth, within=within))
+        near = self.store.nearest(PASSAGES, vector, depth, among=among).keys
+        keys, scores = self._score(np.union1d(near, list(by_words)).astype(np.int64), vector, by_words)
+        ranked, sums = sort_ranking(keys, scores)
+        leads = self.find_leads(query, vector, self.store.passages(ranked[:_LEADING].tolist()))
+        lifts = self.rewriter.find_lifts(query, vector, leads, among)
+        if not len(lifts.keys):
+            best = find_top(sums, limit)  # with all that tie with the last, which `rank_passages` orders by id
+            return rank_passages(self.store, ranked[best], sums[best], limit)
+        lifted = lifts.add_to(*self._score(np.union1d(keys, lifts.keys), vector, by_words))
+        keys, scores = put_first(ranked[0], sort_ranking(*lifted))
+        brought = lifts.select_brought(ranked.tolist(), keys[:limit].tolist())
+        return rank_passages(self.store, keys[:limit], scores[:limit], limit, brought)
+
+    def _score(self, keys: Keys, vector: Vectors, by_words: Mapping[int, float]) -> tuple[Keys, Floats]:
+        """The passages among `keys` that exist, ascending, and their scores without lifts."""
+        known, cosines = self.store.scores(PASSAGES, vector, among=keys)
+        scores = cosines.astype(np.float64)
+        greatest = max(by_words.values(), default=0.0)
+        if greatest > 0:
+            scores += self.words * np.array([by_words.get(key, 0.0) for key in known.tolist()]) / greatest
+        return known, scores
+
+
+def make_hybrid(store: Readable, embedder: Embedder) -> Retriever:
+    """The recall of `hybrid` with its own settings, which the desk uses for every question."""
+    return ComparedRecall(Summed(store, embedder, find_title_leads, Rewriter(store, embedder, REWRITING), words=WORDS))

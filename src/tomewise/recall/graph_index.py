@@ -7,18 +7,15 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tomewise.extras import GRAPH, require_extra
+from tomewise.recall.array_types import Flags, Floats, Keys, Vertices
 from tomewise.recall.walk import CsrGraph, Walk
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.recall.array_types import Flags, Floats, Keys, Vertices
-    from tomewise.store.contract import SpaceRows, Spaces
+from tomewise.store.contract import SpaceRows, Spaces
 
 Links = Literal["facts", "extracted"]
 Weigh = Callable[["Keys", "Keys"], "Floats"]
@@ -27,7 +24,7 @@ _LEAST_KEPT = 100_000  # entries of a graph; the index of a smaller one is made 
 _LONG, _INT, _FLOAT = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.float32)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class GraphIndex:
     """Entities are the vertices 0 to E - 1, passages E to E + P - 1, each in the order of their store keys.
 
@@ -48,8 +45,8 @@ class GraphIndex:
         """The index as bytes: how many entities, passages, facts and entries of the graph it has, and its arrays."""
         graph = self.walk.graph
         sizes = len(self.entities), len(self.passages), len(self.facts), len(graph.indices)
-        parts: tuple[NDArray[Any], ...] = (np.array(sizes, _LONG), self.entities, self.passages, self.facts)
-        parts += (self.spread, graph.indptr, graph.indices, self.heads, self.tails, graph.weights)
+        keys = (np.array(sizes, _LONG), self.entities, self.passages, self.facts, self.spread)
+        parts = (*keys, graph.indptr, graph.indices, self.heads, self.tails, graph.weights)
         return np.concatenate([np.ascontiguousarray(part).view(np.int8) for part in parts])
 
     @classmethod
@@ -59,14 +56,15 @@ class GraphIndex:
         if len(content) < start:
             return None
         entities, passages, facts, entries = content[:start].view(_LONG).tolist()
-        shapes: list[tuple[np.dtype[Any], int]]
-        shapes = [(_LONG, entities), (_LONG, passages), (_LONG, facts), (_LONG, entities)]
-        shapes += [(_LONG, entities + passages + 1), (_INT, entries), (_INT, facts), (_INT, facts), (_FLOAT, entries)]
-        ends = list(accumulate((dtype.itemsize * count for dtype, count in shapes), initial=start))
+        counts = (entities, passages, facts, entities, entities + passages + 1, entries, facts, facts, entries)
+        kinds: tuple[np.dtype[Any], ...] = (*[_LONG] * 5, *[_INT] * 3, _FLOAT)
+        ends = list(
+            accumulate((kind.itemsize * count for kind, count in zip(kinds, counts, strict=True)), initial=start)
+        )
         if min(entities, passages, facts, entries) < 0 or ends[-1] != len(content):
             return None
-        pieces = zip(shapes, ends, ends[1:], strict=False)
-        arrays: list[NDArray[Any]] = [content[begin:end].view(dtype).copy() for (dtype, _), begin, end in pieces]
+        pieces = zip(kinds, ends, ends[1:], strict=False)
+        arrays: list[NDArray[Any]] = [content[begin:end].view(kind).copy() for kind, begin, end in pieces]
         keys, passage_keys, fact_keys, spread, indptr, indices, heads, tails, weights = arrays
         graph = CsrGraph(indptr, indices, weights)
         if not (graph.is_sound() and all(((sides >= 0) & (sides < entities)).all() for sides in (heads, tails))):

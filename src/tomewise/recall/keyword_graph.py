@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tomewise.fallbacks import NO_KEYWORDS, record_fallback
 from tomewise.language.roles import KEYWORDS, KeywordsIn
 from tomewise.memory.graph.fact_ends import read_fact_ends
 from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.recall.array_types import Floats, Keys, Vectors, sort_keys
 from tomewise.recall.entity_graph import EntityGraph, FoundEntity, make_entity, make_fact
 from tomewise.recall.ranking import (
     as_evidence,
@@ -25,15 +26,11 @@ from tomewise.recall.ranking import (
     score_by_place,
     take_turns,
 )
+from tomewise.store.contract import Readable
 from tomewise.store.lookups import find_keys, name_sources, read_pairs
 from tomewise.store.nearest import DECIMALS, find_known_indices, find_top
 from tomewise.store.records import PASSAGES, name_source_space
 from tomewise.types import Embedder, Evidence, LanguageModel, NodeId, Scope
-
-if TYPE_CHECKING:
-    from tomewise.recall.array_types import Floats, Keys, Vectors
-    from tomewise.store.contract import Readable
-
 
 Mode: TypeAlias = Literal["mix", "hybrid", "local", "global"]
 Measure: TypeAlias = Callable[[Sequence[Evidence]], list[int]]  # the tokens that each piece takes in a prompt
@@ -47,6 +44,7 @@ _OF_ENTITIES, _OF_RELATIONS = 0.2, 0.27  # shares of the context: 6000 and 8000 
 _PER_ITEM = 2.5  # passages for each entity, and for each relation, on average
 
 
+@dataclass(frozen=True)
 class KeywordGraph:
     """Passages, relations and entities that keywords of the question find in a graph of relations.
 
@@ -65,31 +63,18 @@ class KeywordGraph:
     small limit get these.
     """
 
-    def __init__(
-        self,
-        store: Readable,
-        embedder: Embedder,
-        model: LanguageModel,
-        names: GraphNames,
-        measure: Measure,
-        *,
-        mode: Mode = "mix",
-        keywords: bool = True,
-        room: int = 6000,
-    ) -> None:
-        self._store = store
-        self._embedder = embedder
-        self._model = model
-        self._names = names
-        self._measure = measure
-        self._mode: Mode = mode
-        self._keywords = keywords
-        self._room = room
-        self._graph = EntityGraph(store, names)
+    store: Readable
+    embedder: Embedder
+    model: LanguageModel
+    names: GraphNames
+    measure: Measure
+    mode: Mode = "mix"
+    keywords: bool = True
+    room: int = 6000
 
     @property
     def calls(self) -> CallCount:
-        return CallCount("1", 1) if self._keywords else NO_CALLS
+        return CallCount("1", 1) if self.keywords else NO_CALLS
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The first `limit` of the passages, relations and entities that have room, in this order."""
@@ -101,66 +86,66 @@ class KeywordGraph:
 
     async def _find_keywords(self, query: str) -> tuple[str, str]:
         """The texts to search with: that of the details, and that of the themes."""
-        if not self._keywords:
+        if not self.keywords:
             return query, query
         try:
-            reply = await self._model.ask(KEYWORDS, KeywordsIn(question=query))
+            reply = await self.model.ask(KEYWORDS, KeywordsIn(question=query))
         except (BadReply, Refused):
             record_fallback(NO_KEYWORDS)
             return query, query
         details, themes = (", ".join(filter(None, level)) for level in (reply.details, reply.themes))
         needed = {"local": details, "global": themes}
-        for _ in (level for level in _LEVELS[self._mode] if not needed[level]):
+        for _ in (level for level in _LEVELS[self.mode] if not needed[level]):
             record_fallback(NO_KEYWORDS)
         return details or query, themes or query
 
     def _search(self, query: str, detail_words: str, theme_words: str, within: Scope) -> list[Evidence]:
-        question, details, themes = self._embedder.embed([query, detail_words, theme_words])
-        pairs = _Pairs.read(self._store, self._names, within)
-        levels = _LEVELS[self._mode]
-        local = self._graph.find_nearest(details, _NEAREST, within) if "local" in levels else []
+        question, details, themes = self.embedder.embed([query, detail_words, theme_words])
+        pairs = _Pairs.read(self.store, self.names, within)
+        levels, graph = _LEVELS[self.mode], EntityGraph(self.store, self.names)
+        local = graph.find_nearest(details, _NEAREST, within) if "local" in levels else []
         near = [entity.id for entity in local]
-        room = int(_OF_RELATIONS * self._room)
-        of_entities = pairs.rank_at(find_keys(self._store, near).values(), room // _SHORTEST)
+        room = int(_OF_RELATIONS * self.room)
+        of_entities = pairs.rank_at(find_keys(self.store, near).values(), room // _SHORTEST)
         near_themes = pairs.rank_near(themes, _NEAREST) if "global" in levels else []
         relations = self._keep_fitting(self._make_relations(pairs, merge([of_entities, near_themes]), question), room)
         order = merge([near, pairs.list_ends(near_themes)])
-        entities = self._make_entities(self._graph.describe(order, question, within), within)
-        entities = self._keep_fitting(entities, int(_OF_ENTITIES * self._room))
+        entities = self._make_entities(graph.describe(order, question, within), within)
+        entities = self._keep_fitting(entities, int(_OF_ENTITIES * self.room))
         passages = self._choose_passages(question, entities, relations, within)
-        used = sum(self._measure([*entities, *relations]))
-        return [*self._keep_fitting(passages, self._room - used), *relations, *entities]
+        used = sum(self.measure([*entities, *relations]))
+        return [*self._keep_fitting(passages, self.room - used), *relations, *entities]
 
     def _keep_fitting(self, pieces: Sequence[Evidence], room: int) -> list[Evidence]:
         """The first pieces, up to the first one without room."""
-        fits = np.cumsum([0, *self._measure(pieces)])[1:] <= room
+        fits = np.cumsum([0, *self.measure(pieces)])[1:] <= room
         return [piece for piece, has_room in zip(pieces, fits, strict=True) if has_room]
 
     def _choose_passages(
         self, question: Vectors, entities: Sequence[Evidence], relations: Sequence[Evidence], within: Scope
     ) -> list[Evidence]:
         """The first 20 of the passages that the question finds, and of those below the entities and the relations."""
-        of_question = self._rank_passages(question, self._store.keys_within(within), _PASSAGES)
+        of_question = self._rank_passages(question, self.store.keys_within(within), _PASSAGES)
         of_entities = self._rank_below(question, entities, ())
         of_relations = self._rank_below(question, relations, of_entities)
-        lists = [of_entities, of_relations] if self._mode != "mix" else [of_question, of_entities, of_relations]
+        lists = [of_entities, of_relations] if self.mode != "mix" else [of_question, of_entities, of_relations]
         scores = {key: cosine for ranking in lists for key, cosine in ranking.items()}
         order = merge([list(ranking) for ranking in lists])[:_PASSAGES]
-        return [as_evidence(passage, scores[key]) for key, passage in self._store.passages(order).items()]
+        return [as_evidence(passage, scores[key]) for key, passage in self.store.passages(order).items()]
 
     def _rank_below(self, question: Vectors, items: Sequence[Evidence], without: Iterable[int]) -> dict[int, float]:
         """The passages below these items that are nearest to the question: 5 for each two items."""
-        below = find_keys(self._store, {source for item in items for source in item.sources}).values()
-        among = np.array(sorted(set(below).difference(without)), np.int64)
+        below = find_keys(self.store, {source for item in items for source in item.sources}).values()
+        among = sort_keys(set(below).difference(without))
         return self._rank_passages(question, among, int(_PER_ITEM * len(items)))
 
     def _rank_passages(self, question: Vectors, among: Keys | None, limit: int) -> dict[int, float]:
         """The passages nearest to the question with their cosines, best first, ties by id."""
-        return rank_nodes(self._store, *self._store.scores(PASSAGES, question, among=among), limit)[0]
+        return rank_nodes(self.store, *self.store.scores(PASSAGES, question, among=among), limit)[0]
 
     def _make_entities(self, found: Sequence[FoundEntity], within: Scope) -> list[Evidence]:
-        keys = find_keys(self._store, (entity.id for entity in found))
-        sources = name_sources(self._store, keys.values(), self._names.entities, within)
+        keys = find_keys(self.store, (entity.id for entity in found))
+        sources = name_sources(self.store, keys.values(), self.names.entities, within)
         return [
             make_entity(entity, below, title=_name_entity(entity) if entity.text else "")
             for entity in found
@@ -169,12 +154,13 @@ class KeywordGraph:
 
     def _make_relations(self, pairs: _Pairs, order: Sequence[int], question: Vectors) -> list[Evidence]:
         """Relations as evidence: what is nearest to the question of what passages say, with all of these passages."""
-        facts, passages = pairs.list_facts(order), pairs.list_passages(order)
-        among = np.array(sorted(fact for of_pair in facts.values() for fact in of_pair), np.int64)
-        keys, scores = self._store.scores(self._names.facts, question, among=among)
+        facts = _group(order, np.column_stack((pairs.numbers, pairs.facts)))
+        passages = _group(order, pairs.grounds)
+        among = sort_keys(fact for of_pair in facts.values() for fact in of_pair)
+        keys, scores = self.store.scores(self.names.facts, question, among=among)
         cosines = pair_scores(keys, scores.round(DECIMALS))
-        nodes = self._store.nodes_at(cosines)
-        below = self._store.passages({key for of_pair in passages.values() for key in of_pair})
+        nodes = self.store.nodes_at(cosines)
+        below = self.store.passages({key for of_pair in passages.values() for key in of_pair})
         found = []
         for number in order:
             ranked = rank_keys({key: cosines[key] for key in facts[number] if key in cosines}, nodes, _SHOWN)
@@ -198,7 +184,7 @@ def _name_entity(entity: FoundEntity) -> str:
     return f"{entity.name} ({entity.type})" if entity.type else entity.name
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Pairs:
     """Pairs of entities, each by its number, the index in `heads` and `tails` (n,), which are keys of entities.
 
@@ -233,10 +219,10 @@ class _Pairs:
 
     def rank_at(self, entities: Iterable[int], limit: int) -> list[int]:
         """The `limit` best pairs of these entities: by the neighbours of both ends together, then by passages."""
-        keys = np.array(sorted(entities), np.int64)
+        keys = sort_keys(entities)
         chosen = np.flatnonzero(np.isin(self.heads, keys) | np.isin(self.tails, keys))
-        ends, counts = np.unique(np.concatenate((self.heads, self.tails)), return_counts=True)
-        degrees = sum(counts[np.searchsorted(ends, side[chosen])] for side in (self.heads, self.tails))
+        counts = np.bincount(np.concatenate((self.heads, self.tails)))
+        degrees = counts[self.heads[chosen]] + counts[self.tails[chosen]]
         weights = np.bincount(self.grounds[:, 0], minlength=len(self.heads))
         return self._rank(chosen, degrees * (1.0 + weights.max(initial=0)) + weights[chosen], limit)
 
@@ -254,14 +240,6 @@ class _Pairs:
         nodes = self.store.nodes_at(dict.fromkeys(keys))
         return [node.id for node in nodes.values()]
 
-    def list_facts(self, order: Sequence[int]) -> dict[int, list[int]]:
-        """The facts of each of these pairs."""
-        return _group(order, np.column_stack((self.numbers, self.facts)))
-
-    def list_passages(self, order: Sequence[int]) -> dict[int, list[int]]:
-        """The passages that say something of each of these pairs."""
-        return _group(order, self.grounds)
-
     def _rank(self, chosen: Keys, scores: Floats, limit: int) -> list[int]:
         """The pairs `chosen` by their scores, ties by the ids of their ends."""
         best = find_top(scores, limit)
@@ -275,6 +253,6 @@ class _Pairs:
 def _group(order: Sequence[int], rows: Keys) -> dict[int, list[int]]:
     """The second of each row by the first, for the numbers in `order`."""
     groups: dict[int, list[int]] = {number: [] for number in order}
-    for number, key in rows[np.isin(rows[:, 0], np.array(order, np.int64))].tolist():
+    for number, key in rows[np.isin(rows[:, 0], sort_keys(order))].tolist():
         groups[number].append(key)
     return groups

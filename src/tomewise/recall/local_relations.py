@@ -5,27 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tomewise.memory.graph.fact_ends import FactEnds, read_fact_ends
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.entity_graph import EntityGraph, FoundEntity, make_entity, make_fact
-from tomewise.recall.ranking import as_evidence
+from tomewise.recall.array_types import Keys, sort_keys
+from tomewise.recall.entity_graph import EntityGraph, make_entity, make_fact
+from tomewise.recall.ranking import as_evidence, name_in_order
+from tomewise.store.contract import Readable
 from tomewise.store.lookups import find_keys, name_sources, read_sources, select_within
 from tomewise.types import Embedder, Evidence, Node, Scope
-
-if TYPE_CHECKING:
-    from tomewise.recall.array_types import Keys
-    from tomewise.store.contract import Readable
 
 Pair = tuple[int, int]
 _SAID = 3  # facts of a pair that are shown, the strongest
 _MOST_PASSAGES = 500  # that are ranked
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LocalRelations:
     """What was found, the nearest entity first.
 
@@ -39,7 +36,7 @@ class LocalRelations:
     passages: Sequence[Evidence]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Pairs:
     """Related pairs of entities by key, the facts of each, and how many neighbours an entity has."""
 
@@ -53,6 +50,7 @@ class _Pairs:
         return -(self.degrees[pair[0]] + self.degrees[pair[1]]), a, b
 
 
+@dataclass(frozen=True)
 class LocalGraph:
     """Searches a graph of relations around the `entities` nearest to a query, each with so many `relations` at most.
 
@@ -62,21 +60,18 @@ class LocalGraph:
     of the entities; those of one entity by how many of its relations they state.
     """
 
-    def __init__(
-        self, store: Readable, embedder: Embedder, names: GraphNames, *, entities: int = 20, relations: int = 10
-    ) -> None:
-        self._store = store
-        self._embedder = embedder
-        self._names = names
-        self._graph = EntityGraph(store, names)
-        self._entities = entities
-        self._relations = relations
+    store: Readable
+    embedder: Embedder
+    names: GraphNames
+    entities: int = 20
+    relations: int = 10
 
     def find(self, query: str, within: Scope | None) -> LocalRelations:
         """What is near to a query, within a scope."""
         scope = within or Scope()
-        found = self._graph.find_nearest(self._embedder.embed([query])[0], self._entities, scope)
-        ids = find_keys(self._store, (each.id for each in found))
+        graph = EntityGraph(self.store, self.names)
+        found = graph.find_nearest(self.embedder.embed([query])[0], self.entities, scope)
+        ids = find_keys(self.store, (each.id for each in found))
         seen = self._find_passages([ids[each.id] for each in found if each.id in ids], within)
         # An entity that leads to no passage is not shown.
         found = [each for each in found if each.id in ids and seen[ids[each.id]]]
@@ -84,24 +79,29 @@ class LocalGraph:
         pairs = self._load_pairs(keys, within)
         steps = [self._choose_pairs(keys[:count], pairs) for count in range(1, 1 + len(keys))]
         shown = self._describe_pairs({pair for step in steps for pair in step}, pairs, within)
+        passages = self.store.passages({passage for key in keys for passage in seen[key]})
+        ranked = self._rank_passages(keys, pairs, seen)
         return LocalRelations(
             keys=keys,
-            entities=self._describe_entities(dict(zip(keys, found, strict=True)), seen),
+            entities=[
+                make_entity(each, name_in_order(seen[key], passages), title=each.name, score=each.score)
+                for key, each in zip(keys, found, strict=True)
+            ],
             relations=[[shown[pair] for pair in step] for step in steps],
-            passages=self._rank_passages(keys, pairs, seen),
+            passages=[as_evidence(passages[key], 0.0) for key in ranked if key in passages],
         )
 
     def _load_pairs(self, keys: Sequence[int], within: Scope | None) -> _Pairs:
-        ends = read_fact_ends(self._store, self._names)
-        near = ends.select_at(np.array(keys, np.int64))
-        allowed = self._store.keys_within(within, self._names.facts)
+        ends = read_fact_ends(self.store, self.names)
+        near = ends.select_at(sort_keys(keys))
+        allowed = self.store.keys_within(within, self.names.facts)
         kept = set((near.keys if allowed is None else allowed).tolist())
         related: dict[Pair, list[int]] = {}
         for key, head, tail in near.list_rows():
             if head != tail and key in kept:
                 related.setdefault((min(head, tail), max(head, tail)), []).append(key)
         entities = {key for pair in related for key in pair}
-        return _Pairs(related, _count_neighbours(ends, entities), self._store.nodes_at(sorted(entities)))
+        return _Pairs(related, _count_neighbours(ends, entities), self.store.nodes_at(sorted(entities)))
 
     def _choose_pairs(self, keys: Sequence[int], pairs: _Pairs) -> list[Pair]:
         chosen = set(keys)
@@ -109,23 +109,20 @@ class LocalGraph:
         outside = [pair for pair in pairs.facts if len(chosen & set(pair)) == 1]
         links = Counter(key for pair in outside for key in pair if key not in chosen)
 
-        def rank_outside(pair: Pair) -> tuple[int, tuple[int, str, str]]:
-            return -next(links[key] for key in pair if key not in chosen), pairs.rank(pair)
-
         inside.sort(key=pairs.rank)
-        outside.sort(key=rank_outside)
-        return [*inside, *outside[: self._relations * len(keys)]]
+        outside.sort(key=lambda pair: (-max(links[key] for key in pair), pairs.rank(pair)))
+        return [*inside, *outside[: self.relations * len(keys)]]
 
     def _describe_pairs(self, wanted: Collection[Pair], pairs: _Pairs, within: Scope | None) -> dict[Pair, Evidence]:
         """Each pair as evidence: what its strongest facts say, under the names of its ends."""
-        nodes = self._store.nodes_at(sorted({key for pair in wanted for key in pairs.facts[pair]}))
+        nodes = self.store.nodes_at(sorted({key for pair in wanted for key in pairs.facts[pair]}))
         strongest_facts: dict[Pair, list[int]] = {}
         for pair in wanted:
             facts = [key for key in pairs.facts[pair] if key in nodes]
             strongest = sorted(facts, key=lambda key: (-float(nodes[key].data.get("strength", 1.0)), nodes[key].id))
             strongest_facts[pair] = strongest[:_SAID]
         sources = name_sources(
-            self._store, {key for keys in strongest_facts.values() for key in keys}, self._names.facts, within
+            self.store, {key for keys in strongest_facts.values() for key in keys}, self.names.facts, within
         )
         return {
             pair: make_fact(
@@ -138,27 +135,15 @@ class LocalGraph:
             if keys
         }
 
-    def _describe_entities(self, found: Mapping[int, FoundEntity], seen: Mapping[int, Sequence[int]]) -> list[Evidence]:
-        passages = self._store.passages(sorted({passage for key in found for passage in seen[key]}))
-        return [
-            make_entity(
-                each,
-                tuple(passages[passage].id for passage in seen[key] if passage in passages),
-                title=each.name,
-                score=each.score,
-            )
-            for key, each in found.items()
-        ]
-
     def _find_passages(self, entities: Sequence[int], within: Scope | None) -> dict[int, list[int]]:
         """For each of these entities the keys of the passages within a scope in which it is seen."""
-        seen = read_sources(self._store, entities, self._names.entities)
-        allowed = select_within(self._store, {key for found in seen.values() for key in found}, within)
+        seen = read_sources(self.store, entities, self.names.entities)
+        allowed = select_within(self.store, {key for found in seen.values() for key in found}, within)
         return {entity: [key for key in found if key in allowed] for entity, found in seen.items()}
 
-    def _rank_passages(self, keys: Sequence[int], pairs: _Pairs, seen: Mapping[int, Sequence[int]]) -> list[Evidence]:
+    def _rank_passages(self, keys: Sequence[int], pairs: _Pairs, seen: Mapping[int, Sequence[int]]) -> list[int]:
         stated = read_sources(
-            self._store, sorted({key for facts in pairs.facts.values() for key in facts}), self._names.facts
+            self.store, sorted({key for facts in pairs.facts.values() for key in facts}), self.names.facts
         )
         ranked: dict[int, None] = {}
         for entity in keys:
@@ -168,13 +153,12 @@ class LocalGraph:
             )
             # A stable sort: passages that state equally many stay in document order.
             ranked |= dict.fromkeys(sorted(seen[entity], key=lambda passage: -counts[passage]))
-        chosen = [*ranked][:_MOST_PASSAGES]
-        return [as_evidence(passage, 0.0) for passage in self._store.passages(chosen).values()]
+        return [*ranked][:_MOST_PASSAGES]
 
 
 def _count_neighbours(ends: FactEnds, entities: Collection[int]) -> dict[int, int]:
     """How many others each of these related entities is related with."""
-    near = ends.select_at(np.fromiter(entities, np.int64, len(entities)))
+    near = ends.select_at(sort_keys(entities))
     low, high = np.minimum(near.heads, near.tails), np.maximum(near.heads, near.tails)
     pairs: Keys = np.unique(np.column_stack((low, high))[low != high], axis=0)
     keys, counts = np.unique(pairs, return_counts=True)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name, split_words
 from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.recall.array_types import Floats, Keys, sort_keys
+from tomewise.store.contract import Readable, Texts
 from tomewise.store.lookups import find_keys
 from tomewise.store.nearest import find_known_indices
-
-if TYPE_CHECKING:
-    from tomewise.recall.array_types import Floats, Keys
-    from tomewise.store.contract import Readable, Texts
 
 _LONGEST = 10  # words of the longest entity names that are looked for
 _WHOLE, _PART = 3.0, 2.0
@@ -33,14 +30,15 @@ def find_named_entities(store: Texts, names: GraphNames, question: str) -> dict[
     runs = _list_runs(question)
     ids = {run: names.entity(name) for run, name in runs.items()}
     keys = find_keys(store, set(ids.values()))
-    return {keys[ids[run]]: runs[run] for run in _select_longest([run for run, node in ids.items() if node in keys])}
+    known = [run for run, node in ids.items() if node in keys]
+    return {keys[ids[run]]: runs[run] for run in _select_longest(known)}
 
 
 def select_named(question: str, names: Collection[str]) -> list[str]:
     """Those of these normalised names that a question names, by the same rule."""
     wanted = set(names)
     runs = {run: name for run, name in _list_runs(question).items() if name in wanted}
-    return [runs[run] for run in _select_longest(list(runs))]
+    return [runs[run] for run in _select_longest(runs)]
 
 
 class TitleLinks:
@@ -85,7 +83,7 @@ class TitleLinks:
             return weights
         contained = self._find_contained(titles)
         links = _join_keys(entities[is_known], document_of)
-        places, is_contained = find_known_indices(links, np.array(sorted(contained), np.int64))
+        places, is_contained = find_known_indices(links, sort_keys(contained))
         named = np.flatnonzero(is_known)[is_contained]
         weights[named] = [contained[link] for link in links[is_contained].tolist()]
         return weights
@@ -121,7 +119,9 @@ def _list_runs(question: str) -> dict[_Run, str]:
     """The runs of words that may be names, normalised."""
     words = split_words(question)
     normal = [normalise_name(word) for word in words]
-    name_words = [place for place, word in enumerate(words) if place and _looks_like_name(word)]
+    name_words = [
+        place for place, word in enumerate(words) if place and (word[0].isupper() or any(map(str.isdigit, word)))
+    ]
     return {
         (start, end): " ".join(normal[start:end])
         for start in range(len(words))
@@ -130,17 +130,13 @@ def _list_runs(question: str) -> dict[_Run, str]:
     }
 
 
-def _select_longest(runs: Sequence[_Run]) -> list[_Run]:
+def _select_longest(runs: Collection[_Run]) -> list[_Run]:
     """The runs that no other contains."""
-    return [run for run in runs if not any(_is_inside(run, longer) for longer in runs)]
-
-
-def _looks_like_name(word: str) -> bool:
-    return word[0].isupper() or any(sign.isdigit() for sign in word)
-
-
-def _is_inside(run: _Run, longer: _Run) -> bool:
-    return run != longer and longer[0] <= run[0] and run[1] <= longer[1]
+    return [
+        (start, end)
+        for start, end in runs
+        if not any(a <= start and end <= b and (a, b) != (start, end) for a, b in runs)
+    ]
 
 
 def _join_keys(first: Keys, second: Keys) -> Keys:

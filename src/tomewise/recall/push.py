@@ -10,16 +10,17 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+_compiled, _inlined = njit(cache=True, nogil=True), njit(cache=True, nogil=True, inline="always")
 # The columns of `state`. Each node has one row of 16 bytes, so a visit to a node reads memory only once.
 _RESIDUAL, _DEGREE, _SETTLED = 0, 1, 2
 # The residual of a node after its push. It is too small to matter, but not 0: 0 means that the walk has not reached it.
 _TRACE = np.float32(1e-30)
 
 
-def _define_prefetch(typing_context: Any, array: Any, row: Any) -> Any:
+def _define_prefetch(typing_context, array, row):
     """Tell the processor to load `array[row]` into its cache; this is harmless if the row does not exist."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context, builder, signature, arguments):
         kind = signature.args[0]
         view = context.make_array(kind)(context, builder, arguments[0])
         step = cgutils.unpack_tuple(builder, view.strides, kind.ndim)[0]  # type: ignore[no-untyped-call]
@@ -38,8 +39,8 @@ def _define_prefetch(typing_context: Any, array: Any, row: Any) -> Any:
 _prefetch: Any = intrinsic(_define_prefetch)
 
 
-@njit(cache=True, nogil=True)
-def seed(state: Any, queue: Any, touched: Any, nodes: Any, values: Any, precision: Any) -> Any:
+@_compiled
+def seed(state, queue, touched, nodes, values, precision):
     """Add the seeds to the residuals. Returns the number of touched nodes and the number of nodes in the queue."""
     mask = queue.size - 1
     count = 0
@@ -57,11 +58,8 @@ def seed(state: Any, queue: Any, touched: Any, nodes: Any, values: Any, precisio
     return count, tail
 
 
-@njit(cache=True, nogil=True)
-def spread(
-    indptr: Any, indices: Any, weights: Any, state: Any, queue: Any, touched: Any, count: Any, tail: Any, restart: Any,
-    precision: Any,
-) -> Any:  # fmt: skip
+@_compiled
+def spread(indptr, indices, weights, state, queue, touched, count, tail, restart, precision):
     """Push until every residual is below its limit: `precision` times the degree of its node.
 
     Returns the number of touched nodes and the sum of the pushed residuals. A node is in the queue while its residual
@@ -97,8 +95,8 @@ def spread(
     return count, pushed
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _look_ahead(indptr: Any, indices: Any, weights: Any, state: Any, first: Any, second: Any) -> Any:
+@_inlined
+def _look_ahead(indptr, indices, weights, state, first, second):
     """Prefetch the start of the `second` node's row, and the states of the `first` node's neighbours.
 
     The call before this one prefetched the row of the `first` node.
@@ -113,8 +111,8 @@ def _look_ahead(indptr: Any, indices: Any, weights: Any, state: Any, first: Any,
         _prefetch(state, indices[entry])
 
 
-@njit(cache=True, nogil=True)
-def gather(state: Any, touched: Any, count: Any, among: Any, restart: Any, level: Any, values: Any) -> Any:
+@_compiled
+def gather(state, touched, count, among, restart, level, values):
     """Reset the workspace. Returns how many touched nodes are in `among`; if `among` is empty, all of them count.
 
     These nodes move to the front of `touched`, and their estimates to the front of `values`. An estimate is the settled

@@ -6,19 +6,15 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from tomewise.calls import NO_CALLS
+from tomewise.store.contract import Texts
 from tomewise.store.nearest import DECIMALS, find_top
 from tomewise.types import Evidence, Node, NodeId, Passage, PassageId, Rewrite, Scope
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from tomewise.store.contract import Texts
 
 T = TypeVar("T")
 
@@ -73,13 +69,13 @@ def rank_passages(
     keys: ArrayLike,
     scores: Iterable[float],
     limit: int,
-    rewrites: Mapping[int, Rewrite] = MappingProxyType({}),
+    rewrites: Mapping[int, Rewrite] | None = None,
 ) -> list[Evidence]:
     """The `limit` best passages as evidence, ties by id. `rewrites` has the keys of those that a rewrite brought."""
     known: list[int] = np.asarray(keys, np.int64).tolist()
     passages = store.passages(known)
     found = (
-        as_evidence(passages[key], round(float(score), DECIMALS), rewrites.get(key))
+        as_evidence(passages[key], round(float(score), DECIMALS), rewrites.get(key) if rewrites else None)
         for key, score in zip(known, scores, strict=True)
         if key in passages
     )

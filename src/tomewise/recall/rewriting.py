@@ -8,27 +8,25 @@ passages name it. From "currency in the country Signmark is from" and a passage 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TypeAlias
 
 import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.recall.array_types import Floats, Keys, Ranking, Vectors, sort_keys
 from tomewise.recall.mentions import select_named, strip_title
+from tomewise.store.contract import Readable, Spaces
 from tomewise.store.lookups import find_derived
 from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES
-from tomewise.text.names import find_mentions
+from tomewise.text.names import list_names
 from tomewise.text.stop_words import STOP
 from tomewise.text.words import stem
 from tomewise.types import Embedder, Passage, PassageId, Rewrite
-
-if TYPE_CHECKING:
-    from tomewise.recall.array_types import Floats, Keys, Ranking, Vectors
-    from tomewise.store.contract import Readable, Spaces
 
 _FAMILIAR = 0.5  # from this share of its words on, a name is in the question
 _NEAREST = 200  # passages that are lifted; what is further away would get less than a thousandth
@@ -37,7 +35,7 @@ _KEPT = 2048  # vectors of rewrites: 3 MB at 384 dimensions
 _LARGE = 512  # dimensions; an embedder of more is slow on a processor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Rewriting:
     """The constants of rewriting.
 
@@ -62,7 +60,7 @@ class Lead:
     known: Collection[str]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Lifts:
     """What the passages nearest to the question or to a rewrite get: `keys` ascending, `lifts`, both (n,).
 
@@ -89,6 +87,10 @@ class Lifts:
             for place, key in enumerate(after)
             if key in self.rewrites and place < places.get(key, place + 1)
         }
+
+
+# From a question, its vector and the first passages of a ranking, by key, to their leads, in this order.
+FindLeads: TypeAlias = Callable[[str, "Vectors", Mapping[int, Passage]], list[Lead]]
 
 
 class Rewriter:
@@ -147,54 +149,42 @@ class Rewriter:
         return np.stack([known[text] for text in texts])
 
 
-class Leads(Protocol):
-    """Finds the leads among the first passages of a ranking, by key, in their order."""
-
-    def find_leads(self, question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]: ...
-
-
-class TitleLeads:
-    """Passages that are known by their title: the question has at least half of its words.
+def find_title_leads(question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]:
+    """The leads of those passages that are known by their title: the question has at least half of its words.
 
     Their names are those in the text, found by their form (`text.names`), which the question does not
     name, not even by half of their words: "Ellis, Kansas" leads nowhere in a question about Kansas.
     """
-
-    def find_leads(self, question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]:
-        """See `Leads`."""
-        stems = take_stems(question)
-        titles = {passage.id: strip_title(passage.title) for passage in first.values()}
-        return [
-            Lead(
-                passage.id,
-                [name for name in list_names(passage.text) if not is_familiar(name, stems)],
-                take_stems(titles[passage.id]),
-            )
-            for passage in first.values()
-            if is_familiar(titles[passage.id], stems)
-        ]
+    stems = take_stems(question)
+    leads = []
+    for passage in first.values():
+        title = strip_title(passage.title)
+        if measure_share(title, stems) >= _FAMILIAR:
+            names = [name for name in list_names(passage.text) if measure_share(name, stems) < _FAMILIAR]
+            leads.append(Lead(passage.id, names, take_stems(title)))
+    return leads
 
 
+@dataclass(frozen=True)
 class GraphLeads:
     """All passages; their names are the entities extracted from them.
 
-    A passage is known by those that the question names, or, if there are none, by its title as in `TitleLeads`. Names
-    are in the order of the store; with `nearest_first`, those nearest to the question come first.
+    A passage is known by those that the question names, or, if there are none, by its title as in `find_title_leads`.
+    Names are in the order of the store; with `nearest_first`, those nearest to the question come first.
     """
 
-    def __init__(self, store: Readable, names: GraphNames, *, nearest_first: bool = False) -> None:
-        self._store = store
-        self._names = names
-        self._nearest_first = nearest_first
+    store: Readable
+    names: GraphNames
+    nearest_first: bool = False
 
     def find_leads(self, question: str, vector: Vectors, first: Mapping[int, Passage]) -> list[Lead]:
-        """See `Leads`."""
-        linked = find_derived(self._store, first, f"seen-in:{self._names.entities}")
-        keys = sorted({entity for group in linked.values() for entity in group})
-        if self._nearest_first:
-            found, cosines = self._store.scores(self._names.entities, vector, among=np.array(keys, np.int64))
-            keys = found[np.argsort(-cosines, kind="stable")].tolist()
-        entities = self._store.nodes_at(keys)
+        """See `FindLeads`."""
+        linked = find_derived(self.store, first, f"seen-in:{self.names.entities}")
+        keys = sort_keys({entity for group in linked.values() for entity in group})
+        if self.nearest_first:
+            found, cosines = self.store.scores(self.names.entities, vector, among=keys)
+            keys = found[np.argsort(-cosines, kind="stable")]
+        entities = self.store.nodes_at(keys.tolist())
         stems = take_stems(question)
         leads = []
         for key, passage in first.items():
@@ -202,7 +192,7 @@ class GraphLeads:
             names = [entity.text for entity_key, entity in entities.items() if entity_key in own]
             known = {each for name in select_named(question, names) for each in take_stems(name)}
             title = strip_title(passage.title)
-            if not known and is_familiar(title, stems):
+            if not known and measure_share(title, stems) >= _FAMILIAR:
                 known.update(take_stems(title))
             leads.append(Lead(passage.id, names, known))
         return leads
@@ -269,13 +259,3 @@ def measure_share(name: str, stems: Collection[str]) -> float:
     """The share of the name's content words whose stems are among these; 0 for a name without content words."""
     own = take_stems(name)
     return len(own.intersection(stems)) / len(own) if own else 0.0
-
-
-def is_familiar(title: str, stems: Collection[str]) -> bool:
-    """Whether a question with these stems names the title, at least half of its content words."""
-    return measure_share(title, stems) >= _FAMILIAR
-
-
-def list_names(text: str) -> list[str]:
-    """The names and quoted titles in a text, each once, in their order."""
-    return list(dict.fromkeys(mention.text for mention in find_mentions(text) if mention.kind in {"name", "title"}))

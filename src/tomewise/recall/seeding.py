@@ -1,29 +1,110 @@
-"""Where a walk over the graph starts: entities and passages with their weights."""
+"""From a question to the facts that it hits, and from these to where a walk over the graph starts."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from tomewise.calls import NO_CALLS, CallCount, read_calls, sum_calls
+from tomewise.errors import BadReply, Refused
+from tomewise.fallbacks import NOT_RECOGNISED, record_fallback
+from tomewise.language.roles import FILTER_FACTS, FilterIn
 from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.recall.array_types import Flags, Floats, Keys, Vectors, sort_keys
 from tomewise.recall.cognirank import Seeds, weigh_cogito_seeds, weigh_hippo_seeds
 from tomewise.recall.graph_index import GraphIndex
-from tomewise.recall.linking import Hits
 from tomewise.recall.mentions import find_named_entities
+from tomewise.recall.ranking import pair_scores, rank_keys
+from tomewise.store.contract import Readable, Texts
 from tomewise.store.nearest import find_known_indices
 from tomewise.store.records import PASSAGES
-from tomewise.types import Scope
-
-if TYPE_CHECKING:
-    from tomewise.recall.array_types import Flags, Keys, Vectors
-    from tomewise.store.contract import Readable, Texts
+from tomewise.types import LanguageModel, Scope
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Facts that a question hits, best first: keys, texts, cosines, and scores scaled to 0..1 over all facts
+    (of the scope)."""
+
+    keys: Keys
+    texts: tuple[str, ...]
+    cosines: Floats
+    scores: Floats
+
+    def select(self, places: list[int]) -> Hits:
+        """The hits at these places, in the order given."""
+        return Hits(
+            self.keys[places], tuple(self.texts[place] for place in places), self.cosines[places], self.scores[places]
+        )
+
+
+class Linking(Protocol):
+    """Finds the facts that a question hits; in a scope, among the facts that a passage within states."""
+
+    async def find_hits(self, query: str, vector: Vectors, within: Scope | None = None) -> Hits: ...
+
+
+@dataclass(frozen=True)
+class NearestFacts:
+    """The `limit` facts of one graph nearest to the question (HippoRAG 2 and CogitoRAG, equations 11 and 12)."""
+
+    calls = NO_CALLS
+
+    store: Readable
+    graph: str
+    limit: int = 5
+
+    async def find_hits(self, query: str, vector: Vectors, within: Scope | None = None) -> Hits:
+        """Facts ranked by cosine, ties by id."""
+        return await asyncio.to_thread(self._find_nearest, vector, within)
+
+    def _find_nearest(self, vector: Vectors, within: Scope | None) -> Hits:
+        space = f"facts:{self.graph}"
+        among = self.store.keys_within(within, space)
+        found = self.store.nearest(space, vector, self.limit, among=among)
+        cosines = pair_scores(found.keys, found.cosines)
+        nodes = self.store.nodes_at(cosines)
+        ranked = rank_keys(cosines, nodes, self.limit)
+        place_of = {key: place for place, key in enumerate(found.keys.tolist())}
+        places = np.array([place_of[key] for key in ranked], np.int64)
+        texts = tuple(nodes[key].text for key in ranked)
+        return Hits(found.keys[places], texts, found.cosines[places].astype(np.float64), found.scale()[places])
+
+
+@dataclass(frozen=True)
+class RecognisedFacts:
+    """The facts found that a model recognises as useful (HippoRAG 2's recognition memory).
+
+    If the reply cannot be parsed, all facts are kept. If the reply is empty, none is kept, and recall ranks passages by
+    cosine.
+    """
+
+    linking: Linking
+    model: LanguageModel
+
+    @property
+    def calls(self) -> CallCount:
+        return sum_calls([CallCount("1", 1), read_calls(self.linking)])
+
+    async def find_hits(self, query: str, vector: Vectors, within: Scope | None = None) -> Hits:
+        """The facts that the model keeps, the most useful first."""
+        found = await self.linking.find_hits(query, vector, within)
+        if not found.texts:
+            return found
+        try:
+            reply = await self.model.ask(FILTER_FACTS, FilterIn(question=query, facts=list(found.texts)))
+        except (BadReply, Refused):
+            record_fallback(NOT_RECOGNISED)
+            return found
+        kept = dict.fromkeys(number - 1 for number in reply.keep if 1 <= number <= len(found.texts))
+        return found.select(list(kept))
+
+
+@dataclass(frozen=True, eq=False)
 class GraphQuestion:
     """A question with its vector and the facts that it hits. Seeds come from what is within its scope."""
 
@@ -34,56 +115,57 @@ class GraphQuestion:
 
 
 class Seeding(Protocol):
-    """Weights for some vertices of the graph."""
+    """Weights for some vertices of the graph. No seeding asks a model."""
 
-    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds: ...
+    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds: ...
 
 
+@dataclass(frozen=True)
 class HippoSeeds:
     """HippoRAG 2: the `keep` best entities of the hit facts, by the mean score of their facts; rare ones weigh more."""
 
-    def __init__(self, *, keep: int = 5) -> None:
-        self._keep = keep
+    keep: int = 5
 
-    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         """See `cognirank.weigh_hippo_seeds`."""
         ends, places = _find_ends(question.hits, index)
-        return weigh_hippo_seeds(ends, question.hits.scores[places], index.spread[ends], keep=self._keep)
+        return weigh_hippo_seeds(ends, question.hits.scores[places], index.spread[ends], keep=self.keep)
 
 
+@dataclass(frozen=True)
 class CogitoSeeds:
     """CogitoRAG, equations 13 to 15: entities of the hit facts by mean cosine; frequent ones get a reward."""
 
-    def __init__(self, *, alpha: float = 2.0, beta: float = 1.0) -> None:
-        self._alpha = alpha
-        self._beta = beta
+    alpha: float = 2.0
+    beta: float = 1.0
 
-    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         """See `cognirank.weigh_cogito_seeds`."""
         ends, places = _find_ends(question.hits, index)
         return weigh_cogito_seeds(
-            ends, question.hits.cosines[places], index.spread[ends], alpha=self._alpha, beta=self._beta
+            ends, question.hits.cosines[places], index.spread[ends], alpha=self.alpha, beta=self.beta
         )
 
 
+@dataclass(frozen=True)
 class MentionSeeds:
     """Ours: entities that the question names (`mentions`); each weighs `weight` / (passages linked to the entity)."""
 
-    def __init__(self, store: Texts, names: GraphNames, *, weight: float = 1.0) -> None:
-        self._store = store
-        self._names = names
-        self._weight = weight
+    store: Texts
+    names: GraphNames
+    weight: float = 1.0
 
-    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
-        """The entities named; calls no model."""
-        named = await asyncio.to_thread(find_named_entities, self._store, self._names, question.text)
-        keys = np.array(sorted(named), np.int64)
-        among = await asyncio.to_thread(self._store.keys_within, question.within, self._names.entities)
+    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+        """The entities named."""
+        named = find_named_entities(self.store, self.names, question.text)
+        keys = sort_keys(named)
+        among = self.store.keys_within(question.within, self.names.entities)
         keys = keys if among is None else keys[np.isin(keys, among)]
         vertices = find_known_indices(keys, index.entities)[0]
-        return vertices, self._weight / np.maximum(1, index.spread[vertices])
+        return vertices, self.weight / np.maximum(1, index.spread[vertices])
 
 
+@dataclass(frozen=True)
 class PassageSeeds:
     """The `keep` passages nearest to the question; the weight is `weight` times the cosine scaled to 0..1 over all.
 
@@ -91,32 +173,27 @@ class PassageSeeds:
     mass everywhere, and make a local walk visit the whole graph.
     """
 
-    def __init__(self, store: Readable, *, weight: float = 0.05, keep: int = 200) -> None:
-        self._store = store
-        self._weight = weight
-        self._keep = keep
+    store: Readable
+    weight: float = 0.05
+    keep: int = 200
 
-    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
-        """The nearest passages; calls no model."""
-        return await asyncio.to_thread(self._find_nearest, question, index)
-
-    def _find_nearest(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         """The passages nearest to the question, and their ties; cosines are scaled to 0..1 over all within."""
-        among = self._store.keys_within(question.within)
-        nearest = self._store.nearest(PASSAGES, question.vector, self._keep, among=among)
+        among = self.store.keys_within(question.within)
+        nearest = self.store.nearest(PASSAGES, question.vector, self.keep, among=among)
         vertices, is_known = find_known_indices(nearest.keys, index.passages)
-        return vertices + len(index.entities), self._weight * nearest.scale()[is_known]
+        return vertices + len(index.entities), self.weight * nearest.scale()[is_known]
 
 
+@dataclass(frozen=True)
 class SumOfSeeds:
     """The seeds of several seedings together; weights on the same vertex add up."""
 
-    def __init__(self, parts: Sequence[Seeding]) -> None:
-        self._parts = tuple(parts)
+    parts: Sequence[Seeding]
 
-    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         """The seeds of all parts; a vertex may occur several times, since the walk adds its weights up."""
-        found = await asyncio.gather(*(part.find_seeds(question, index) for part in self._parts))
+        found = [part.find_seeds(question, index) for part in self.parts]
         return np.concatenate([vertices for vertices, _ in found]), np.concatenate([weights for _, weights in found])
 
 

@@ -18,7 +18,7 @@ from tomewise.errors import UsageError
 from tomewise.recall.array_types import Flags, Floats, Keys, Vectors, Vertices
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CsrGraph:
     """A symmetric weighted graph in compressed rows; both directions of an edge are stored, with one weight.
 
@@ -89,7 +89,7 @@ class CsrGraph:
         return sums
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class VisitedNodes:
     """The nodes that a walk reached: `nodes` int32 in no order, each once, and `values` float32, their mass."""
 
@@ -142,28 +142,27 @@ class Walk:
         isolated = float(shares[self._degrees[seeds] == 0].sum())
         # Mass at isolated seeds returns to the seeds again and again: this is the sum of that geometric series.
         returns = 1 / (1 - (1 - self.restart) * isolated)
-        work = self._take_workspace()
-        visited = self._run(work, seeds, shares * returns, (1 - isolated) * returns, among)
-        self._idle.append(work)
-        return visited
-
-    def _run(
-        self, work: _Workspace, seeds: Keys, shares: Floats, moving: float,
-        among: Flags | None,
-    ) -> VisitedNodes:  # fmt: skip
         from tomewise.recall import push
 
+        try:
+            work = self._idle.pop()  # atomic, so no lock
+        except IndexError:
+            work = _Workspace.of(self._degrees)
         graph, restart, volume = self.graph, np.float32(self.restart), self._volume or 1.0
         precision = np.float32(self.precision * graph.weights.size / volume)
-        count, tail = push.seed(work.state, work.queue, work.touched, seeds, shares.astype(np.float32), precision)
+        shares = (shares * returns).astype(np.float32)
+        count, tail = push.seed(work.state, work.queue, work.touched, seeds, shares, precision)
         count, pushed = push.spread(
             graph.indptr, graph.indices, graph.weights, work.state, work.queue, work.touched, count, tail,
             restart, precision,
         )  # fmt: skip
+        moving = (1 - isolated) * returns
         level = np.float32((1 - self.restart) * max(0.0, moving - self.restart * pushed) / volume)
         everyone = np.empty(0, np.bool_) if among is None else among
         kept = push.gather(work.state, work.touched, count, everyone, restart, level, work.values)
-        return VisitedNodes(work.touched[:kept].copy(), work.values[:kept].copy())
+        visited = VisitedNodes(work.touched[:kept].copy(), work.values[:kept].copy())
+        self._idle.append(work)
+        return visited
 
     @cached_property
     def _degrees(self) -> Vectors:
@@ -173,14 +172,8 @@ class Walk:
     def _volume(self) -> float:
         return float(self.graph.weights.sum(dtype=np.float64))
 
-    def _take_workspace(self) -> _Workspace:
-        try:
-            return self._idle.pop()  # atomic, so no lock
-        except IndexError:
-            return _Workspace.of(self._degrees)
 
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Workspace:
     """The arrays of one walk. Between walks all residuals and all settled masses are 0.
 

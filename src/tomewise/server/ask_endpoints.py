@@ -107,7 +107,7 @@ async def _offer_build(service: Service, name: str, body: Ask) -> AsyncIterator[
 
 async def _search(service: Service, name: str, body: Search) -> dict[str, Any]:
     async with service.queue.run(), asyncio.timeout(service.options.seconds):
-        with service.library.hold(name), service.library.budget(service.options.bounds):
+        with service.library.hold(name), service.library.budget():
             tome = await service.library.open(name)
             variant = choose_bounded(body.system, body.settings, tome.default_system)
             find = tome.document_names.find_all

@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -95,9 +94,9 @@ async def build(tome: str, body: Build, request: Request, service: Wanted) -> Jo
     """Build the layers of a system, if its estimate is within what is accepted; else 409 with the estimate."""
     costs = await run_while_connected(request, service.estimate(tome, body))
     _check_costs(costs, body.accept)
-    cost = None if body.accept.dollars is None else body.accept.dollars * _OVER
-    bounds = service.options.bounds.narrow(math.ceil(body.accept.calls * _OVER), None, cost)
-    task = {"system": costs.system, "bounds": asdict(bounds), "model": body.model}  # the system with its settings
+    dollars = None if body.accept.dollars is None else body.accept.dollars * _OVER
+    bounds = {"calls": math.ceil(body.accept.calls * _OVER), "cost": dollars}
+    task = {"system": costs.system, "bounds": bounds, "model": body.model}  # the system with its settings
     async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
         return service.jobs.add(tome, "build", task, folder).describe()
 

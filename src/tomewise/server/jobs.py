@@ -24,7 +24,6 @@ from tomewise.server.error_replies import HttpError, explain_error, make_body
 from tomewise.server.library import Library
 from tomewise.server.ownership import TEXTS, UPLOADS, Ownership, delete_job, find_job, find_jobs, find_upload, read_id
 from tomewise.server.replies import JobProgress, JobReply, Kind, State
-from tomewise.server.serve_options import Bounds
 from tomewise.store.address import Place
 from tomewise.tome.plain_texts import map_texts
 from tomewise.tome.reports import AddReport, BuildReport
@@ -333,11 +332,10 @@ async def _add(tome: Tome, task: dict[str, Any], folder: Path, on_progress: _OnP
 
 async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress: _OnProgress) -> dict[str, Any]:
     """What the command prints as JSON. Raises Locked while another program writes, and the errors of `Tome.build`."""
-    bounds = Bounds(**task["bounds"])
     model = task.get("model")
     await library.import_client(model)
     variant = choose_bounded(task["system"], {}, tome.default_system)
-    with library.use_model(model, tome.kit.embedder), library.budget(bounds, model):
+    with library.use_model(model, tome.kit.embedder), library.budget(model, **task["bounds"]):
         built = await tome.abuild(variant, on_progress=on_progress)
     return await asyncio.to_thread(_hide, tome, built)
 

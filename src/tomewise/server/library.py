@@ -8,11 +8,12 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Lock
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from tomewise.embedding.choose_embedder import choose_embedder
@@ -26,8 +27,7 @@ from tomewise.language.trial import Trial, try_model
 from tomewise.memory.building import Backlog, find_backlog
 from tomewise.run import change_run
 from tomewise.server.ownership import find_jobs
-from tomewise.server.serve_options import Bounds
-from tomewise.settings import Settings
+from tomewise.settings import LIMITS, Settings
 from tomewise.store.address import DatabaseAddress, Place
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS
@@ -187,16 +187,21 @@ class Library:
         with change_run(model=model):
             yield
 
-    async def try_model(self, name: str, bounds: Bounds) -> Trial:
-        """Ask a model one small question, within the bounds; the extractive one needs none. Raises UnknownName."""
+    async def try_model(self, name: str) -> Trial:
+        """Ask a model one small question, within the limits; the extractive one needs none. Raises UnknownName."""
         self.name_model(name)
         if name == EXTRACTIVE:
             return Trial(structured="yes")
         if self.find_spec(name) is None:
             return Trial(problem=f"{name} comes from a plugin, and is tried with a question alone")
         await self.import_client(name)
-        with self.budget(bounds, name):
+        with self.budget(name):
             return await try_model(name, base_url=self._find_address(name))
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The most calls, tokens and cost (dollars) of one question or job; None sets no limit."""
+        return {name.removeprefix("max_"): getattr(self._settings, name) for name in LIMITS}
 
     @property
     def makes_tomes(self) -> bool:
@@ -377,9 +382,16 @@ class Library:
                 await model.close()
 
     @contextmanager
-    def budget(self, bounds: Bounds, model: str | None = None) -> Iterator[Budget]:
-        """A budget for one question or job of this model. What it has spent counts in `spent`."""
-        budget = Budget(name=self.name_model(model), calls=bounds.calls, tokens=bounds.tokens, money=bounds.cost)
+    def budget(self, model: str | None = None, **lower: Any) -> Iterator[Budget]:
+        """A budget for one question or job of this model, within the limits and those that are `lower`.
+
+        No request raises what the settings allow. What it has spent counts in `spent`.
+        """
+        calls, tokens, money = (
+            min((most for most in (own, lower.get(name)) if most is not None), default=None)
+            for name, own in self.limits.items()
+        )
+        budget = Budget(name=self.name_model(model), calls=calls, tokens=tokens, money=money)
         try:
             with change_run(budget=budget):
                 yield budget
@@ -397,25 +409,23 @@ class Library:
         self, path: Place, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False
     ) -> Tome:
         settings = self._settings
+        sizes: dict[str, Any] = {"passage_tokens": None, "overlap": None}  # those of the tome
         if create:
             chosen = self._choose_embedder(embedder)
             sizes = {"passage_tokens": passage_tokens or settings.passage_tokens, "overlap": settings.overlap}
         else:
             chosen = recall_embedder(path, settings.embedder_base_url, read_only=self._read_only)
-            sizes = {"passage_tokens": None, "overlap": None}  # those of the tome
         with self._making:
             shared = self._embedders.setdefault(_identify_embedder(chosen), chosen)
             model = SharedModel(self._share_model(shared))
-        tome = Tome.from_settings(
-            settings,
-            create=create,
-            tome=path if isinstance(path, Path) else path.write(),
-            read_only=self._read_only,
+        sizes |= dict.fromkeys((*LIMITS, "on", "workers"))  # each question and job has a budget of its own
+        tome = Tome.open(
+            path if isinstance(path, Path) else path.write(),
             model=model,
-            models={},
             embedder=shared,
-            **sizes,
-            **dict.fromkeys(("max_calls", "max_tokens", "max_cost")),  # each question and job has a budget of its own
+            read_only=self._read_only,
+            create=create,
+            settings=replace(settings, models={}, **sizes),
         )
         _ = tome.kit  # its imports take a while: here they do so in a thread
         return tome

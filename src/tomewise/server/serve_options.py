@@ -6,32 +6,13 @@ import re
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TypeVar
 
 from tomewise.errors import UsageError
 
-Number = TypeVar("Number", int, float)
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d+)?")
 _ROOT_PATH = re.compile(r"[A-Za-z0-9._~/-]*")
 _OWN_PATHS = frozenset({"api", "assets", "mcp", "v1"})
 MAX_UPLOAD = 100_000_000  # bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """Limits on what one question or one job may spend; None sets no limit."""
-
-    calls: int | None = None
-    tokens: int | None = None
-    cost: float | None = None
-
-    def narrow(self, calls: int | None, tokens: int | None, cost: float | None) -> Bounds:
-        """These bounds, lowered where the given ones are lower. No request raises what the command line allows."""
-        return Bounds(
-            calls=_take_lower(self.calls, calls),
-            tokens=_take_lower(self.tokens, tokens),
-            cost=_take_lower(self.cost, cost),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +30,6 @@ class ServerOptions:
     seconds: float = 900.0  # limit on one question
     max_upload: int = MAX_UPLOAD
     evaluations: Path | None = None
-    bounds: Bounds = Bounds()
 
     def check(self) -> ServerOptions:
         """The options, unchanged. Raises UsageError for what cannot be served.
@@ -88,8 +68,3 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _take_lower(first: Number | None, second: Number | None) -> Number | None:
-    given = [bound for bound in (first, second) if bound is not None]
-    return min(given, default=None)

@@ -38,7 +38,7 @@ async def show_info(request: Request, service: Wanted, systems: bool = True) -> 
         "model": service.library.model_name,
         **({"systems": await run_while_connected(request, asyncio.to_thread(_summarise_systems))} if systems else {}),
         "limits": {
-            **asdict(options.bounds),
+            **service.library.limits,
             "questions": options.questions,
             "waiting": options.waiting,
             "seconds": options.seconds,

@@ -42,10 +42,10 @@ class AdmittedQuestion:
     async def answer(self, on_event: Callable[[Event, Cost], None] | None = None) -> Answer:
         """The answer, when its turn comes, within the bounds and the seconds of the server."""
         library, options, tome, body = self.service.library, self.service.options, self.tome, self.body
-        bounds = options.bounds.narrow(body.max_calls, body.max_tokens, body.max_cost)
+        lower = {"calls": body.max_calls, "tokens": body.max_tokens, "cost": body.max_cost}
         async with self.running, asyncio.timeout(options.seconds):
             await library.import_client(body.model)
-            with library.use_model(body.model, tome.kit.embedder), library.budget(bounds, body.model) as budget:
+            with library.use_model(body.model, tome.kit.embedder), library.budget(body.model, **lower) as budget:
                 # Without a listener no provider is asked to stream.
                 listener = (lambda event: on_event(event, budget.spent)) if on_event else None
                 if body.session:
@@ -124,13 +124,13 @@ class Service:
                 raise TomewiseError(error.message) from None
             async with asyncio.timeout(self.options.seconds):
                 await self.library.import_client(None)
-                with self.library.budget(self.options.bounds), self.library.hold(*self.library.tomes):
+                with self.library.budget(), self.library.hold(*self.library.tomes):
                     yield
 
     async def try_model(self, name: str) -> Trial:
         """Ask a model one small question, when its turn comes. Raises UnknownName."""
         async with self.queue.run():
-            return await self.library.try_model(name, self.options.bounds)
+            return await self.library.try_model(name)
 
     async def estimate(self, name: str, body: ChosenSystem) -> BuildCosts:
         """What a build would use, when its turn comes."""

@@ -12,8 +12,7 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import MOST_LEVELS, Clusters, SchemataRules
 from tomewise.recall.flat import Dense
-from tomewise.recall.prune_and_grow import PruneAndGrow
-from tomewise.recall.schemata_nodes import GlobalSchemata, HierarchicalSchemata, SchemataNodes
+from tomewise.recall.schemata_nodes import GlobalSchemata, HierarchicalSchemata, PruneAndGrow, SchemataNodes
 from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import (
     CONTEXT,
@@ -67,7 +66,7 @@ def cam(
     limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
-    """The recipe of `cam`: `recall.prune_and_grow` over `memory.schemata`."""
+    """The recipe of `cam`: `recall.schemata_nodes` over `memory.schemata`."""
     with_entities = foundations == "passages and entities"
     graph = GraphLayer(kit.store, kit.model, kit.embedder)
     entities = graph.names.entities if with_entities else ""

@@ -8,10 +8,9 @@ from pydantic import Field
 
 from tomewise.loops.fusing import DEPTH
 from tomewise.loops.once import Once
-from tomewise.recall.comparing import ComparedRecall
-from tomewise.recall.flat import Dense, Everything
-from tomewise.recall.hybrid import REWRITING, WORDS, Summed
-from tomewise.recall.rewriting import Rewriter, Rewriting, TitleLeads
+from tomewise.recall.flat import REWRITING, WORDS, Dense, Everything, Summed
+from tomewise.recall.rewriting import Rewriter, Rewriting, find_title_leads
+from tomewise.recall.several_searches import ComparedRecall
 from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.kit import (
     CONTEXT,
@@ -65,9 +64,9 @@ def hybrid(
     limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
-    """The recipe of `hybrid`: `recall.hybrid` with `recall.rewriting`, and `recall.comparing` around it."""
+    """The recipe of `hybrid`: `recall.flat` with `recall.rewriting`, and `recall.several_searches` around it."""
     rewriter = make_rewriter(kit, rewriting, rewritten, names, temperature, drop)
-    recall = compare(Summed(kit.store, kit.embedder, TitleLeads(), rewriter, words=words), comparisons)
+    recall = compare(Summed(kit.store, kit.embedder, find_title_leads, rewriter, words=words), comparisons)
     loop = Once(recall, kit.make_desk(selection, recall), limit=limit, budget=context)
     return System(loop=loop, retriever=recall)
 

@@ -12,14 +12,29 @@ from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import Calls, Style
 from tomewise.memory.summaries import SummariesLayer
-from tomewise.recall.diffusion import CogniRank, DecomposedRecall, Diffusion, walk_one_step, walk_to_end
+from tomewise.recall.diffusion import (
+    CogniRank,
+    Coverage,
+    DecomposedRecall,
+    Diffusion,
+    RewrittenWalk,
+    walk_one_step,
+    walk_to_end,
+)
 from tomewise.recall.evidence_forms import SelectedFacts, WithGists
 from tomewise.recall.graph_index import GraphIndexes
-from tomewise.recall.linking import Linking, NearestFacts, RecognisedFacts
 from tomewise.recall.mentions import TitleLinks
 from tomewise.recall.rewriting import GraphLeads, is_slow
-from tomewise.recall.rewritten_walk import Coverage, RewrittenWalk
-from tomewise.recall.seeding import CogitoSeeds, HippoSeeds, MentionSeeds, PassageSeeds, SumOfSeeds
+from tomewise.recall.seeding import (
+    CogitoSeeds,
+    HippoSeeds,
+    Linking,
+    MentionSeeds,
+    NearestFacts,
+    PassageSeeds,
+    RecognisedFacts,
+    SumOfSeeds,
+)
 from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.from_passages import (
     Comparing,
@@ -179,7 +194,7 @@ def associative(
     limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
-    """The recipe of `associative`: `recall.rewritten_walk`, and `recall.comparing` around it."""
+    """The recipe of `associative`: `recall.diffusion`, and `recall.several_searches` around it."""
     graph = make_graph(kit, extraction, together)
     titles = TitleLinks(kit.store, graph.names)
     indexes = GraphIndexes(
@@ -202,7 +217,7 @@ def associative(
     recall = RewrittenWalk(
         kit.store,
         Diffusion(kit.store, kit.embedder, indexes, linking, seeding),
-        GraphLeads(kit.store, graph.names, nearest_first=is_slow(kit.embedder)),
+        GraphLeads(kit.store, graph.names, nearest_first=is_slow(kit.embedder)).find_leads,
         make_rewriter(kit, rewriting, rewritten, names, temperature, drop),
         Coverage(kit.store, weight=coverage, reach=covering),
     )

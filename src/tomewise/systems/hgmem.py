@@ -16,8 +16,6 @@ from tomewise.recall.entity_graph import (
     EntityGraph,
     GraphInvestigation,
     Investigation,
-    RecallInvestigation,
-    RecallWithoutGraph,
 )
 from tomewise.recall.flat import Dense
 from tomewise.systems.declaration import SystemDeclaration
@@ -130,11 +128,9 @@ def evolve(
     """HGMem's loop."""
     found, desk = find_recall("this System", recall), kit.make_desk(selection)
     retriever = found.retriever
-    investigation: Investigation = RecallWithoutGraph(retriever)
-    if graph := find_graph(found.layers):
-        investigation = RecallInvestigation(
-            EntityGraph(kit.store, graph), kit.embedder, retriever, entities=entities, relations=relations
-        )
+    names = find_graph(found.layers)
+    graph = EntityGraph(kit.store, names) if names else None
+    investigation = Investigation(graph, kit.embedder, retriever, entities=entities, relations=relations)
     loop = Evolve(
         retriever,
         desk,

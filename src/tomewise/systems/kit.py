@@ -16,8 +16,8 @@ from tomewise.loops.evidence import Count as Counter
 from tomewise.loops.evidence import make_token_counter
 from tomewise.loops.fusing import DEPTH
 from tomewise.loops.once import Once
-from tomewise.recall.follow_up import FollowedUp
-from tomewise.recall.hybrid import make_hybrid
+from tomewise.recall.flat import make_hybrid
+from tomewise.recall.several_searches import FollowedUp
 from tomewise.systems.defaults import CONTEXT as CONTEXT
 from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever
 
@@ -170,7 +170,7 @@ def rewrite(
     limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
-    """The loop that searches again with a rewritten question (`recall.follow_up`), and then answers."""
+    """The loop that searches again with a rewritten question (`recall.several_searches`), and then answers."""
     recall = find_recall("this System", recall)
     retriever = FollowedUp(recall.retriever, kit.model, shown=shown)
     return answer_once(kit, retriever, limit, context, recall.layers, selection)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from tomewise.errors import MissingDependency, UnknownName, UsageError, suggest
 from tomewise.plugins import KINDS, find_plugin, list_names, name_faults, refuse_hidden
-from tomewise.settings import DEFAULTS
+from tomewise.settings import Settings
 from tomewise.systems.compose import compose
 from tomewise.systems.declaration import OURS, SystemDeclaration, read_declaration
 from tomewise.systems.kit import Kit, Recipe, System, once, rewrite
@@ -22,7 +22,7 @@ from tomewise.systems.recipe_settings import name_recipe, validate_settings
 _SYSTEM_AND_ABLATION = re.compile(r"(?P<system>[^\s:=]+)(?::(?P<ablation>[^=]*))?")
 _SETTING = re.compile(r"\w+=.+", re.DOTALL)
 ALL = "all"
-DEFAULT = DEFAULTS.system
+DEFAULT = Settings.system
 
 
 class Declared(Mapping[str, SystemDeclaration]):

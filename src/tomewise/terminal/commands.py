@@ -18,19 +18,22 @@ from tomewise.errors import UsageError
 from tomewise.terminal.completion import complete_documents, complete_layers
 from tomewise.terminal.eval import app as evaluation
 from tomewise.terminal.garbage import collect_as_usual
-from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import (
+    MODEL,
+    NOTHING,
     Documents,
     Json,
-    On,
     PictureFile,
     SessionName,
     SessionSystem,
+    Stated,
     Strict,
     System,
     TomeFile,
     Where,
-    Workers,
+    load_settings,
+    repeat_settings,
+    take_settings,
 )
 from tomewise.terminal.screen import console, escape, print_json
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
@@ -77,7 +80,7 @@ def common(
 
 
 @app.command(epilog="Example: tome build --system comorag --estimate")
-@take_model_options
+@take_settings("on", "workers", *MODEL)
 def build(
     tome: TomeFile = None,
     system: System = None,
@@ -98,9 +101,7 @@ def build(
             autocompletion=complete_layers,
         ),
     ] = None,
-    on: On = None,
-    workers: Workers = None,
-    models: ModelOptions = UNSTATED,
+    stated: Stated = NOTHING,
     as_json: Json = False,
 ) -> None:
     """Make or update the memory layers that a system needs. A stopped build continues where it was."""
@@ -114,7 +115,7 @@ def build(
         from tomewise.terminal import render
 
         variant = parse_variant(system)
-        with open_tome(tome, models=models, on=on, workers=workers) as book:
+        with open_tome(tome, stated) as book:
             if estimate:
                 costs = _estimate_costs(book, variant, work.report, layer or ())
             else:
@@ -131,7 +132,7 @@ def build(
     elif as_json:
         print_json(report)
     else:
-        render.print_build(report, variant, repeat_options(tome, models), console())
+        render.print_build(report, variant, repeat_options(tome, stated), console())
 
 
 def _estimate_costs(book: Tome, variant: Variant, report: OnProgress, layers: Sequence[str]) -> BuildCosts:
@@ -156,7 +157,7 @@ def _estimate_costs(book: Tome, variant: Variant, report: OnProgress, layers: Se
 
 
 @app.command(epilog='Example: tome ask "Who forged the letter?" --option "the doctor" --option "the clerk"')
-@take_model_options
+@take_settings(*MODEL)
 def ask(
     question: Annotated[str, typer.Argument(help="What you want to know, or - to read it from standard input.")],
     tome: TomeFile = None,
@@ -176,7 +177,7 @@ def ask(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Ask the model again instead of using its earlier replies.")
     ] = False,
-    models: ModelOptions = UNSTATED,
+    stated: Stated = NOTHING,
     trace: Annotated[bool, typer.Option("--trace", help="Show what the system retrieved and asked.")] = False,
     picture: PictureFile = None,
     as_json: Json = False,
@@ -192,7 +193,7 @@ def ask(
         from tomewise.tome import scopes
 
         variant = parse_variant(system or find_system())
-        with open_tome(tome, models=models) as book:
+        with open_tome(tome, stated) as book:
             scope = scopes.find_scope(book.store, documents=document or (), where=where or ())
             session = find_last_session(book) if go_on else session
             if picture:
@@ -209,8 +210,8 @@ def ask(
                 if session is None:
                     answer = book.ask(text, system=variant, within=scope, **more)
                 else:
-                    stated, talk = variant if system else None, book.session(session)
-                    answer = talk.ask(text, system=stated, within=scope, **more)
+                    named, talk = variant if system else None, book.session(session)
+                    answer = talk.ask(text, system=named, within=scope, **more)
             if picture:
                 save_picture(book.draw_answer(text, answer), picture)
     print_answer(answer, as_json, with_trace=trace)
@@ -218,11 +219,11 @@ def ask(
         return
     if answer.only_quotes and answer.statements:
         console(stderr=True).print(f"[dim]{escape(render.note_extractive())}[/dim]")
-    render.offer_build(answer.lagging, repeat_options(tome, models), console(stderr=True))
+    render.offer_build(answer.lagging, repeat_options(tome, stated), console(stderr=True))
 
 
 @app.command(epilog='Example: tome search "the forged letter" --limit 5')
-@take_model_options
+@take_settings(*MODEL)
 def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     tome: TomeFile = None,
@@ -231,7 +232,7 @@ def search(
     document: Documents = None,
     where: Where = None,
     strict: Strict = False,
-    models: ModelOptions = UNSTATED,
+    stated: Stated = NOTHING,
     as_json: Json = False,
 ) -> None:
     """Show the evidence that a system finds, without an answer. No model is asked to answer."""
@@ -242,13 +243,13 @@ def search(
         from tomewise.tome.scopes import find_scope
 
         variant = parse_variant(system)
-        with open_tome(tome, models=models) as book:
+        with open_tome(tome, stated) as book:
             scope = find_scope(book.store, documents=document or (), where=where or ())
             found = book.search(query, system=variant, limit=limit, strict=strict, within=scope)
             lagging = book.find_lag(query, system=variant, within=scope)
     print_json(found) if as_json else render.print_evidence(found, console(), scope)
     render.print_lag(lagging, console(stderr=True))
-    render.offer_build(lagging, repeat_options(tome, models), console(stderr=True))
+    render.offer_build(lagging, repeat_options(tome, stated), console(stderr=True))
 
 
 @app.command()
@@ -292,9 +293,9 @@ def show(
 app.add_typer(evaluation)
 
 
-def repeat_options(tome: str | None, models: ModelOptions = UNSTATED) -> str:
+def repeat_options(tome: str | None, stated: Stated = NOTHING) -> str:
     """The options by which the next command names the same memory and models."""
-    options = [("--tome", tome or State.tome), *models.list_options("model", "base_url")]
+    options = [("--tome", tome or State.tome), *repeat_settings(stated, "model", "base_url")]
     return "".join(f" {option} {quote(hide_credentials(value))}" for option, value in options if value)
 
 
@@ -333,20 +334,12 @@ def show_tomes(database: DatabaseAddress, as_json: bool) -> None:
 
 
 @contextmanager
-def open_tome(
-    tome: str | None,
-    *,
-    create: bool = False,
-    models: ModelOptions = UNSTATED,
-    on: str | None = None,
-    workers: int | None = None,
-    **options: str | int | None,
-) -> Iterator[Tome]:
-    """Open the tome that options, environment and configuration files name. `on` and `workers` are for `Tome.open`."""
-    chosen = models.choose(tome=tome or State.tome or None, **options)
+def open_tome(tome: str | None, stated: Stated = NOTHING, *, create: bool = False) -> Iterator[Tome]:
+    """Open the tome that options, environment and configuration files name."""
+    settings = load_settings(stated, tome=tome or State.tome or None)
     from tomewise.tome.tome import Tome
 
-    with Tome.from_settings(chosen, create=create, on=on, workers=workers) as book:
+    with Tome.open(settings=settings, create=create) as book:
         yield book
 
 

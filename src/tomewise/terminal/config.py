@@ -1,4 +1,4 @@
-"""The commands `tome config` and `tome trust`."""
+"""The command `tome config`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tomewise import setting_files
 from tomewise.credentials import hide_credentials
-from tomewise.errors import UsageError
 from tomewise.plugins import list_names
-from tomewise.setting_files import SettingOrigin, find_origins
-from tomewise.settings import SETTINGS, Settings, load, load_trusted_folders
-from tomewise.settings import trust as trust_folder
+from tomewise.setting_files import SettingOrigin, find_origins, parse_setting, put_setting, remove_setting
+from tomewise.settings import SETTINGS, Settings, find_file, load
 from tomewise.terminal.commands import app
 from tomewise.terminal.completion import complete_settings, complete_values
 from tomewise.terminal.options import Json, TomeFile
@@ -49,16 +46,13 @@ def list_settings(context: typer.Context, tome: TomeFile = None, as_json: Json =
     """List every setting with its value and where that comes from; `set` and `unset` change one."""
     if context.invoked_subcommand is not None:
         return
-    rows, refused = find_origins()
-    if named := tome or State.tome:
-        rows = [SettingOrigin("tome", named, "option --tome") if row.name == "tome" else row for row in rows]
-    shown = [_prepare_row(row) for row in rows]
+    rows, refused = find_origins(tome or State.tome)
     if as_json:
-        print_json({"settings": shown, "refused": [hide_credentials(reason) for reason in refused]})
+        print_json({"settings": rows, "refused": refused})
         return
-    _print_rows(shown)
+    _print_rows(rows)
     for reason in refused:
-        console().print(f"[yellow]not used:[/yellow] {escape(hide_credentials(reason))}")
+        console().print(f"[yellow]not used:[/yellow] {escape(reason)}")
 
 
 @config.command(name="set", epilog="Example: tome config set models.answer openai:gpt-4o")
@@ -75,57 +69,28 @@ def set_setting(
 
     A model is asked one small question, which says what it can do.
     """
-    parsed = setting_files.parse_setting(name, value)
-    check_meaning(name, parsed)
-    if name == "prompts" and not here:
+    parsed = parse_setting(name, value)
+    if name == "prompts":
         parsed = str(Path(parsed).expanduser().resolve())  # the user's file counts in every folder
-    trusted = setting_files.put_setting(name, parsed, here=here)
+    check_meaning(name, parsed)
+    put_setting(name, parsed, here=here)
     trial = _try_model(parsed) if test and name == "model" else None
-    _report(name, parsed, here, trusted, as_json, trial)
+    _report(name, parsed, here, as_json, trial)
 
 
 @config.command(name="unset", epilog="Example: tome config unset model")
 def unset_setting(name: Name, here: Here = False, as_json: Json = False) -> None:
     """Delete a setting from your own settings file, or from that of the current folder."""
-    trusted = setting_files.remove_setting(name, here=here)
-    _report(name, None, here, trusted, as_json)
-
-
-@app.command(epilog="Example: tome trust .")
-def trust(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that holds the file.")] = Path(),
-    list_all: Annotated[bool, typer.Option("--list", help="List the folders that are trusted.")] = False,
-    forget: Annotated[bool, typer.Option("--forget", help="Trust the folder no longer.")] = False,
-) -> None:
-    """Let the tomewise.toml of a folder choose tome, model, embedder and prompts, until that file changes."""
-    if list_all and forget:
-        raise UsageError("--list and --forget exclude each other: give one of them")
-    folder = folder.resolve()
-    if list_all:
-        for name in load_trusted_folders().read_all():
-            typer.echo(name)
-    elif forget:
-        load_trusted_folders().forget(folder)
-        console().print(f"[bold]forgotten[/bold] {escape(str(folder))}")
-    else:
-        values = trust_folder(folder)
-        console().print(f"[bold]trusted[/bold] {escape(str(folder))}")
-        for name, value in values.items():
-            console().print(f"  {name} = {escape(repr(value))}")
-
-
-def _prepare_row(row: SettingOrigin) -> SettingOrigin:
-    value = hide_credentials(row.value) if isinstance(row.value, str) else row.value
-    return replace(row, value=value)
+    remove_setting(name, here=here)
+    _report(name, None, here, as_json)
 
 
 def _print_rows(rows: Sequence[SettingOrigin]) -> None:
     table = make_table("setting", "value", "from")
     for row in rows:
         origin = escape(row.origin) if row.origin != "default" else "[dim]default[/dim]"
-        value = escape(_write_value(row.value))
-        if row.value is None:
-            value = f"[dim]{SETTINGS[row.name].unset}[/dim]"
+        unset = f"[dim]{SETTINGS[row.name].unset}[/dim]" if row.value is None else ""
+        value = unset or escape(_write_value(row.value))
         table.add_row(f"[bold]{row.name}[/bold]", value, origin)
     console().print(table)
 
@@ -133,8 +98,8 @@ def _print_rows(rows: Sequence[SettingOrigin]) -> None:
 def _write_value(value: object) -> str:
     if isinstance(value, dict):
         return " ".join(f"{role}={model}" for role, model in value.items())
-    if value is None:
-        return "—"
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return str(value) if isinstance(value, str) else f"{value:,g}" if isinstance(value, float) else f"{value:,}"
 
 
@@ -160,22 +125,20 @@ def _print_trial(trial: Trial) -> None:
         out.print("[yellow]its reply did not fit the form that was asked for: take a more capable model[/yellow]")
 
 
-def _report(name: str, value: Any, here: bool, trusted: bool, as_json: bool, trial: Trial | None = None) -> None:
+def _report(name: str, value: Any, here: bool, as_json: bool, trial: Trial | None = None) -> None:
     """Say what was changed, and what has an effect that the user may not expect."""
-    path = setting_files.find_file(here=here)
+    path = find_file(here=here)
     value = hide_credentials(value) if isinstance(value, str) else value
     if as_json:
         more = {"test": replace(trial, problem=hide_credentials(trial.problem))} if trial else {}
-        print_json({"setting": name, "value": value, "file": str(path), "trusted": trusted, **more})
+        print_json({"setting": name, "value": value, "file": str(path), **more})
         return
     verb, change = ("unset", name) if value is None else ("set", f"{name} = {_write_value(value)}")
     console().print(f"[bold]{verb}[/bold] {escape(change)} [dim]in {escape(str(path))}[/dim]")
-    if trusted:
-        console().print(f"[dim]trusted {escape(str(path.parent))}, as by `tome trust`[/dim]")
     for row in find_origins()[0]:
         if row.name == name and row.origin not in (str(path), "default"):
-            shown = _write_value(_prepare_row(row).value)
-            console().print(f"[yellow]{escape(f'{row.origin} comes first and says {shown}')}[/yellow]")
+            line = f"{row.origin} comes first and says {_write_value(row.value)}"
+            console().print(f"[yellow]{escape(line)}[/yellow]")
     if trial:
         _print_trial(trial)
 
@@ -183,27 +146,20 @@ def _report(name: str, value: Any, here: bool, trusted: bool, as_json: bool, tri
 def check_meaning(name: str, value: Any) -> None:
     """Raise UsageError, which names what is nearest, for a value that no command could use. Nothing is asked."""
     from tomewise.embedding.choose_embedder import choose_embedder
-    from tomewise.language.spec import check_address
     from tomewise.tome.arguments import check_settings
 
     table, dot, role = name.partition(".")
-    value = {role: value} if dot else str(Path(value).expanduser()) if name == "prompts" else value
-    settings = Settings(**{table: value})
+    stated: dict[str, Any] = {table: {role: value} if dot else value}
+    settings = Settings(**stated)
     check_settings(settings)
     for model in (settings.model, *settings.models.values()):
-        _check_provider(model)
+        if not _is_without_provider(model):
+            from tomewise.language.connect_model import find_provider_class
+
+            with suppress(ImportError):  # a package that is missing now may be installed later
+                find_provider_class(model.partition(":")[0])
     if settings.embedder:
         choose_embedder(settings.embedder)
-    if settings.base_url:
-        check_address(settings.base_url)
-
-
-def _check_provider(model: str) -> None:
-    from tomewise.language.connect_model import find_provider_class
-
-    if not _is_without_provider(model):
-        with suppress(ImportError):  # a package that is missing now may be installed later
-            find_provider_class(model.partition(":")[0])
 
 
 def _is_without_provider(model: str) -> bool:

@@ -21,7 +21,7 @@ from tomewise.sample import STORY, SampleQuestion, read_questions
 from tomewise.terminal.commands import app, choose_listener, repeat_options
 from tomewise.terminal.completion import complete_systems
 from tomewise.terminal.documents import print_add_report
-from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
+from tomewise.terminal.options import MODEL, NOTHING, Stated, load_settings, take_settings
 from tomewise.terminal.screen import console, escape
 from tomewise.terminal.state import State
 from tomewise.terminal.work import show_work
@@ -35,7 +35,7 @@ _SIMPLE, _WHOLE_STORY = "f6", "i6"  # questions of the sample
 
 
 @app.command(epilog="Example: tome demo --model openai:gpt-4o-mini")
-@take_model_options
+@take_settings(*MODEL)
 def demo(
     tome: Annotated[
         str | None, typer.Option("--tome", "-m", metavar="FILE", help="Keep the memory in this file.")
@@ -45,7 +45,7 @@ def demo(
         typer.Option("--system", "-s", metavar="NAME", help="The system to build.", autocompletion=complete_systems),
     ] = SYSTEM,
     trace: Annotated[bool, typer.Option("--trace", help="Show what the systems retrieved and asked.")] = False,
-    models: ModelOptions = UNSTATED,
+    stated: Stated = NOTHING,
 ) -> None:
     """Add the bundled story, build a system, ask two questions. It costs nothing unless you name a model."""
     from tomewise.systems.registry import parse_variant
@@ -53,27 +53,26 @@ def demo(
     parse_variant(system)
     asked = {question.id: question for question in read_questions()}
     kept = tome or State.tome
-    with _open_demo_tome(kept, models) as book:
+    with _open_demo_tome(kept, stated) as book:
         _add_story(book)
         spent = _ask(book, asked[_SIMPLE], None, trace)
         spent += _build(book, system)
         spent += _ask(book, asked[_WHOLE_STORY], system, trace)
-    _print_close(spent, kept, repeat_options(kept, models), is_extractive=not models.model)
+    _print_close(spent, kept, repeat_options(kept, stated), is_extractive="model" not in stated)
 
 
 @contextmanager
-def _open_demo_tome(kept: str | None, models: ModelOptions) -> Iterator[Tome]:
+def _open_demo_tome(kept: str | None, stated: Stated) -> Iterator[Tome]:
     """A tome for the story alone, in a folder that is deleted at the end unless a file is named.
 
     The tome of an earlier demo, perhaps interrupted, is used again. Raises UsageError for a tome with other documents.
     """
     from tomewise.tome.tome import Tome
 
-    models = replace(models, model=models.model or ["extractive"])
-    settings = replace(models.choose(), embedder=None, system="hybrid")
+    settings = replace(load_settings({"model": ["extractive"], **stated}), embedder=None, system="hybrid")
     with TemporaryDirectory() as folder:
         path = kept or str(Path(folder) / "demo.tome")
-        with Tome.from_settings(replace(settings, tome=path)) as book:
+        with Tome.open(path, settings=settings) as book:
             if any(record.source != str(STORY) for record in book.documents()):
                 raise UsageError(f"{path} holds other documents: name a new file for the demo, or leave --tome out")
             yield book

@@ -15,7 +15,7 @@ from tomewise.errors import ReadingError, UsageError
 from tomewise.place import name_document
 from tomewise.terminal.commands import app, find_tome, open_tome, repeat_options
 from tomewise.terminal.completion import complete_ids
-from tomewise.terminal.options import Json, On, TomeFile, Workers, Yes, make_option
+from tomewise.terminal.options import NOTHING, Json, Stated, TomeFile, Yes, take_settings
 from tomewise.terminal.screen import console, count_noun, escape, make_table, print_json
 from tomewise.terminal.state import promise_to_resume
 from tomewise.terminal.work import show_work
@@ -33,6 +33,7 @@ _LISTED = 50  # documents that the question before a removal lists
 
 
 @app.command(epilog="Example: tome add novel.txt notes/ corpus.jsonl")
+@take_settings("embedder", "passage_tokens", "overlap", "on", "workers")
 def add(
     paths: Annotated[
         list[str] | None,
@@ -43,9 +44,7 @@ def add(
         bool,
         typer.Option("--sync", help="Also forget documents whose files are gone from a folder; follow moved files."),
     ] = False,
-    embedder: Annotated[str | None, make_option("embedder", metavar="NAME")] = None,
-    passage_tokens: Annotated[int | None, make_option("passage_tokens")] = None,
-    overlap: Annotated[int | None, make_option("overlap")] = None,
+    stated: Stated = NOTHING,
     prefix: Annotated[str, typer.Option(metavar="NAME", help="Put NAME/ before the ids of rows.")] = "",
     meta: Annotated[
         list[str] | None,
@@ -67,8 +66,6 @@ def add(
     formats: Annotated[
         bool, typer.Option("--list-formats", help="List the formats of files that can be read, and end.")
     ] = False,
-    on: On = None,
-    workers: Workers = None,
     as_json: Json = False,
 ) -> None:
     """Read documents and remember them. An unchanged document costs nothing, a changed one is replaced."""
@@ -79,14 +76,13 @@ def add(
         raise UsageError("no PATH is given: name files or folders, or - for standard input (see `tome add --help`)")
     promise_to_resume()
     started = time.perf_counter()
-    made_with: dict[str, Any] = {"embedder": embedder, "passage_tokens": passage_tokens, "overlap": overlap}
     options: dict[str, Any] = {"prefix": prefix, "follow": follow, "sync": sync, "keep_going": len(paths) > 1}
     options |= {"include": include or (), "exclude": exclude or (), "ignored": everything}
     options["metadata"] = _read_fields(meta or (), title)
     with (
         show_work(f"adding {count_noun(len(paths), 'source')}") as work,
         _leave_no_empty_tome(tome),
-        open_tome(tome, create=True, on=on, workers=workers, **made_with) as book,
+        open_tome(tome, stated, create=True) as book,
     ):
         report = book.add(*paths, **options, on_progress=work.report)
     if as_json:

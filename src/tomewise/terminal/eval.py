@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
-from tomewise.terminal.options import Json, On, Workers
+from tomewise.terminal.options import MODEL, NOTHING, Json, Stated, load_settings, take_settings
 from tomewise.terminal.screen import console, escape, make_table, print_json
 from tomewise.terminal.work import show_work
 
@@ -38,7 +37,7 @@ _OUT = Path("tome-eval")
 # What an experiment takes from the settings as it is.
 _SETTINGS = (
     "model models base_url limit timeout window max_calls max_tokens max_cost max_failures embedder_base_url "
-    "passage_tokens overlap prompts start_seconds"
+    "passage_tokens overlap prompts on workers start_seconds"
 ).split()
 
 
@@ -50,7 +49,7 @@ def print_help(context: typer.Context) -> None:
 
 
 @app.command(epilog="Example: tome eval run naive hybrid --data sample --judge acc-l --baseline naive")
-@take_model_options
+@take_settings(*MODEL, "on", "workers")
 def run(
     systems: Annotated[
         list[str],
@@ -64,7 +63,7 @@ def run(
     judge: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A judge; give it again for each.")] = None,
     questions: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N questions.")] = None,
     out: Out = _OUT,
-    models: ModelOptions = UNSTATED,
+    stated: Stated = NOTHING,
     judge_model: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="The model that judges. [dim]Default: the model that answers[/dim]"),
@@ -81,8 +80,6 @@ def run(
         typer.Option("--short-answers", help="Without a model, cut answers out of sentences, for metrics of answers."),
     ] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask failed questions again.")] = False,
-    on: On = None,
-    workers: Workers = None,
     baseline: Baseline = None,
     by: By = None,
     as_json: Json = False,
@@ -90,7 +87,7 @@ def run(
     """Ask systems the questions of a dataset and score them. A stopped run continues where it was."""
     import asyncio
 
-    chosen = models.choose(embedder=embedder, limit=limit)
+    chosen = load_settings(stated, embedder=embedder, limit=limit)
     _check_folder("--out", out)  # now, and not after hours of work that cannot be stored
     with show_work("running the experiment") as work:
         from tomewise.evaluate.experiment import Experiment
@@ -107,8 +104,6 @@ def run(
             embedder=chosen.embedder or "bundled",
             retrieval_only=retrieval_only,
             short_answers=short_answers,
-            on=on,
-            workers=workers,
             **{name: getattr(chosen, name) for name in _SETTINGS},
         )
         results = asyncio.run(experiment.arun(on_progress=work.report, retry_failed=retry_failed))

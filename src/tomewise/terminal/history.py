@@ -21,15 +21,18 @@ from tomewise.terminal.commands import (
     save_picture,
 )
 from tomewise.terminal.completion import complete_sessions
-from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import (
+    MODEL,
+    NOTHING,
     Documents,
     Json,
     PictureFile,
     SessionSystem,
+    Stated,
     Strict,
     TomeFile,
     Where,
+    take_settings,
 )
 from tomewise.terminal.screen import console, escape, print_json, print_message
 from tomewise.terminal.work import show_work
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
 
 
 @app.command(epilog="Example: tome chat --session letters --system hgmem")
-@take_model_options
+@take_settings(*MODEL)
 def chat(
     tome: TomeFile = None,
     session: Annotated[
@@ -59,7 +62,7 @@ def chat(
     document: Documents = None,
     where: Where = None,
     strict: Strict = False,
-    models: ModelOptions = UNSTATED,
+    stated: Stated = NOTHING,
     as_json: Json = False,
 ) -> None:
     """Ask one question after another: a line each, until the end of the input (Ctrl-D)."""
@@ -67,7 +70,7 @@ def chat(
     from tomewise.tome.scopes import find_scope
 
     variant = parse_variant(system) if system else None
-    with open_tome(tome, models=models) as book:
+    with open_tome(tome, stated) as book:
         scope = find_scope(book.store, documents=document or (), where=where or ())
         chosen = book.session(session or find_free_name(book))
         _greet(chosen, book)
@@ -189,7 +192,7 @@ def _find_session(name: str, book: Tome) -> SessionRecord:
 
 
 @app.command(epilog="Example: tome log 3 --again")
-@take_model_options
+@take_settings(*MODEL)
 def log(
     number: Annotated[int | None, typer.Argument(min=1, help="Show how this question was answered.")] = None,
     tome: TomeFile = None,
@@ -202,7 +205,7 @@ def log(
         bool, typer.Option("--again", help="Ask this question again, with the same system and settings.")
     ] = False,
     picture: PictureFile = None,
-    models: ModelOptions = UNSTATED,
+    stated: Stated = NOTHING,
     as_json: Json = False,
 ) -> None:
     """List the questions that were asked, newest first; show, delete or ask one of them again."""
@@ -214,7 +217,7 @@ def log(
         raise UsageError("--picture draws one stored trace: give its number, without --delete and --again")
     if number is None and (delete or again):
         raise UsageError(f"--{'delete' if delete else 'again'} needs the number of a question: `tome log` lists them")
-    with open_tome(tome, models=models) as book:
+    with open_tome(tome, stated) as book:
         if number is None:
             traces = book.traces(limit, matching=word)
             if as_json:

@@ -2,23 +2,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from tomewise.settings import SETTINGS
+from tomewise.errors import UsageError
+from tomewise.settings import SETTINGS, Settings, load, split_role
 from tomewise.terminal.completion import complete_documents, complete_sessions, complete_systems
+
+# ---------------------------------------------------------------- settings
+
+Stated: TypeAlias = Mapping[str, Any]  # the settings that a command line states; `model` is a list of words
+NOTHING: Stated = {}
+MODEL = ("model", "base_url", "max_calls", "max_tokens", "max_cost", "max_failures")  # and what it may spend
+_FORMS: Mapping[str, Mapping[str, str]] = {
+    "model": {
+        "metavar": "NAME",
+        "more": "Give it again as ROLE=NAME for another model in one role: answer=openai:gpt-4o.",
+    },
+    "base_url": {"metavar": "URL"},
+    "embedder": {"metavar": "NAME"},
+    "on": {"metavar": "ray"},
+    "workers": {"metavar": "N"},
+}
 
 
 def make_option(setting: str, *words: str, metavar: str | None = None, more: str = "", **rest: Any) -> Any:
     """The option of a setting, with its help, its bound and its default. `more` follows the help."""
     found = SETTINGS[setting]
-    least = found.least if found.kind in ("int", "float") else None
-    default = f"[dim]Default: {found.default}[/dim]" if found.default is not None else ""
-    text = " ".join(filter(None, (found.help, more, default)))
-    return typer.Option(found.flag, *words, metavar=metavar, min=least, help=text, **rest)
+    text = " ".join(filter(None, (found.help, more, f"[dim]Default: {found.unset or found.default}[/dim]")))
+    return typer.Option(found.flag, *words, metavar=metavar, min=found.least, help=text, **rest)
 
+
+def take_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of these settings at the place of its parameter `stated`, which gets those stated."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            values = {name: given.pop(name) for name in names}
+            command(**given, stated={name: value for name, value in values.items() if value not in (None, [])})
+
+        def list_parameters() -> Iterator[Parameter]:
+            for parameter in signature(command, eval_str=True).parameters.values():
+                if parameter.name != "stated":
+                    yield parameter
+                    continue
+                for name in names:
+                    kind: Any = {"model": list[str], "on": str}.get(name, SETTINGS[name].type)
+                    option = make_option(name, **_FORMS.get(name, {}))
+                    yield Parameter(name, parameter.kind, default=None, annotation=Annotated[kind | None, option])
+
+        run.__signature__ = signature(command).replace(parameters=list(list_parameters()))  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def load_settings(stated: Stated, **more: Any) -> Settings:
+    """The settings that hold where a command line states these and `more`; None states nothing.
+
+    Raises UsageError for two models of one role, and what `load` raises.
+    """
+    given = {name: value for name, value in {**stated, **more}.items() if value is not None}
+    models: dict[str, str] = {}
+    for role, model in map(split_role, given.pop("model", ())):
+        if role in models:
+            raise UsageError(f"{role or 'no role'} has two models, {models[role]!r} and {model!r}: name one")
+        models[role] = model
+    if "" in models:
+        given["model"] = models.pop("")
+    return load(**given, models=models) if models else load(**given)
+
+
+def repeat_settings(stated: Stated, *names: str) -> list[tuple[str, str]]:
+    """What a command line stated of these settings, as words of another one."""
+    options = []
+    for name in names:
+        value = stated.get(name, [])
+        options += [(SETTINGS[name].flag, str(each)) for each in (value if isinstance(value, list) else [value])]
+    return options
+
+
+# ---------------------------------------------------------------- other options
 
 TomeFile = Annotated[str | None, make_option("tome", "-m", metavar="FILE")]
 Documents = Annotated[
@@ -47,17 +117,6 @@ SessionName = Annotated[
 ]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Refuse memory that lags behind the documents, instead of saying so.")
-]
-On = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ray",
-        help="Let workers on Ray compute: those of the cluster at RAY_ADDRESS, or of one that is started here.",
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="Workers of --on ray. [dim]Default: one for every two CPUs[/dim]"),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

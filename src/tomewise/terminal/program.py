@@ -43,7 +43,7 @@ _PANELS = {
     "Ask": ("add", "ask", "chat", "search", "demo"),
     "Memory": ("show", "build", "remove", "export", "import", "copy", "drop", "reembed", "clean"),
     "What was asked": ("log", "sessions", "eval"),
-    "Models, systems and settings": ("models", "systems", "config", "trust", "weights", "plugins"),
+    "Models, systems and settings": ("models", "systems", "config", "weights", "plugins"),
     "Serve": ("serve", "mcp"),
 }
 _PLACES = {name: (panel, place) for panel, names in _PANELS.items() for place, name in enumerate(names)}

@@ -19,15 +19,22 @@ from tomewise.errors import MissingDependency, UsageError
 from tomewise.terminal.cleaning import clean_json, find_raw
 from tomewise.terminal.commands import app, find_tome, open_tome
 from tomewise.terminal.garbage import collect_as_usual
-from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
-from tomewise.terminal.options import TomeFile, make_option
+from tomewise.terminal.options import (
+    MODEL,
+    NOTHING,
+    Stated,
+    TomeFile,
+    load_settings,
+    repeat_settings,
+    take_settings,
+)
 
 if TYPE_CHECKING:
     from tomewise.store.address import Place
 
 
 @app.command(epilog="Example: tome serve novel.tome --root library/")
-@take_model_options
+@take_settings("limit", *MODEL)
 def serve(
     tomes: Annotated[
         list[Path] | None, typer.Argument(metavar="TOME", help="The memories to serve, each by its name.")
@@ -62,20 +69,19 @@ def serve(
         list[str] | None,
         typer.Option(metavar="NAME", help="Another model that clients may choose; give it again for more."),
     ] = None,
-    limit: Annotated[int | None, make_option("limit")] = None,
-    models: ModelOptions = UNSTATED,
+    stated: Stated = NOTHING,
 ) -> None:
     """Serve tomes over HTTP: for programs, for chat clients of OpenAI's protocol, for agents.
 
     The bounds --max-calls, --max-tokens, --max-cost and --max-failures hold for each question and for each build.
     """
-    chosen = models.choose(limit=limit, offer=" ".join(offer or ()) or None)
+    chosen = load_settings(stated, offer=" ".join(offer or ()) or None)
     files: Sequence[Place] = tomes or ([] if root else [find_tome(None)])
     _check_files(files)
     with _name_extra():
         from tomewise.server.library import Library
         from tomewise.server.listening import serve as run_server
-        from tomewise.server.serve_options import Bounds, ServerOptions
+        from tomewise.server.serve_options import ServerOptions
     token = None if no_token else configuration.read_variable("TOMEWISE_TOKEN") or token_urlsafe(24)
     remember_credentials(token)
     options = ServerOptions(
@@ -89,7 +95,6 @@ def serve(
         waiting=4 * questions,
         max_upload=max_upload * 1_000_000,
         evaluations=evaluations,
-        bounds=Bounds(calls=chosen.max_calls, tokens=chosen.max_tokens, cost=chosen.max_cost),
     )
     collect_as_usual()
     run_server(Library(chosen, files, find_root(root), read_only=read_only), options, typer.echo, browse=open_browser)
@@ -130,18 +135,18 @@ def name_tome(place: Place) -> str:
 
 
 @app.command(epilog="Example: tome mcp -m novel.tome --config")
-@take_model_options
+@take_settings(*MODEL)
 def mcp(
     tome: TomeFile = None,
     write: Annotated[bool, typer.Option("--write", help="Offer tools that add, remove and build.")] = False,
     config: Annotated[bool, typer.Option("--config", help="Print what to paste into a client's settings.")] = False,
-    models: ModelOptions = UNSTATED,
+    stated: Stated = NOTHING,
 ) -> None:
     """Offer a tome to an MCP client over standard input and output."""
     place = find_tome(tome)
     place = place.resolve() if isinstance(place, Path) else place
     if config:
-        _print_config(place, write, models)
+        _print_config(place, write, stated)
         return
     import asyncio
 
@@ -149,15 +154,15 @@ def mcp(
         from tomewise.server.mcp_app import serve_stdio
 
     sys.stdout = find_raw(sys.stdout)  # it carries the protocol, also where a person tries it on a terminal
-    with open_tome(str(place) if isinstance(place, Path) else tome, create=write, models=models) as book:
+    with open_tome(str(place) if isinstance(place, Path) else tome, stated, create=write) as book:
         collect_as_usual()
         asyncio.run(serve_stdio(name_tome(place), book, write=write))
 
 
-def _print_config(place: Place, write: bool, models: ModelOptions) -> None:
+def _print_config(place: Place, write: bool, stated: Stated) -> None:
     """Print the entry of `mcpServers` for this tome. Keys are not in it: whoever pastes it adds them under `env`."""
     words = ["mcp", "--tome", str(place), *(["--write"] if write else [])]
-    for name, value in models.list_options():
+    for name, value in repeat_settings(stated, *MODEL):
         words += [name, hide_credentials(value)]
     command = shutil.which("tome")
     start = [command] if command else [sys.executable, "-m", "tomewise"]

@@ -209,14 +209,14 @@ def check_records(store: Store) -> None:
     assert (store.notes(BUILDS), store.note(BUILDS, "gists"), store.intake("gists").done) == ({}, None, frozenset())
     assert store.find_pending_keys("gists", [PASSAGES]) == [a, b, c], "all nodes are new again"
     for question in ("first", "second"):
-        saved = store.save_trace(asked="now", question=question, record={"answer": question})
+        saved = store.save_trace(asked="now", question=question, record={"text": question})
         assert saved == store.trace_numbers(limit=1)[0], "save_trace does not return the number of the trace"
     latest, earliest = (store.trace(number) or {} for number in store.trace_numbers())
-    assert (latest["question"], earliest["answer"]) == ("second", "first"), "the newest trace must come first"
+    assert (latest["question"], earliest["text"]) == ("second", "first"), "the newest trace must come first"
     assert store.delete_trace(latest["number"])
     assert not store.delete_trace(latest["number"])
     assert store.trace(latest["number"]) is None
-    store.save_trace(asked="now", question="Third Élan", record={"answer": "of all"})
+    store.save_trace(asked="now", question="Third Élan", record={"text": "of all"})
     assert store.trace_numbers(matching="ÉLAN of") == store.trace_numbers(1), "matching: whatever the case"
     assert store.trace_numbers(matching="third first") == [], "matching: all words"
     assert store.trace_numbers(1, matching="ir") == store.trace_numbers(1), "matching: the latest first"

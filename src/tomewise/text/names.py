@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -47,6 +48,7 @@ _NUMBER = re.compile(
 )
 _TITLE = re.compile(r"[“\"]([^\W_a-zß-ÿ][^“”\"\n]{1,60}?)[,.]?[”\"]")
 _JOINING = frozenset("of the de la le von van der den du da di del des el al bin ibn y & for".split())
+_NO_NAMES_ALONE = STOP | NO_NAMES | HONORIFICS
 _OPENING = re.compile(r"(?:\A|[.!?:;\n…]|[“\"‘(\[*])[\s“\"‘'(\[—*-]*\Z")
 
 
@@ -65,10 +67,7 @@ class _Word:
     text: str
     start: int
     end: int
-
-    @property
-    def plain(self) -> str:
-        return self.text.lower().replace("’", "'").removesuffix("'s")
+    plain: str  # in small letters, and no possessive
 
 
 class _Reader:
@@ -76,34 +75,31 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._words = [_Word(m[0], m.start(), m.end()) for m in WORD.finditer(text)]
+        self._words = [
+            _Word(m[0], m.start(), m.end(), m[0].lower().replace("’", "'").removesuffix("'s"))
+            for m in WORD.finditer(text)
+        ]
         self._next = {a.end: b for a, b in pairwise(self._words)}
         self._small = {word.text for word in self._words if word.text[0].islower()}
         self._inside = Counter(
             word.plain for word in self._words if word.text[0].isupper() and not _opens_sentence(text, word.start)
         )
 
-    def names(self) -> list[Mention]:
-        names = [self._mention(run) for run in _list_runs(self._text, self._words)]
-        return [name for name in names if name is not None]
-
-    def _mention(self, run: list[_Word]) -> Mention | None:
-        if _opens_sentence(self._text, run[0].start):
+    def find_names(self) -> Iterator[Mention]:
+        for run in _list_runs(self._text, self._words):
             at = 0
-            while at < len(run) and self._is_mere_capital(run[at], alone=at == len(run) - 1):
-                at += 1
-                while at < len(run) and run[at].text in _JOINING:
+            if _opens_sentence(self._text, run[0].start):
+                while at < len(run) and self._is_mere_capital(run[at], alone=at == len(run) - 1):
                     at += 1
-            run = run[at:]
-        if not run or (len(run) == 1 and (run[0].plain in STOP or run[0].plain in NO_NAMES)):
-            return None
-        if len(run) == 1 and (run[0].plain in HONORIFICS or (run[0].text.isupper() and len(run[0].text) > 6)):
-            return None
-        start, end = run[0].start, run[-1].end
-        whole = self._text[start:end]
-        if whole.endswith(("'s", "’s")):
-            end -= 2
-        return Mention(flatten(self._text[start:end]), start, end, "name")
+                    while at < len(run) and run[at].text in _JOINING:
+                        at += 1
+            name = run[at:]
+            if not name or (len(name) == 1 and _is_mere_word(name[0])):
+                continue
+            start, end = name[0].start, name[-1].end
+            if name[-1].text.endswith(("'s", "’s")):
+                end -= 2
+            yield Mention(flatten(self._text[start:end]), start, end, "name")
 
     def _is_mere_capital(self, word: _Word, *, alone: bool) -> bool:
         """Whether a word has its capital only because it opens a sentence."""
@@ -126,6 +122,11 @@ class _Reader:
         )
 
 
+def _is_mere_word(word: _Word) -> bool:
+    """Whether a capitalised word alone is not a name: it is common, a form of address, or shouted."""
+    return word.plain in _NO_NAMES_ALONE or (word.text.isupper() and len(word.text) > 6)
+
+
 def _opens_sentence(text: str, start: int) -> bool:
     return bool(_OPENING.search(text, max(0, start - 8), start))
 
@@ -140,7 +141,7 @@ def _list_runs(text: str, words: list[_Word]) -> list[list[_Word]]:
         last = before[-1] if before else None
         continues = last is not None and _gap_joins(text[last.end : word.start], last)
         is_possessive = bool(run) and not pending and run[-1].text.endswith(("'s", "’s"))
-        if _is_capitalised(word):
+        if word.text[0].isupper() and word.plain not in {"i", "i'm", "i'll", "i've", "i'd"}:
             if run and continues and not is_possessive:
                 run += [*pending, word]
             else:
@@ -162,18 +163,13 @@ def _gap_joins(gap: str, before: _Word) -> bool:
     return gap in {". ", ".", ".\n"} and (len(before.text) == 1 or before.plain in HONORIFICS or before.plain == "st")
 
 
-def _is_capitalised(word: _Word) -> bool:
-    return word.text[0].isupper() and word.plain not in {"i", "i'm", "i'll", "i've", "i'd"}
-
-
 def find_mentions(text: str) -> list[Mention]:
     """All names, titles, dates and numbers in `text`, in order.
 
     Where two overlap, a date comes before a quoted title, a title before a name, and a name before a number.
     """
-    names = _Reader(text).names()
     dates, numbers = _find_by_form(_DATE, text, "date"), _find_by_form(_NUMBER, text, "number")
-    return drop_overlaps([*dates, *_find_titles(text), *names, *numbers], len(text))
+    return drop_overlaps([*dates, *_find_titles(text), *_Reader(text).find_names(), *numbers], len(text))
 
 
 def drop_overlaps(mentions: list[Mention], length: int) -> list[Mention]:

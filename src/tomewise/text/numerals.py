@@ -46,15 +46,11 @@ class Number:
 
 def find_numbers(text: str) -> list[Number]:
     """Find the numbers of a text; number words up to two are left out, and digits of all scripts count."""
-    text = "".join(_to_ascii_digit(character) for character in text)
+    text = "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else sign for sign in text)
     found = [number for match in _NUMBER.finditer(text) if (number := _read_number(match))]
     # The second year of "1914-18".
     found += [Number(m[0], m.start(), (float(m[1] + m[2]), float(m[2]))) for m in _YEARS.finditer(text)]
     return sorted(found, key=lambda number: number.start)
-
-
-def _to_ascii_digit(character: str) -> str:
-    return str(unicodedata.decimal(character)) if character.isdecimal() else character
 
 
 def _read_number(match: re.Match[str]) -> Number | None:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from tomewise.text.stop_words import STOP
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)*")
+_CHINESE_OR_JAPANESE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
 # Words with which questions are asked, beside the stop words. They do not show where the answer is.
 ASKING = frozenset(
@@ -56,13 +57,9 @@ def stem(word: str) -> str:
 ASKING_STEMS = frozenset(map(stem, ASKING))
 
 
-def _is_chinese_or_japanese(character: str) -> bool:
-    return "\u3040" <= character <= "\u30ff" or "\u3400" <= character <= "\u9fff"
-
-
 @lru_cache(maxsize=1 << 16)
 def _list_word_terms(word: str) -> tuple[str, ...]:
-    if not word.isascii() and any(map(_is_chinese_or_japanese, word)):
+    if _CHINESE_OR_JAPANESE.search(word):
         # Chinese and Japanese have no spaces. As usual, pairs of characters take the place of words.
         return tuple(word[i : i + 2] for i in range(len(word) - 1)) or (word,)
     plain = word.lower().replace("’", "'").removesuffix("'s")

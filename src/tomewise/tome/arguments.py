@@ -1,19 +1,15 @@
-"""Check the arguments of `Tome.open`, before a file is opened, and of a tome's methods, with the questions in them.
-
-A server checks its settings so when it starts.
-"""
+"""Check the arguments of `Tome.open`, before a file is opened, and of a tome's methods, with the questions in them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tomewise.errors import UsageError, suggest
-from tomewise.settings import DEFAULTS, SETTINGS, Settings
+from tomewise.errors import UsageError
+from tomewise.settings import Settings, check_values
 from tomewise.types import Question
 
 if TYPE_CHECKING:
@@ -21,63 +17,25 @@ if TYPE_CHECKING:
 
     from tomewise.language.prompts import Prompts
 
-# What may be an object in place of a name, by its verb.
-_OBJECTS = {
-    "model": ("ask", "a LanguageModel"),
-    "models": ("ask", "a LanguageModel"),
-    "embedder": ("embed", "an Embedder"),
-}
 
-# Those that go to the models as they are, see `choose_model`.
-MODEL_SETTINGS = ("base_url", "limit", "timeout", "window")
-LIMITS = ("max_calls", "max_tokens", "max_cost")  # see `limit_spending`
+def read_settings(settings: Settings | Mapping[str, Any] | None) -> Settings:
+    """Settings, or some of their fields, as settings. Raises UsageError for an unknown field and for a bad value."""
+    if isinstance(settings, Settings):
+        return settings
+    check_type("settings", settings, Mapping | None, "Settings, or a mapping of their fields")
+    return Settings(**check_values(settings or {}))
 
 
-def read_arguments(given: Mapping[str, Any], further: set[str]) -> Settings:
-    """The arguments of `Tome.open` as settings; in the place of an object there is the default.
-
-    Raises UsageError for one of another type, beyond its bounds, or neither a setting nor one of the `further` names,
-    and what `check_settings` raises.
-    """
-    known = sorted({*SETTINGS, *further} - {"tome"})
-    for name in given:
-        if name not in SETTINGS:
-            raise UsageError(f"{name!r} is not an argument: {suggest(name, known)}known are {', '.join(known)}")
-    named = {name: value for name, value in given.items() if not _is_object(name, value)}
-    if isinstance(models := named.pop("models", None), Mapping):
-        models = {
-            role: DEFAULTS.model if _is_object(f"models[{role!r}]", model) else model for role, model in models.items()
-        }
-    if isinstance(prompts := named.get("prompts"), PathLike):
-        named["prompts"] = str(Path(prompts))
-    for name in ("limit", "timeout"):
-        if name in named and named[name] is None:  # the default
-            del named[name]
-    settings = Settings(models={} if models is None else models, **named)
-    check_settings(settings)
-    return settings
+def check_part(name: str, value: object, verb: str, wanted: str) -> None:
+    """Raise UsageError for what is neither a name, nor left out, nor an object with this method."""
+    if not isinstance(value, str | None) and not callable(getattr(value, verb, None)):
+        raise UsageError(f"{name} must be {wanted}, not {value!r:.200}")
 
 
 def check_pool(on: str | None, workers: int | None) -> None:
-    """Raise UsageError for a place of work that does not exist, and for a number of workers without one."""
-    if on not in (None, "ray"):
-        raise UsageError(f"work cannot be done on {on!r:.200}: write ray, or leave it out to work in this process")
-    if workers is None:
-        return
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise UsageError(f"workers must be a whole number from 1 up, not {workers!r:.200}")
-    if on is None:
+    """Raise UsageError for a number of workers without a place where they work."""
+    if workers is not None and on is None:
         raise UsageError(f"{workers} workers need a cluster: give --on ray too (in Python, on='ray')")
-
-
-def _is_object(name: str, value: object) -> bool:
-    """Whether it stands in place of a name. Raises UsageError for an object that cannot."""
-    verb, kind = _OBJECTS.get(name.partition("[")[0], ("", ""))
-    if not verb or name == "models" or value is None or isinstance(value, str):
-        return False
-    if callable(getattr(value, verb, None)):
-        return True
-    raise UsageError(f"{name} must be a name or {kind}, not {value!r:.200}")
 
 
 def check_settings(settings: Settings) -> None:
@@ -85,14 +43,14 @@ def check_settings(settings: Settings) -> None:
     from tomewise.language.choose_model import check_models
     from tomewise.language.spec import check_address
 
-    if settings.system != DEFAULTS.system:
+    if settings.system != Settings.system:
         from tomewise.systems.registry import parse_variant  # late: it imports all systems
 
         parse_variant(settings.system)
     read_prompts(settings)
     check_models(settings.model, settings.models, settings.base_url)
-    if settings.embedder_base_url:
-        check_address(settings.embedder_base_url)
+    for address in filter(None, (settings.base_url, settings.embedder_base_url)):
+        check_address(address)
 
 
 def read_prompts(settings: Settings) -> Prompts:

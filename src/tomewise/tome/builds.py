@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import UsageError
 from tomewise.memory.building import Provide, build
-from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions
+from tomewise.memory.graph.graph_layer import GraphLayer
+from tomewise.memory.imports.extraction_file import read_extractions
 from tomewise.memory.neighbours import note_sizes
 from tomewise.memory.renewal import forget_memory
 from tomewise.run import open_run
@@ -72,13 +73,11 @@ def _note_model(report: LayerReport, model: str, before: _Records, after: _Recor
 def provide_extractions(layers: Sequence[Layer], path: Path, store: Store, report: Report) -> Provide:
     """A function that fills the graphs among the layers with the extractions of a file.
 
-    Raises ReadingError for a bad file, UsageError if a graph cannot take them (see `ImportsExtractions.check_import`).
+    Raises ReadingError for a bad file, UsageError if a graph cannot take them (see `GraphLayer.check_import`).
     """
     extractions = read_extractions(path, store)
     graphs = {
-        layer.name: layer
-        for layer in layers
-        if isinstance(layer, ImportsExtractions) and layer.style == extractions.style
+        layer.name: layer for layer in layers if isinstance(layer, GraphLayer) and layer.style == extractions.style
     }
     if not graphs:
         kind = extractions.style

@@ -13,10 +13,9 @@ from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.graph.graph_picture import draw_graph
 from tomewise.memory.growing_tree.memtree_names import MEMTREE
 from tomewise.memory.schemata.schemata_names import SCHEMATA, SchemataNames
-from tomewise.memory.schemata.schemata_picture import draw_schemata
-from tomewise.memory.summary_picture import draw_line, draw_tree
+from tomewise.memory.summary_picture import draw_line, draw_schemata, draw_tree
 from tomewise.memory.tree.tree_layer import NAME as TREE
-from tomewise.pictures import LIMIT, Picture, PicturePassage, Uses, list_missing, read_uses, shorten_label
+from tomewise.pictures import LIMIT, UNUSED, Picture, PicturePassage, list_missing, read_uses
 from tomewise.place import describe_place
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys
@@ -67,7 +66,7 @@ def draw_layer(
     built = store.notes(BUILDS)
     if layer not in built:
         raise UnknownName(f"{layer!r} is not built: this tome has {', '.join(built) or 'no layer yet'}")
-    uses = read_uses(trace.answer) if trace else Uses()
+    uses = read_uses(trace.answer) if trace else UNUSED
     kind = layer.partition(":")[0]
     if around and kind != "graph":
         raise UsageError(f"{layer} has no entities to look around: choose a graph")
@@ -97,7 +96,7 @@ def fill_texts(picture: Picture, store: Store, longest: int = _TEXT, room: int =
     missing = (f"The texts of {lost:,} of {len(wanted):,} pieces of evidence are not here.",) if lost else ()
     texts = {passage.id: passage.text for passage in kept if passage.text}
     nodes = tuple(
-        replace(node, label=shorten_label(texts[node.id])) if node.passages == (node.id,) and node.id in texts else node
+        replace(node, label=texts[node.id]) if node.passages == (node.id,) and node.id in texts else node
         for node in picture.nodes
     )
     return replace(picture, nodes=nodes, passages=tuple(kept), missing=(*picture.missing, *missing))

@@ -5,6 +5,7 @@ The embedder and its address are used as far as a tome from anyone may be truste
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -18,7 +19,6 @@ from tomewise.settings import read_variable
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import SETTINGS
-from tomewise.trust import refuse_embedder
 from tomewise.types import Embedder
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ def _record_settings(
 # ---------------------------------------------------------------- the embedder and its address
 
 ADDRESS_KEY = "embedder_base_url"
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 _LOCAL = re.compile(rf"hash(:[0-9]+)?|{'|'.join(map(re.escape, BUNDLED))}", re.ASCII)
 
 
@@ -158,6 +159,24 @@ def find_embedder(store: Store, named: str | Embedder | None, base_url: str | No
         except UnknownName as error:
             raise StoreError(f"{store.address} was made with an embedder that is not known here: {error}") from None
     return choose_embedder(named or "bundled", base_url=base_url)
+
+
+def refuse_embedder(embedder: str, source: str) -> None:
+    """Raise UsageError if `source`, which the user did not write, names a folder or an address as its embedder.
+
+    The folder of a model may contain code, and weights other than it claims. A name on the model hub that is also a
+    local folder is refused too, because the folder would be loaded instead. An address, which an embedder of a plugin
+    may take, would be sent what is asked.
+    """
+    kind, _, model = embedder.partition(":")
+    what = "an address" if "://" in model else ""
+    if kind == "sentence-transformers" and (not _HUB_NAME.fullmatch(model) or os.path.lexists(model)):
+        what = "a folder"
+    if what:
+        raise UsageError(
+            f"{source} names {what} as its embedder, {embedder!r}, and only you may name one: "
+            f"if you know it, set TOMEWISE_EMBEDDER to this name"
+        )
 
 
 def _reopen_embedder(store: Store, name: str, base_url: str | None) -> Embedder:

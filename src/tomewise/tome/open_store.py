@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from tomewise.errors import StoreError
-from tomewise.settings import DEFAULTS
+from tomewise.settings import Settings
 from tomewise.store.address import DatabaseAddress, Place
 from tomewise.store.contract import Store
 from tomewise.store.rights import work_alone
@@ -25,7 +25,7 @@ _LONGEST_LINE = 1 << 30  # bytes; no row of a tome takes as much
 
 
 def open_store(
-    path: Place, *, create: bool = True, read_only: bool = False, exact_rows: int = DEFAULTS.exact_rows
+    path: Place, *, create: bool = True, read_only: bool = False, exact_rows: int = Settings.exact_rows
 ) -> Store:
     """Open the store at a path; if `create` is true, create it if it does not exist. Raises StoreError and Locked.
 
@@ -50,7 +50,7 @@ def list_tomes(database: DatabaseAddress) -> dict[str, int]:
     return find_sizes(database)
 
 
-def copy_tome(source: Place, target: Place, *, exact_rows: int = DEFAULTS.exact_rows) -> None:
+def copy_tome(source: Place, target: Place, *, exact_rows: int = Settings.exact_rows) -> None:
     """Make a new tome with all that another one holds, keys, replies and traces too: whole, or not at all.
 
     In a database, spaces of more vectors than `exact_rows` get an index. Raises StoreError, also where there is
@@ -78,7 +78,7 @@ def import_all(
     file: BinaryIO,
     check: Callable[[Mapping[str, str]], None] | None = None,
     *,
-    exact_rows: int = DEFAULTS.exact_rows,
+    exact_rows: int = Settings.exact_rows,
 ) -> None:
     """Make a new tome of the lines that `export_all` gave: whole, or not at all.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -14,20 +14,20 @@ from tomewise.brief import describe_object
 from tomewise.errors import UsageError
 from tomewise.notebook_display import show_bars
 from tomewise.pictures import LIMIT
-from tomewise.settings import DEFAULTS, Settings, load
+from tomewise.settings import LIMITS, Settings
 from tomewise.store.address import find_place
 from tomewise.store.lookups import read_setting
 from tomewise.store.rights import work_alone
 from tomewise.tome.arguments import (
-    LIMITS,
-    MODEL_SETTINGS,
     check_asking,
+    check_part,
     check_pool,
+    check_settings,
     check_type,
     make_question,
-    read_arguments,
     read_integer,
     read_prompts,
+    read_settings,
 )
 from tomewise.tome.damaged import explain_damage, names_damage
 from tomewise.tome.fixed_settings import find_embedder, fix_settings
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from tomewise.language.prompts import Prompts
     from tomewise.pictures import Picture
     from tomewise.reading.read import NamedFile
-    from tomewise.settings import Stated
     from tomewise.store.contract import Store
     from tomewise.store.records import DocumentRecord
     from tomewise.systems.advice import Recommendation
@@ -128,70 +127,77 @@ class Tome:
     @classmethod
     def open(
         cls,
-        path: str | PathLike[str] = "memory.tome",
+        path: str | PathLike[str] | Store | None = None,
         *,
-        store: Store | None = None,
-        model: str | LanguageModel = DEFAULTS.model,
-        models: Mapping[str, str | LanguageModel] | None = None,
+        model: str | LanguageModel | None = None,
         embedder: str | Embedder | None = None,
-        prompts: str | PathLike[str] | None = None,
-        api_key: str | None = None,
-        create: bool = True,
+        base_url: str | None = None,
         read_only: bool = False,
-        on: str | None = None,
-        workers: int | None = None,
-        **settings: Unpack[Stated],
+        create: bool = True,
+        settings: Settings | Mapping[str, Any] | None = None,
     ) -> Tome:
-        """Open the tome at `path`, or create one; or the one that a `store` of your own holds, whatever the path.
+        """Open the tome at `path`, or create one.
 
-        `path` is a file, or a tome in PostgreSQL: `postgresql://host/database#name`. Closing the tome closes the store.
-        The further arguments are settings; `tome config` lists them with their defaults. `passage_tokens` (default: as
-        many as the embedder sees, at most 512), `overlap` (default 0) and `embedder` (default "bundled") are fixed when
-        the tome is created; later they may be left out, but must not differ. With `read_only` the file stays as it is:
-        no trace and no reply is kept, and what would change it is refused. `prompts` is a folder whose prompts replace
-        the packaged ones. `read_seconds`, `read_memory` (megabytes), `read_characters` and `read_documents` limit the
-        reading of one file. A trace that is larger than `trace_bytes` is cut. A session keeps `session_limit` entries
-        of its working memory and as many turns. In PostgreSQL with pgvector, more vectors of a layer than `exact_rows`
-        are searched approximately. `system` names the system that is used where a method gets none. A build or a
-        question of which `max_failures` calls fail with no reply between them ends with KeepsFailing. `models` names
-        other models by role, such as `{"answer": "openai:gpt-4o"}`. `base_url`, `api_key`, `limit`, `timeout`,
-        `window`, and `max_calls`, `max_tokens` and `max_cost`, which hold over all models together, go to the models.
-        With `on="ray"`, `workers` embed texts and ask models, on the cluster that RAY_ADDRESS names (default: one for
-        every two of its CPUs) or on one that is started on this machine, with keys of their own. That cluster, and
-        then each worker, may take `start_seconds` to start. This process alone reads and writes the tome.
+        `path` is a file, a tome in PostgreSQL (`postgresql://host/database#name`), or a store of your own, which is
+        closed with the tome; without one, the `tome` of the settings. `settings` are `Settings` or a mapping of some of
+        their fields; without them the defaults hold, whatever the environment says. `settings=load()`, see
+        `tomewise.settings`, opens what the command `tome` would open here. `model`, `embedder` and `base_url` come
+        before those of the settings. With `read_only` the file stays as it is: no trace and no reply is kept, and what
+        would change it is refused. Without `create`, a file that does not exist is refused.
         Raises StoreError, UsageError, UnknownName.
         """
         from tomewise.language.choose_model import choose_model, limit_spending
 
-        given: dict[str, Any] = {"model": model, "models": models, "embedder": embedder, "prompts": prompts, **settings}
-        stated = read_arguments(given, {"api_key", "create", "on", "read_only", "store", "workers"})
-        check_pool(on, workers)
-        templates = read_prompts(stated)
-        check_type("path", path, str | PathLike, "a path")
-        check_type("api_key", api_key, str | None, "a text")
-        is_object = not isinstance(embedder, str | None)
+        check_part("model", model, "ask", "a name or a LanguageModel")
+        check_part("embedder", embedder, "embed", "a name or an Embedder")
+        given = {"model": model, "embedder": embedder, "base_url": base_url}
+        named: dict[str, Any] = {name: value for name, value in given.items() if isinstance(value, str)}
+        settings = replace(read_settings(settings), **named)
+        check_settings(settings)
+        check_pool(settings.on, settings.workers)
+        prompts = read_prompts(settings)
         unfilled, pool = None, None  # what this makes, and workers
-        if store is None:
-            place = find_place(path)
-            unfilled = None if not create or read_only or exists(place) else place
+        if isinstance(path, str | PathLike | None):
+            place = find_place(settings.tome if path is None else path)
             is_made = create and not read_only
-            store = open_store(place, create=is_made, read_only=read_only, exact_rows=stated.exact_rows)
+            unfilled = place if is_made and not exists(place) else None
+            store = open_store(place, create=is_made, read_only=read_only, exact_rows=settings.exact_rows)
+        else:
+            check_part("path", path, "snapshot", "a path or a Store")
+            store = path
         try:
-            embedder = find_embedder(store, embedder, stated.embedder_base_url)
-            size = fix_settings(store, embedder, stated.passage_tokens, stated.overlap)
-            if on:
+            own = settings.embedder if embedder is None else embedder
+            embedder = find_embedder(store, own, settings.embedder_base_url)
+            size = fix_settings(store, embedder, settings.passage_tokens, settings.overlap)
+            own_model = settings.model if model is None else model
+            if settings.on:
                 from tomewise.cluster.pooled_model import make_model_parts
                 from tomewise.cluster.worker_pool import open_pool
 
-                parts = make_model_parts(model, models, templates, api_key, stated)
-                pool = open_pool(embedder, parts, workers, by_name=not is_object, start_seconds=stated.start_seconds)
-            made = {name: getattr(stated, name) for name in MODEL_SETTINGS}
-            model = choose_model(model, models, embedder=embedder, prompts=templates, api_key=api_key, **made)
+                parts = make_model_parts(own_model, settings.models, prompts, settings.api_key, settings)
+                pool = open_pool(
+                    embedder,
+                    parts,
+                    settings.workers,
+                    by_name=own is None or isinstance(own, str),
+                    start_seconds=settings.start_seconds,
+                )
+            model = choose_model(
+                own_model,
+                settings.models,
+                embedder=embedder,
+                prompts=prompts,
+                api_key=settings.api_key,
+                base_url=settings.base_url,
+                limit=settings.limit,
+                timeout=settings.timeout,
+                window=settings.window,
+            )
             if pool is not None:
                 from tomewise.cluster.pooled_model import PooledModel
 
-                model = PooledModel(model, pool, stated.limit)
-            model = limit_spending(model, **{name: getattr(stated, name) for name in LIMITS})
+                model = PooledModel(model, pool, settings.limit)
+            model = limit_spending(model, **{name: getattr(settings, name) for name in LIMITS})
         except BaseException:
             if pool is not None:
                 pool.close()
@@ -203,22 +209,9 @@ class Tome:
             from tomewise.cluster.pooled_embedder import PooledEmbedder
 
             embedder = PooledEmbedder(embedder, pool)
-        opened = cls(store, model, embedder, templates, size, stated)
+        opened = cls(store, model, embedder, prompts, size, settings)
         opened._pool = pool
         return opened
-
-    @classmethod
-    def from_settings(cls, settings: Settings | None = None, *, create: bool = True, **changes: Any) -> Tome:
-        """Open the tome that the command `tome` would open here, with the same model, embedder and limits.
-
-        Without `settings`, those of the environment and the configuration files count. `changes` are arguments of
-        `open` that come before the settings. Raises what `open` raises, and UsageError for settings that cannot be
-        used.
-        """
-        check_type("settings", settings, Settings | None, "Settings, see `tomewise.settings.load`")
-        settings = load() if settings is None else settings
-        values = asdict(settings) | changes
-        return cls.open(values.pop("tome"), create=create, **values)
 
     @property
     def store(self) -> Store:

@@ -156,7 +156,6 @@ class Source(Noun):
 class Evidence(Noun):
     """One text that recall found for a question. Only passages may be quoted."""
 
-    kept_back: ClassVar[tuple[str, ...]] = ("sources",)
     id: NodeId
     """Stable, derived from content, so equal evidence has equal ids everywhere."""
     layer: str
@@ -166,7 +165,7 @@ class Evidence(Noun):
     score: float
     """Compares the evidence of one search, and not that of two; higher is better."""
     sources: tuple[PassageId, ...] = ()
-    """The ids of the passages it rests on, in document order; in JSON, `origins` name them."""
+    """The ids of the passages it rests on, in document order."""
     title: str = ""
     """The title of its document; empty for evidence made from several."""
     place: Place = _NO_PLACE

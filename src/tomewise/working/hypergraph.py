@@ -27,7 +27,7 @@ from tomewise.working.point import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Dumped:
     """A hypergraph as plain data."""
 
@@ -129,8 +129,8 @@ class Hypergraph:
         anchors = frozenset(vertices)
         found: set[VertexId] = set()
         for point in self._points.values():
-            shared = point.vertices & anchors
-            found |= point.vertices if len(shared) > 1 else point.vertices - shared if shared else frozenset()
+            if shared := point.vertices & anchors:
+                found |= point.vertices if len(shared) > 1 else point.vertices - shared
         return frozenset(found)
 
     def find_grounds(self, point: MemoryPoint) -> tuple[NodeId, ...]:
@@ -151,7 +151,7 @@ class Hypergraph:
         """Add a point. Raises UsageError without a description or without a vertex."""
         step = Step("insert", _check_text(description), tuple(dict.fromkeys(evidence)))
         return self._put_point(
-            MemoryPoint(self._name_next(), step.description, self._add_vertices(vertices), 1, (step,))
+            MemoryPoint(f"{LETTER}{self._issued + 1}", step.description, self._add_vertices(vertices), 1, (step,))
         )
 
     def update(
@@ -185,13 +185,10 @@ class Hypergraph:
         step = Step("merge", _check_text(description), earlier=tuple(parts))
         order = 1 + max(part.order for part in parts.values())
         vertices = frozenset[VertexId]().union(*(part.vertices for part in parts.values()))
-        merged = MemoryPoint(self._name_next(), step.description, vertices, order, (step,))
+        merged = MemoryPoint(f"{LETTER}{self._issued + 1}", step.description, vertices, order, (step,))
         if not keep:
             self._former.update((part, self._points.pop(part)) for part in parts)
         return self._put_point(merged)
-
-    def _name_next(self) -> PointId:
-        return f"{LETTER}{self._issued + 1}"
 
     def _add_vertices(self, vertices: Iterable[Vertex]) -> frozenset[VertexId]:
         """Remember the vertices, and return their ids."""
@@ -227,12 +224,12 @@ class Hypergraph:
         """
         left = find_dependants((*self.points, *self.former), frozenset(nodes))
         gone = tuple(point.description for point in self.points if point.id in left)
-        self._points = {id: point for id, point in self._points.items() if id not in left}
-        self._former = {id: point for id, point in self._former.items() if id not in left}
-        named = list_parts((*self.points, *self.former))
-        back = {id: point for id, point in self._former.items() if id not in named}
-        self._former = {id: point for id, point in self._former.items() if id in named}
-        self._points = dict(sorted((self._points | back).items(), key=lambda pair: read_number(pair[0])))
+        points = [point for point in self.points if point.id not in left]
+        former = [point for point in self.former if point.id not in left]
+        named = list_parts((*points, *former))
+        back = [point for point in former if point.id not in named]
+        self._former = {point.id: point for point in former if point.id in named}
+        self._points = {point.id: point for point in sorted((*points, *back), key=lambda point: read_number(point.id))}
         self._drop_unused_vertices()
         missing = self._vertices.keys() & set(nodes)
         self._vertices |= {id: replace(self._vertices[id], in_graph=False) for id in missing}

@@ -8,25 +8,22 @@ from tomewise.pictures import (
     Group,
     Note,
     Picture,
-    PictureLink,
     PictureNode,
     PicturePassage,
-    Use,
-    Uses,
+    Sketch,
     describe_outcome,
     find_texts,
     read_uses,
-    shorten_label,
 )
-from tomewise.types import Answer, NodeId, Question
+from tomewise.types import Answer, Question
 from tomewise.working.hypergraph import Hypergraph
-from tomewise.working.point import MemoryPoint, PointId, Vertex
+from tomewise.working.point import MemoryPoint, PointId, VertexId
 
 _GROUPS = (
-    Group(id="point", label="Memory points", shape="square"),
-    Group(id="entity", label="Entities of the graph"),
-    Group(id="overlay", label="Entities of this memory"),
-    Group(id="evidence", label="Evidence", shape="diamond"),
+    Group("point", "Memory points", "square"),
+    Group("entity", "Entities of the graph"),
+    Group("overlay", "Entities of this memory"),
+    Group("evidence", "Evidence", "diamond"),
 )
 _DONE = {"insert": "inserted", "update": "updated", "merge": "merged from"}
 
@@ -36,52 +33,64 @@ def draw_memory(memory: Hypergraph, question: Question, answer: Answer) -> Pictu
 
     The answer's events hold the texts of the evidence, as far as they are known.
     """
-    texts, uses = find_texts(answer.events), read_uses(answer)
+    texts, uses, sketch = find_texts(answer.events), read_uses(answer), Sketch()
     grounds = {point.id: memory.find_grounds(point) for point in memory.points}
     known = {point.id: point for point in (*memory.points, *memory.former)}
-    points = tuple(_make_point(point, memory, grounds[point.id], known, uses) for point in memory.points)
-    ends = {node.id: node.use for node in points}
-    used = {vertex for point in memory.points for vertex in point.vertices}
-    evidence = dict.fromkeys(node for nodes in grounds.values() for node in nodes)
-    nodes = (
-        *points,
-        *(_make_vertex(memory.vertices[vertex], memory, ends) for vertex in sorted(used)),
-        *(_make_evidence(node, texts, uses) for node in evidence),
-    )
-    found = (node for point in known.values() for step in point.history for node in step.evidence)
-    joined = [(point.id, vertex) for point in memory.points for vertex in sorted(point.vertices)]
-    rests = [(point, node) for point, nodes in grounds.items() for node in nodes]
-    return Picture(
-        kind="graph",
-        title="Hypergraph",
+    owners: dict[VertexId, list[PointId]] = {}
+    for point in memory.points:
+        sketch.add(
+            PictureNode(
+                id=point.id,
+                label=point.description,
+                group="point",
+                mark=point.id,
+                text=point.description,
+                facts={
+                    "entities": "; ".join(memory.list_names(point)),
+                    "order": point.order,
+                    "evidence": len(grounds[point.id]),
+                },
+                level=point.order,
+                use=uses.find_cited(grounds[point.id]),
+                notes=tuple(_list_history(point, known, {point.id})),
+            )
+        )
+        for vertex in sorted(point.vertices):
+            owners.setdefault(vertex, []).append(point.id)
+            sketch.link(point.id, vertex)
+    for vertex, points in sorted(owners.items()):
+        entity = memory.vertices[vertex]
+        sketch.add(
+            PictureNode(
+                id=vertex,
+                label=entity.name,
+                group="entity" if entity.in_graph else "overlay",
+                facts={"points": ", ".join(points)},
+                use=uses.find_cited(node for name in points for node in grounds[name]),
+            )
+        )
+    for name, nodes in grounds.items():
+        for node in nodes:
+            text = texts.get(node, PicturePassage(id=node))
+            sketch.add(
+                PictureNode(
+                    id=node,
+                    label=text.text or node,
+                    group="evidence",
+                    facts={"from": text.title} if text.title else {},
+                    use=uses.find([node]),
+                    passages=(node,),
+                )
+            )
+            sketch.link(name, node)
+    evidence = dict.fromkeys(node for point in known.values() for step in point.history for node in step.evidence)
+    return sketch.finish(
+        "graph",
+        "Hypergraph",
+        _GROUPS,
         about=question.text,
         outcome=describe_outcome(answer),
-        nodes=nodes,
-        links=tuple(PictureLink(source=a, target=b) for a, b in (*joined, *rests)),
-        groups=_GROUPS,
-        passages=tuple(texts[node] for node in dict.fromkeys(found) if node in texts),
-        shown=len(nodes),
-        total=len(nodes),
-    )
-
-
-def _make_point(
-    point: MemoryPoint,
-    memory: Hypergraph,
-    grounds: tuple[NodeId, ...],
-    known: Mapping[PointId, MemoryPoint],
-    uses: Uses,
-) -> PictureNode:
-    return PictureNode(
-        id=point.id,
-        label=shorten_label(point.description),
-        group="point",
-        mark=point.id,
-        text=point.description,
-        facts={"entities": "; ".join(memory.list_names(point)), "order": point.order, "evidence": len(grounds)},
-        level=point.order,
-        use="cited" if uses.find(grounds) == "cited" else "",
-        notes=tuple(_list_history(point, known, {point.id})),
+        passages=tuple(texts[node] for node in evidence if node in texts),
     )
 
 
@@ -95,26 +104,3 @@ def _list_history(point: MemoryPoint, known: Mapping[PointId, MemoryPoint], list
             if part not in listed:
                 listed.add(part)
                 yield from _list_history(known[part], known, listed)
-
-
-def _make_vertex(vertex: Vertex, memory: Hypergraph, uses: Mapping[PointId, Use]) -> PictureNode:
-    points = [point.id for point in memory.points if vertex.id in point.vertices]
-    return PictureNode(
-        id=vertex.id,
-        label=shorten_label(vertex.name),
-        group="entity" if vertex.in_graph else "overlay",
-        facts={"points": ", ".join(points)},
-        use="cited" if any(uses[point] == "cited" for point in points) else "",
-    )
-
-
-def _make_evidence(node: NodeId, texts: Mapping[NodeId, PicturePassage], uses: Uses) -> PictureNode:
-    text = texts.get(node, PicturePassage(id=node))
-    return PictureNode(
-        id=node,
-        label=shorten_label(text.text or node),
-        group="evidence",
-        facts={"from": text.title} if text.title else {},
-        use=uses.find([node]),
-        passages=(node,),
-    )

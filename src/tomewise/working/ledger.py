@@ -75,7 +75,7 @@ class Inference:
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Ledger:
     """M = ⟨Q, F_g, F_i, a⟩. Q are focused `questions` and `nets`, which are wide; `settled` are questions of the past.
 
@@ -97,10 +97,11 @@ _LEDGER = TypeAdapter(Ledger)
 def add_facts(ledger: Ledger, facts: Sequence[Fact], count: Count) -> Ledger:
     """The ledger with new facts, which get their labels here. A fact that the ledger holds already is not added."""
     known = {(fact.text, fact.passage) for fact in ledger.facts}
-    named = {(fact.text, fact.passage): fact for fact in facts if fact.text.strip()}
+    new_facts = {(fact.text, fact.passage): fact for fact in facts if fact.text.strip()}
+    fresh = [fact for key, fact in new_facts.items() if key not in known]
     sized = [
-        _size_fact(replace(named[key], label=f"{_FACT}{ledger.made + number}"), None, count)
-        for number, key in enumerate((key for key in named if key not in known), start=1)
+        _size_fact(replace(fact, label=f"{_FACT}{number}"), None, count)
+        for number, fact in enumerate(fresh, start=ledger.made + 1)
     ]
     return replace(ledger, facts=(*ledger.facts, *sized), made=ledger.made + len(sized))
 
@@ -110,8 +111,8 @@ def add_inferences(ledger: Ledger, inferences: Sequence[Inference], count: Count
     known = {inference.text for inference in ledger.inferences}
     new_inferences = {each.text: each for each in inferences if each.text.strip() and each.text not in known}
     sized = [
-        _size_inference(replace(each, label=f"{_INFERENCE}{ledger.made + number}"), None, count)
-        for number, each in enumerate(new_inferences.values(), start=1)
+        _size_inference(replace(each, label=f"{_INFERENCE}{number}"), None, count)
+        for number, each in enumerate(new_inferences.values(), start=ledger.made + 1)
     ]
     return replace(ledger, inferences=(*ledger.inferences, *sized), made=ledger.made + len(sized))
 

@@ -12,9 +12,7 @@ from tomewise.errors import BadReply
 from tomewise.fallbacks import REPLY_SKIPPED, count_fallbacks
 from tomewise.language.roles import PassageIn, RelationsOut, TriplesOut
 from tomewise.memory.graph.entity_names import normalise_name
-from tomewise.memory.graph.extraction import LONGEST_NAME, Extraction
-from tomewise.memory.graph.relations import clean_relations, glean_relations
-from tomewise.memory.graph.triples import clean_triples
+from tomewise.memory.graph.extraction import LONGEST_NAME, Extraction, clean_relations, clean_triples, glean_relations
 from tomewise.testing import ScriptedModel
 
 

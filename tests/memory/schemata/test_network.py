@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tomewise.memory.schemata.clusters import LEAST, MOST, find_clusters
-from tomewise.memory.schemata.hierarchy import grow_hierarchy
+from tomewise.memory.schemata.hierarchy import LEAST, MOST, find_clusters, grow_hierarchy
 from tomewise.memory.schemata.kernels import find_labels
 from tomewise.memory.schemata.network import Links, Lists, Network, Passages, complete_lists
 from tomewise.memory.schemata.schemata_names import SchemataRules

@@ -22,12 +22,15 @@ from tomewise.memory.tree.clustering import (
     choose_reduction,
     cluster_in_two_stages,
     cut_cluster,
+    draw_centres,
+    find_best_fit,
     find_clusters,
     find_nearest,
+    fit,
+    group_points,
     reduce_by_pca,
     reduce_by_umap,
 )
-from tomewise.memory.tree.mixture import draw_centres, find_best_fit, fit, group_points
 
 PCA = Reduction("pca", reduce_by_pca)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
@@ -29,10 +29,8 @@ from tomewise.memory.communities.report_inputs import Entity, Part, ReportSource
 from tomewise.memory.edge_rows import split_rows, write_edges
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.step_reports import sum_tokens
+from tomewise.store.contract import Store, Write
 from tomewise.types import Change, Cost, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store, Write
 
 _PROMPT_TOKENS = 8000  # of the relations of a community
 _WINDOW_SHARE = 2 / 3  # of the window that they may fill: models count tokens in their own way
@@ -43,35 +41,38 @@ _REPLY_SHARE = 0.8  # of the bound that a report reaches on average; for estimat
 _TOKENS_PER_WORD, _CHARACTERS_PER_WORD = 1.5, 6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Plan:
     """What a build has to do. Communities are given by their numbers.
 
     `inner` has the related pairs of each, `digests` what its report has to be new for. `kept` has the keys of the
-    reports that stay, `due` the communities without one, the finest level first. `entities` are by vertex.
+    reports that stay, `reports` their nodes, `due` the communities without one, the finest level first. `entities` are
+    by vertex.
     """
 
     state: CommunityState
     inner: Mapping[int, Sequence[Pair]]
     digests: Mapping[int, str]
     kept: Mapping[int, int]
+    reports: Mapping[int, Node]
     due: Sequence[int]
     entities: Mapping[int, Entity]
 
-    def find_level(self, number: int) -> int:
-        """The level of a community."""
-        return self.state.partition.communities[number].level
+    @property
+    def communities(self) -> Mapping[int, Community]:
+        return self.state.partition.communities
 
-    def find_parent(self, number: int) -> int | None:
-        """The community that a community is a part of."""
-        return self.state.partition.communities[number].parent
+    def list_texts(self) -> dict[int, str]:
+        """The texts of the reports that stay."""
+        return {number: report.text for number, report in self.reports.items()}
 
     def group_by_level(self) -> list[tuple[int, list[int]]]:
         """The communities that are due, level by level, the finest first."""
-        return [(level, list(numbers)) for level, numbers in groupby(self.due, key=self.find_level)]
+        groups = groupby(self.due, key=lambda number: self.communities[number].level)
+        return [(level, list(numbers)) for level, numbers in groups]
 
 
-@dataclass(slots=True)
+@dataclass
 class _Written:
     """The reports that were written, what each was written from, and the reasons of those that failed."""
 
@@ -112,12 +113,12 @@ class CommunitiesLayer:
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Renew the communities, and write the reports that are due, a level side by side."""
         plan = await run_in_thread(self._plan)
-        texts = await run_in_thread(self._load_texts, plan)
+        texts = plan.list_texts()
         written = _Written({}, {}, {})
         for level, numbers in plan.group_by_level():
             sources = await run_in_thread(self._make_sources, plan, numbers, texts)
             # A report that needs those of its parts waits until all of them are written.
-            failed_parts = {plan.find_parent(number): reason for number, reason in written.failed.items()}
+            failed_parts = {plan.communities[number].parent: reason for number, reason in written.failed.items()}
             blocked = {
                 number: failed_parts[number]
                 for number, source in sources.items()
@@ -125,7 +126,9 @@ class CommunitiesLayer:
             }
             inputs = {number: source.given for number, source in sources.items() if number not in blocked}
             replies = await ask_each(self._model, self._role, inputs, report, f"reports of level {level} written")
-            written.replies.update({number: _cut_findings(reply, inputs[number]) for number, reply in replies.items()})
+            for number, reply in replies.items():  # no more findings than were asked for
+                findings = reply.findings[: inputs[number].findings]
+                written.replies[number] = reply.model_copy(update={"findings": findings})
             written.failed.update(blocked | replies.failed)
             written.sources.update({number: sources[number] for number in inputs})
             texts |= {number: write_report(written.replies[number]) for number in replies}
@@ -135,7 +138,7 @@ class CommunitiesLayer:
     async def estimate(self, change: Change) -> Estimate:
         """The calls of one update: exact if the graph is up to date; a third of a call for each passage it lacks."""
         plan = await run_in_thread(self._plan)
-        texts = await run_in_thread(self._load_texts, plan)
+        texts = plan.list_texts()
         inputs: list[ReportIn] = []
         words = self.communities.words
         for _, numbers in plan.group_by_level():
@@ -172,19 +175,15 @@ class CommunitiesLayer:
         members = {vertex for number in due for pair in inner[number] for vertex in pair}
         entities = load_entities(self._store, self.communities, state, members)
         keys = {number: kept[digest].key for number, digest in digests.items() if digest in kept}
-        return _Plan(state, inner, digests, keys, due, entities)
-
-    def _load_texts(self, plan: _Plan) -> dict[int, str]:
-        """The texts of the reports that stay, by the numbers of their communities."""
-        nodes = self._store.nodes_at(plan.kept.values())
-        return {number: nodes[key].text for number, key in plan.kept.items()}
+        nodes = self._store.nodes_at(keys.values())
+        return _Plan(state, inner, digests, keys, {number: nodes[key] for number, key in keys.items()}, due, entities)
 
     def _make_sources(self, plan: _Plan, numbers: Sequence[int], texts: Mapping[int, str]) -> dict[int, ReportSource]:
         """What reports about these communities are written from; `texts` are the reports of their parts."""
         room = find_window(self._model, self._role) - self._role.output_tokens
         room = min(_PROMPT_TOKENS, round(_WINDOW_SHARE * room))
         children: dict[int, list[Part]] = {}
-        for community in plan.state.partition.communities.values():
+        for community in plan.communities.values():
             if community.parent is not None and community.number in texts:
                 part = Part(community.number, community.members, texts[community.number])
                 children.setdefault(community.parent, []).append(part)
@@ -230,16 +229,12 @@ class CommunitiesLayer:
         communities = state.partition.communities
         writing.remove_nodes(key for number, key in state.nodes.items() if number not in communities)
         nodes = {number: self._make_community(community, state) for number, community in communities.items()}
-        fresh = {number: node for number, node in nodes.items() if number not in state.stored}
-        changed = [
-            nodes[number]
-            for number in sorted(nodes.keys() & state.stored.keys())
-            if state.stored[number] != communities[number]
-        ]
+        stayed = sorted(nodes.keys() & state.stored.keys())
+        changed = [nodes[number] for number in stayed if state.stored[number] != communities[number]]
         writing.update_nodes(changed, lifetime="layer")
+        fresh = {number: node for number, node in nodes.items() if number not in state.stored}
         keys = writing.put_nodes(list(fresh.values()), lifetime="layer")
-        known = {number: key for number, key in state.nodes.items() if number in communities}
-        return known | {number: keys[node.id] for number, node in fresh.items()}
+        return {number: keys[node.id] if number in fresh else state.nodes[number] for number, node in nodes.items()}
 
     def _make_community(self, community: Community, state: CommunityState) -> Node:
         return Node(
@@ -253,15 +248,12 @@ class CommunitiesLayer:
 
     def _write_reports(self, writing: Write, plan: _Plan, written: _Written) -> dict[int, int]:
         """Write new reports, those first on which others rest, and return their keys by the numbers of communities."""
-        stored = self._store.nodes_at(plan.kept.values())
-        ids = {number: stored[key].id for number, key in plan.kept.items()}
+        ids = {number: report.id for number, report in plan.reports.items()}
         nodes: dict[int, Node] = {}
         for number, reply in written.replies.items():  # the finest level first
             nodes[number] = self._make_report(plan, number, reply, written.sources[number], ids)
             ids[number] = nodes[number].id
-        keys: dict[NodeId, int] = {}
-        for level in sorted({node.level for node in nodes.values()}, reverse=True):
-            keys |= writing.put_nodes([node for node in nodes.values() if node.level == level])
+        keys = writing.put_nodes(list(nodes.values()))
         return {number: keys[node.id] for number, node in nodes.items()}
 
     def _make_report(
@@ -284,7 +276,7 @@ class CommunitiesLayer:
             layer=self.communities.reports,
             text=write_report(reply),
             sources=tuple(dict.fromkeys((*facts, *mentions, *(ids[part] for part in source.parts)))),
-            level=plan.find_level(number),
+            level=plan.communities[number].level,
             data={
                 "digest": plan.digests[number],
                 "title": reply.title,
@@ -313,11 +305,6 @@ class CommunitiesLayer:
                 "randomness": RANDOMNESS,
             },
         }
-
-
-def _cut_findings(report: ReportOut, given: ReportIn) -> ReportOut:
-    """A report with no more findings than were asked for."""
-    return report.model_copy(update={"findings": report.findings[: given.findings]})
 
 
 def write_report(report: ReportOut) -> str:

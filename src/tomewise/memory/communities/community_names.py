@@ -14,7 +14,7 @@ COMMUNITIES = "communities"
 _USUAL = GraphNames(PASSAGES, "relations")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CommunityNames:
     """The names for the communities of a graph, whose reports have so many `words` at most.
 

@@ -6,25 +6,53 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tomewise.memory.build_records import read_build
+from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.partition import Community, Partition, WeightedGraph
 from tomewise.memory.communities.report_inputs import Entity, Relation
 from tomewise.memory.edge_rows import group_pairs
 from tomewise.memory.graph.fact_ends import read_fact_ends
+from tomewise.store.contract import Readable, Store
 from tomewise.store.lookups import read_edges, read_pairs
 from tomewise.types import Node, NodeId, content_id
-
-if TYPE_CHECKING:
-    from tomewise.memory.communities.community_names import CommunityNames
-    from tomewise.store.contract import Store
 
 Pair = tuple[int, int]
 _LEAST_STRENGTH = 0.1  # of a fact that a model calls worth nothing: the pair is related all the same
 _DESCRIBED = 3  # mentions of an entity that reports show: the oldest, so that later ones do not change a report
+
+
+@dataclass(frozen=True)
+class StoredCommunities:
+    """The communities in a store by key: their nodes, members and parents, and the nodes of the reports about them.
+
+    `about` has the key of each report.
+    """
+
+    nodes: Mapping[int, Node]
+    members: Mapping[int, set[int]]
+    parents: Mapping[int, int | None]
+    about: Mapping[int, int]
+    reports: Mapping[int, Node]
+
+    @classmethod
+    def read(cls, store: Readable, names: CommunityNames) -> StoredCommunities:
+        nodes, reports = store.nodes(names.layer), store.nodes(names.reports)
+        numbers = {node.data["number"]: key for key, node in nodes.items()}
+        parents = {key: numbers.get(node.data["parent"]) for key, node in nodes.items()}
+        pairs = read_pairs(store, names.about).tolist()
+        about = {community: report for report, community in pairs if report in reports and community in nodes}
+        found = {community: reports[report] for community, report in about.items()}
+        return cls(nodes, group_pairs(store, names.members), parents, about, found)
+
+    def find_homes(self) -> dict[int, int]:
+        """The deepest community of each entity."""
+        homes: dict[int, int] = {}
+        for community in sorted(self.members, key=lambda key: self.nodes[key].level):
+            homes |= dict.fromkeys(self.members[community], community)
+        return homes
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +142,8 @@ def load_state(store: Store, names: CommunityNames) -> CommunityState:
     fact_nodes = store.nodes(names.graph.facts)
     facts, weights = _read_weights(store, names, vertices, fact_nodes)
     partition, nodes = _read_partition(store, names, vertices)
+    digests = {key: node.data["digest"] for key, node in store.nodes(names.reports).items()}
+    rests_on = group_pairs(store, f"made-of:{names.reports}")
     stored = {number: replace(each, members=set(each.members)) for number, each in partition.communities.items()}
     state = CommunityState(
         keys=keys,
@@ -125,7 +155,9 @@ def load_state(store: Store, names: CommunityNames) -> CommunityState:
         partition=partition,
         nodes=nodes,
         stored=stored,
-        reports=_read_reports(store, names),
+        reports={
+            digest: StoredReport(key, frozenset(rests_on[key] & digests.keys())) for key, digest in digests.items()
+        },
         entity_ids=[entities[key].id for key in keys],
     )
     old = {(int(a), int(b)): weight for a, b, weight in read_edges(store, names.related).rows.reshape(-1, 3).tolist()}
@@ -186,9 +218,3 @@ def _read_partition(
         for number, key in numbers.items()
     }
     return Partition(communities, int(read_build(store, names.layer).get("made", 0))), numbers
-
-
-def _read_reports(store: Store, names: CommunityNames) -> dict[str, StoredReport]:
-    digests = {key: node.data["digest"] for key, node in store.nodes(names.reports).items()}
-    rests_on = group_pairs(store, f"made-of:{names.reports}")
-    return {digest: StoredReport(key, frozenset(rests_on[key] & digests.keys())) for key, digest in digests.items()}

@@ -50,7 +50,7 @@ class WeightedGraph:
         ]
 
 
-@dataclass(slots=True)
+@dataclass
 class Partition:
     """All communities by number. `made` counts those that ever were, so that no number is used again."""
 

@@ -48,7 +48,7 @@ class Part:
         return _FORM + estimate_tokens(self.report)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReportSource:
     """What one report is written from. `facts` are the keys in the order of the labels R1, R2, ...
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
+from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.store.contract import Readable
 from tomewise.text.names import find_mentions, find_sort
-
-if TYPE_CHECKING:
-    from tomewise.memory.graph.graph_names import GraphNames
-    from tomewise.store.contract import Readable
 
 _SAME = {"geo": "place", "location": "place", "people": "person", "organisation": "organization"}
 _LONGEST = 30  # characters of a kind

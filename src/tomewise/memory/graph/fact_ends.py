@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.store.contract import Keys, Spaces
 from tomewise.store.lookups import read_edges
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
-    from tomewise.memory.graph.graph_names import GraphNames
-    from tomewise.store.contract import Spaces
-
-    Keys = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class FactEnds:
     """The keys of facts with those of their two entities, shape (n,) each, in the order of the facts."""
 
@@ -30,10 +24,6 @@ class FactEnds:
         """The key, the head and the tail of each fact."""
         rows: list[list[int]] = np.column_stack((self.keys, self.heads, self.tails)).tolist()
         return rows
-
-    def select_among(self, entities: Keys) -> FactEnds:
-        """The facts of which both ends are among these."""
-        return self.select(np.isin(self.heads, entities) & np.isin(self.tails, entities))
 
     def select_at(self, entities: Keys) -> FactEnds:
         """The facts of which one end is among these."""

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
@@ -24,25 +25,19 @@ from tomewise.language.roles import (
     PassageIn,
 )
 from tomewise.memory.build_records import read_build, record_build
-from tomewise.memory.graph.extraction import Extraction
+from tomewise.memory.graph.extraction import Extraction, glean_relations, read_in_one_call, read_in_two_calls
 from tomewise.memory.graph.graph_names import Calls, GraphNames, Style
 from tomewise.memory.graph.graph_rows import GraphRows, SourcedExtraction
-from tomewise.memory.graph.relations import glean_relations
-from tomewise.memory.graph.triples import read_in_one_call, read_in_two_calls
 from tomewise.memory.grounds import find_grounds
+from tomewise.memory.imports.extraction_file import Imported
 from tomewise.memory.leading import find_leads
 from tomewise.memory.mapped import Ask, MappedLayer, Plan, PlanResult
 from tomewise.memory.neighbours import add_size
 from tomewise.memory.reply_lengths import Typical
+from tomewise.store.contract import Store
 from tomewise.store.lookups import read_pairs
 from tomewise.store.records import PASSAGES
 from tomewise.types import Change, Embedder, LanguageModel, LayerReport, Passage, PassageId, Progress, Report, Role
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.memory.imports.extraction_file import Imported
-    from tomewise.store.contract import Store
 
 _Passages: TypeAlias = tuple[PassageId, ...]  # those that a text was made from
 _Ask: TypeAlias = Ask[_Passages, PassageIn]
@@ -150,7 +145,7 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
     async def commit(self, result: PlanResult[_Passages, PassageIn, Extraction], report: Report) -> LayerReport:
         """Write what the extractions add to the graph."""
         asks = result.plan.asks
-        read = [SourcedExtraction(asks[index].subject, each) for index, each in result.replies.items()]
+        read = [(asks[index].subject, each) for index, each in result.replies.items()]
         return await self._add_extractions(read, result.taken, result.failed, report)
 
     async def import_extractions(self, imported: Imported, report: Report) -> LayerReport:
@@ -162,7 +157,7 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
         done = (await run_in_thread(self._store.intake, self.name)).done
         fresh = {key: extraction for key, extraction in imported.extractions.items() if key not in done}
         asks = await run_in_thread(self._load_asks, tuple(fresh))
-        read = [SourcedExtraction(ask.subject, fresh[key]) for ask in asks for key in ask.keys]
+        read = [(ask.subject, fresh[key]) for ask in asks for key in ask.keys]
         return await self._add_extractions(read, [key for ask in asks for key in ask.keys], {}, report)
 
     def check_import(self, imported: Imported) -> None:
@@ -222,7 +217,7 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
         await run_in_thread(rows.gather, read)
         vectors = [await self._embed_texts(fresh, report) for fresh in rows.list_texts()]
         await run_in_thread(rows.find_synonyms, vectors[0])
-        faults = sum((Counter(sourced.extraction.faults) for sourced in read), Counter[str]())
+        faults = sum((Counter(extraction.faults) for _, extraction in read), Counter[str]())
         record = await run_in_thread(self._describe_build, len(taken), faults)
 
         def commit() -> int:

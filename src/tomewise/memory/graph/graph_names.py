@@ -18,7 +18,7 @@ _LAYER = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GraphNames:
     """The names in a graph, made from its source layer, the style of its extractions, and the calls for each text.
 

@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import numpy as np
 
 from tomewise.memory.edge_rows import split_rows
 from tomewise.memory.graph.entity_names import count_alphanumerics
 from tomewise.memory.graph.extraction import Extraction, Fact, Mention
+from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.store.contract import Readable, Vectors, Write
 from tomewise.store.lookups import find_keys
 from tomewise.store.nearest import Pairs, find_close_pairs
 from tomewise.types import Node, NodeId, PassageId, content_id
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.memory.graph.graph_names import GraphNames
-    from tomewise.store.contract import Readable, Write
-
-    Vectors = NDArray[np.float32]
 
 _SYNONYM = 0.8  # least cosine of the names of synonyms (HippoRAG 2)
 _SHORT_NAME = 2  # names of at most this many letters and digits are too vague to have synonyms (HippoRAG 2)
 
 
-@dataclass(frozen=True, slots=True)
-class SourcedExtraction:
-    """The extraction from one text, and the passages that the text was made from."""
-
-    passages: tuple[PassageId, ...]
-    extraction: Extraction
+# The extraction from one text, and the passages that the text was made from.
+SourcedExtraction: TypeAlias = tuple[tuple[PassageId, ...], Extraction]
 
 
 class GraphRows:
@@ -52,13 +42,13 @@ class GraphRows:
         """Gather equal entities and facts with all their passages, and find the new ones."""
         seen: dict[NodeId, dict[PassageId, None]] = {}
         mentions: dict[str, list[Node]] = {}  # by entity
-        for sourced in extractions:
-            nodes = [self._add_entity(name) for name in sourced.extraction.entities]
-            nodes += [self._add_fact(fact) for fact in sourced.extraction.facts]
+        for passages, extraction in extractions:
+            nodes = [self._add_entity(name) for name in extraction.entities]
+            nodes += [self._add_fact(fact) for fact in extraction.facts]
             for node in nodes:
-                seen.setdefault(node.id, {}).update(dict.fromkeys(sourced.passages))
-            for mention in sourced.extraction.mentions:
-                mentions.setdefault(mention.entity, []).append(self._make_mention(mention, sourced.passages))
+                seen.setdefault(node.id, {}).update(dict.fromkeys(passages))
+            for mention in extraction.mentions:
+                mentions.setdefault(mention.entity, []).append(self._make_mention(mention, passages))
         for nodes_by_id in (self._entities, self._facts):
             for name, node in nodes_by_id.items():
                 nodes_by_id[name] = replace(node, sources=tuple(seen[name]))
@@ -77,11 +67,11 @@ class GraphRows:
             return
         rows = vectors[chosen]
         fresh = {row: self._fresh[0][at].id for row, at in enumerate(chosen)}
-        self._add_synonyms(find_close_pairs(rows, _SYNONYM), fresh, fresh)
+        self._synonyms += _name_pairs(find_close_pairs(rows, _SYNONYM), fresh, fresh)
         pairs = self._store.alike(self._names.entities, rows, _SYNONYM)
         nodes = self._store.nodes_at(np.unique(pairs.neighbours).tolist())
         others = {key: node.id for key, node in nodes.items() if _is_telling(node)}
-        self._add_synonyms(pairs, fresh, others)
+        self._synonyms += _name_pairs(pairs, fresh, others)
 
     def write(self, change: Write, vectors: Sequence[Vectors]) -> int:
         """Write all rows; `vectors` are those of `list_texts()`. Returns how many nodes are new."""
@@ -121,24 +111,27 @@ class GraphRows:
         key = content_id("m", self._names.instance, *passages, *data.values())
         return Node(id=key, layer=self._names.mentions, text=text, sources=passages, data=data)
 
-    def _add_synonyms(self, pairs: Pairs, first: Mapping[int, NodeId], second: Mapping[int, NodeId]) -> None:
-        for a, b, cosine in zip(pairs.new.tolist(), pairs.neighbours.tolist(), pairs.cosines.tolist(), strict=True):
-            if a in first and b in second:
-                # Sorted by id, so that the pair does not depend on which entity came first.
-                low, high = sorted((first[a], second[b]))
-                self._synonyms.append((low, high, cosine))
-
 
 def find_synonyms(nodes: Mapping[int, Node], rows: Vectors) -> list[tuple[int, int, float]]:
     """All synonyms among the entities of a graph: pairs of keys, the smaller node id first, with their cosines.
 
     `rows` are the vectors of `nodes`, in their order.
     """
-    chosen = [(row, key) for row, key in enumerate(nodes) if _is_telling(nodes[key])]
-    pairs = find_close_pairs(rows[[row for row, _ in chosen]], _SYNONYM)
-    keys = [key for _, key in chosen]
-    found = zip(pairs.new.tolist(), pairs.neighbours.tolist(), pairs.cosines.tolist(), strict=True)
-    return [(*sorted((keys[a], keys[b]), key=lambda key: nodes[key].id), cosine) for a, b, cosine in found]
+    chosen = {row: node.id for row, node in enumerate(nodes.values()) if _is_telling(node)}
+    telling = dict(enumerate(chosen.values()))
+    keys = {node.id: key for key, node in nodes.items()}
+    pairs = _name_pairs(find_close_pairs(rows[list(chosen)], _SYNONYM), telling, telling)
+    return [(keys[low], keys[high], cosine) for low, high, cosine in pairs]
+
+
+def _name_pairs(
+    pairs: Pairs, first: Mapping[int, NodeId], second: Mapping[int, NodeId]
+) -> Iterator[tuple[NodeId, NodeId, float]]:
+    """The pairs of which both ends have an id, the smaller id first, so that it does not depend on which came first."""
+    for a, b, cosine in zip(pairs.new.tolist(), pairs.neighbours.tolist(), pairs.cosines.tolist(), strict=True):
+        if a in first and b in second:
+            low, high = sorted((first[a], second[b]))
+            yield low, high, cosine
 
 
 def _is_telling(entity: Node) -> bool:

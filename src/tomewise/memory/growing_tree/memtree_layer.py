@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tomewise.calls import NO_CALLS, CallCount
 from tomewise.concurrency import run_in_thread
@@ -19,26 +20,11 @@ from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.edge_rows import split_rows
 from tomewise.memory.growing_tree.memtree_names import USUAL, MemTreeNames, MemTreeRules
 from tomewise.memory.growing_tree.placement import ROOT, GrowingTree
-from tomewise.memory.step_reports import sum_tokens
+from tomewise.memory.step_reports import estimate_asks
+from tomewise.store.contract import Store, Write
 from tomewise.store.lookups import read_edges, read_pairs
 from tomewise.store.records import PASSAGES
-from tomewise.types import (
-    Change,
-    Cost,
-    Embedder,
-    Estimate,
-    LanguageModel,
-    LayerReport,
-    Node,
-    NodeId,
-    Report,
-    content_id,
-)
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.store.contract import Store, Write
+from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 
 _TOKENS = 200  # of the text of a node
 _READ = 3500  # tokens of new texts that one call reads
@@ -47,7 +33,7 @@ _WAITS = "its text waits for the next build, since an earlier call failed"
 _REPLY_SHARE = 0.8  # of the bound that a text reaches on average; for estimates
 
 
-@dataclass(slots=True)
+@dataclass
 class _Step:
     """One commit: the tree after it, and the nodes to write.
 
@@ -150,15 +136,7 @@ class MemTreeLayer:
             return Estimate(layer=self.name)
         batches = await run_in_thread(self._cut_batches, change)
         inputs = await run_in_thread(self._foresee, batches)
-        return Estimate(
-            layer=self.name,
-            model=find_name(self._model, AGGREGATE),
-            cost=Cost(
-                calls=len(inputs),
-                input_tokens=await sum_tokens(inputs, partial(self._model.count_input_tokens, AGGREGATE)),
-                output_tokens=int(_REPLY_SHARE * _TOKENS * len(inputs)),
-            ),
-        )
+        return await estimate_asks(self.name, self._model, AGGREGATE, inputs, _REPLY_SHARE * _TOKENS * len(inputs))
 
     def _cut_batches(self, change: Change) -> list[list[int]]:
         """The passages of each commit. The first is empty if there is something to mend."""

@@ -12,7 +12,7 @@ MEMTREE = "memtree"
 _BASE, _RATE = 0.4, 0.5  # theta 0 and lambda of the paper
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MemTreeRules:
     """How a tree grows.
 
@@ -38,7 +38,7 @@ class MemTreeRules:
 USUAL = MemTreeRules()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MemTreeNames:
     """The names of the tree that some rules make.
 

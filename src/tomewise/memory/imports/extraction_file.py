@@ -5,24 +5,18 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any
 
 from tomewise.errors import ReadingError
 from tomewise.language.roles import Relationship, RelationsOut, TriplesOut, TypedEntity
 from tomewise.memory.graph.entity_names import normalise_name
-from tomewise.memory.graph.extraction import Extraction, drop_repeats
+from tomewise.memory.graph.extraction import Extraction, clean_relations, clean_triples, drop_repeats
 from tomewise.memory.graph.graph_names import Style
-from tomewise.memory.graph.relations import clean_relations
-from tomewise.memory.graph.triples import clean_triples
+from tomewise.store.contract import Texts
 from tomewise.store.records import PASSAGES
-from tomewise.types import LayerReport, Report
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Texts
-
 
 Row = Mapping[str, Any]
 _SEPARATOR = "<SEP>"
@@ -34,7 +28,7 @@ _FIELDS: Mapping[str, Mapping[str, type]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Imported:
     """Extractions by passage key. `passages` counts the passages of the tome, to report coverage; `unmatched` counts
     documents (triples) or passages (relations) of the file that are not in the tome."""
@@ -51,22 +45,6 @@ class Imported:
         verb = "is" if self.unmatched == 1 else "are"
         missing = f"; {self.unmatched:,} of its texts {verb} not in this tome" if self.unmatched else ""
         return f"covers {len(self.extractions):,} of {self.passages:,} passages{missing}"
-
-
-@runtime_checkable
-class ImportsExtractions(Protocol):
-    """A layer that imports extractions of the texts of `source`, a node layer, in one style."""
-
-    @property
-    def source(self) -> str: ...
-    @property
-    def style(self) -> Style: ...
-
-    def check_import(self, imported: Imported) -> None:
-        """Raise UsageError if the layer cannot import these extractions."""
-
-    async def import_extractions(self, imported: Imported, report: Report) -> LayerReport:
-        """Add the extractions; texts that were processed before do not change. Raises UsageError."""
 
 
 def read_extractions(path: Path, store: Texts) -> Imported:
@@ -94,22 +72,19 @@ def read_extractions(path: Path, store: Texts) -> Imported:
 
 def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
     try:
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield number, _parse_row(path, number, line)
+        content = path.read_bytes()
     except OSError as error:
         raise ReadingError(f"{path} cannot be read ({error.strerror}): give a file of extractions") from error
-
-
-def _parse_row(path: Path, number: int, line: bytes) -> Row:
-    try:
-        row = json.loads(line.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise ReadingError(f"{path}, line {number}: not JSON in UTF-8 ({error}): fix or remove the row") from None
-    if not isinstance(row, dict):
-        raise ReadingError(f"{path}, line {number}: {line[:40]!r} is not an object: write one JSON object per line")
-    return row
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line.decode("utf-8-sig"))
+        except (ValueError, RecursionError) as error:
+            raise ReadingError(f"{path}, line {number}: not JSON in UTF-8 ({error}): fix or remove the row") from None
+        if not isinstance(row, dict):
+            raise ReadingError(f"{path}, line {number}: {line[:40]!r} is not an object: write one JSON object per line")
+        yield number, row
 
 
 def _assign_triples(by_document: Mapping[str, TriplesOut], store: Texts) -> tuple[dict[int, Extraction], int]:
@@ -156,11 +131,11 @@ def _split_by_passage(whole: Extraction, texts: Mapping[int, str]) -> dict[int, 
         name: _find_passages_with(padded_texts, (name,)) or ([] if name in ends else first) for name in whole.entities
     }
     found = {}
-    for number, key in enumerate(texts):
+    for key in texts:
         passage_facts = tuple(fact for fact in whole.facts if key in facts[fact.key])
         listed = [name for name, keys in names.items() if key in keys]
         listed += [end for fact in passage_facts for end in (fact.head, fact.tail)]
-        found[key] = Extraction(drop_repeats(listed), passage_facts, faults=whole.faults if number == 0 else {})
+        found[key] = Extraction(drop_repeats(listed), passage_facts, faults=whole.faults if key in first else {})
     return found
 
 
@@ -217,11 +192,10 @@ def _pair_descriptions(row: Row, words: Mapping[int, frozenset[str]]) -> list[tu
     descriptions = [text for text in row["description"].split(_SEPARATOR) if text.strip()] or [""]
     if not indices:
         return []
-    fits = {
-        (at, index): _compute_overlap(frozenset(normalise_name(text).split()), words[index])
-        for at, text in enumerate(descriptions)
-        for index in indices
-    }
+    fits: dict[tuple[int, int], float] = {}  # the share of the words of a description that a passage has
+    for at, text in enumerate(descriptions):
+        own = frozenset(normalise_name(text).split())
+        fits |= {(at, index): len(own & words[index]) / max(1, len(own)) for index in indices}
     pairs = {
         (max(indices, key=lambda index: (fits[at, index], -index)), text): None for at, text in enumerate(descriptions)
     }
@@ -231,10 +205,6 @@ def _pair_descriptions(row: Row, words: Mapping[int, frozenset[str]]) -> list[tu
             best = max(range(len(descriptions)), key=lambda at: (fits[at, index], -at))
             pairs[index, descriptions[best]] = None
     return list(pairs)
-
-
-def _compute_overlap(words: frozenset[str], passage_words: frozenset[str]) -> float:
-    return len(words & passage_words) / len(words) if words else 0.0
 
 
 def _choose_passages(overlaps: Mapping[int, int], texts: Mapping[int, str], *names: str) -> list[int]:
@@ -252,11 +222,8 @@ def _choose_passages(overlaps: Mapping[int, int], texts: Mapping[int, str], *nam
 def _read_keywords(row: Row) -> list[str]:
     keywords = row.get("keywords")
     if isinstance(keywords, str):
-        return _clean_words(keywords.replace(_SEPARATOR, ",").split(","))
-    return _clean_words(keywords) if isinstance(keywords, list) else []
-
-
-def _clean_words(words: Iterable[object]) -> list[str]:
+        keywords = keywords.replace(_SEPARATOR, ",").split(",")
+    words = keywords if isinstance(keywords, list) else []
     return list(dict.fromkeys(word.strip() for word in words if isinstance(word, str) and word.strip()))
 
 
@@ -268,7 +235,7 @@ def _compute_strength(row: Row) -> float:
     return min(max(weight / max(1, len(row["passages"])), 0.0), 10.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _CondensedDocument:
     """A document without white space, so that line ends and indents do not matter.
 
@@ -277,11 +244,6 @@ class _CondensedDocument:
 
     text: str
     spans: Mapping[int, tuple[int, int]]
-
-    def find_overlaps(self, start: int, end: int) -> dict[int, tuple[int, int]]:
-        """What each passage shares with a span."""
-        shared = {key: (max(start, first), min(end, last)) for key, (first, last) in self.spans.items()}
-        return {key: (first, last) for key, (first, last) in shared.items() if first < last}
 
 
 def _locate_texts(texts: Mapping[int, str], store: Texts) -> dict[int, dict[int, int]]:
@@ -302,9 +264,11 @@ def _locate_texts(texts: Mapping[int, str], store: Texts) -> dict[int, dict[int,
             continue
         number, after = found
         overlaps[index] = {}
-        for key, (start, end) in documents[number].find_overlaps(after, after + len(wanted)).items():
-            overlaps[index][key] = end - start
-            spans.setdefault(key, []).append((start, end))
+        for key, (first, last) in documents[number].spans.items():
+            start, end = max(after, first), min(after + len(wanted), last)
+            if start < end:
+                overlaps[index][key] = end - start
+                spans.setdefault(key, []).append((start, end))
     lengths = {key: end - start for document in documents for key, (start, end) in document.spans.items()}
     covered = {key for key, parts in spans.items() if _measure_union(parts) >= _HALF * lengths[key]}
     return {index: {key: sizes[key] for key in sizes if key in covered} for index, sizes in overlaps.items()}

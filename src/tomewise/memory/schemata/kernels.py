@@ -8,20 +8,20 @@ are rows of `members`, int64 (clusters, room): vertices, then -1.
 from __future__ import annotations
 
 from math import exp, floor
-from typing import Any
 
 import numpy as np
 from numba import njit
 
+_compiled, _inlined = njit(cache=True, nogil=True), njit(cache=True, nogil=True, inline="always")
 _MARGIN = 1e-5  # by how much a cosine in single precision, of either order of summation, may be wrong
 _LEAST_GAIN = 1e-9  # of a move, so that rounding cannot make labels run in a circle
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def offer_scores(
-    cosines: Any, rows: Any, columns: Any, on_diagonal: Any, is_open: Any, is_new: Any, vectors: Any, at: Any,
-    documents: Any, positions: Any, alpha: Any, sigma: Any, scores: Any, partners: Any,
-) -> None:  # fmt: skip
+    cosines, rows, columns, on_diagonal, is_open, is_new, vectors, at, documents, positions, alpha, sigma, scores,
+    partners,
+):  # fmt: skip
     """Offer each pair of a block to the lists of both its vertices, unless both knew each other before.
 
     `cosines` has the shape (len(rows), len(columns)) and tells which pairs may matter; their scores are then computed
@@ -58,8 +58,8 @@ def offer_scores(
             floors[i] = floor_a
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _multiply(a: Any, b: Any) -> Any:
+@_inlined
+def _multiply(a, b):
     """The product of two vectors, summed in one fixed order."""
     first = second = third = fourth = 0.0
     whole = a.size - a.size % 4
@@ -73,10 +73,8 @@ def _multiply(a: Any, b: Any) -> Any:
     return (first + second) + (third + fourth)
 
 
-@njit(cache=True, nogil=True)
-def score_pairs(
-    first: Any, second: Any, vectors: Any, at: Any, documents: Any, positions: Any, alpha: Any, sigma: Any
-) -> Any:
+@_compiled
+def score_pairs(first, second, vectors, at, documents, positions, alpha, sigma):
     """The score of each pair, as in `offer_scores`."""
     scores = np.empty(first.size)
     for i in range(first.size):
@@ -90,15 +88,15 @@ def score_pairs(
     return scores
 
 
-@njit(cache=True, nogil=True)
-def fill_lists(owners: Any, others: Any, values: Any, scores: Any, partners: Any) -> None:
+@_compiled
+def fill_lists(owners, others, values, scores, partners):
     """Put each of these into the list of its owner; see `offer_scores`."""
     for i in range(owners.size):
         _insert(scores[owners[i]], partners[owners[i]], values[i], others[i])
 
 
-@njit(cache=True, nogil=True)
-def keep_strongest(starts: Any, columns: Any, weights: Any, k: Any) -> Any:
+@_compiled
+def keep_strongest(starts, columns, weights, k):
     """Which entries of a matrix in compressed rows are among the k greatest of their row; ties go to small columns."""
     is_strongest = np.zeros(columns.size, np.bool_)
     best, indices = np.empty(k, np.float64), np.empty(k, np.int64)
@@ -114,8 +112,8 @@ def keep_strongest(starts: Any, columns: Any, weights: Any, k: Any) -> Any:
     return is_strongest
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _insert(best: Any, partners: Any, score: Any, partner: Any) -> None:
+@_inlined
+def _insert(best, partners, score, partner):
     last = best.size - 1
     if score < best[last] or (score == best[last] and 0 <= partners[last] < partner):
         return
@@ -128,10 +126,8 @@ def _insert(best: Any, partners: Any, score: Any, partner: Any) -> None:
     partners[at] = partner
 
 
-@njit(cache=True, nogil=True)
-def fill_rows(
-    a: Any, b: Any, values: Any, starts: Any, smaller: Any, neighbours: Any, reverse: Any, weights: Any
-) -> None:
+@_compiled
+def fill_rows(a, b, values, starts, smaller, neighbours, reverse, weights):
     """Write the neighbours of all vertices, ascending, and for each slot that of the opposite direction, and a weight.
 
     Links (a, b) are sorted, each with a < b. `smaller` counts the neighbours of each vertex that are smaller than it.
@@ -147,8 +143,8 @@ def fill_rows(
         weights[forward] = weights[backward] = values[i]
 
 
-@njit(cache=True, nogil=True)
-def find_components(starts: Any, neighbours: Any, replicas: Any) -> Any:
+@_compiled
+def find_components(starts, neighbours, replicas):
     """Number the connected components of each ego network without its centre.
 
     Writes to `replicas`, int64 (slots,), the component of the slot's vertex to which the slot's neighbour belongs.
@@ -183,16 +179,16 @@ def find_components(starts: Any, neighbours: Any, replicas: Any) -> Any:
     return count
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _find_root(parents: Any, slot: Any) -> Any:
+@_inlined
+def _find_root(parents, slot):
     while parents[slot] != slot:
         parents[slot] = parents[parents[slot]]
         slot = parents[slot]
     return slot
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _join(parents: Any, slot_a: Any, slot_b: Any) -> Any:
+@_inlined
+def _join(parents, slot_a, slot_b):
     """Join two components; returns whether they were different ones."""
     first, second = _find_root(parents, slot_a), _find_root(parents, slot_b)
     if first == second:
@@ -201,8 +197,8 @@ def _join(parents: Any, slot_a: Any, slot_b: Any) -> Any:
     return True
 
 
-@njit(cache=True, nogil=True)
-def find_labels(starts: Any, neighbours: Any, weights: Any, gamma: Any, most: Any, passes: Any) -> Any:
+@_compiled
+def find_labels(starts, neighbours, weights, gamma, most, passes):
     """Label replicas so that the links within labels, less `gamma` for each pair within, weigh most; `most` in a label.
 
     Each replica begins with a label of its own. Moves of single replicas and joins of whole labels alternate until no
@@ -219,10 +215,8 @@ def find_labels(starts: Any, neighbours: Any, weights: Any, gamma: Any, most: An
     return labels
 
 
-@njit(cache=True, nogil=True)
-def _move(
-    starts: Any, neighbours: Any, weights: Any, labels: Any, sizes: Any, links: Any, gamma: Any, most: Any
-) -> None:
+@_compiled
+def _move(starts, neighbours, weights, labels, sizes, links, gamma, most):
     """Move replicas, in a queue in their order, to the label with which they have the most links for its size."""
     replicas = labels.size
     queue = np.arange(replicas)
@@ -263,10 +257,8 @@ def _move(
                 waiting += 1
 
 
-@njit(cache=True, nogil=True)
-def _join_labels(
-    starts: Any, neighbours: Any, weights: Any, labels: Any, sizes: Any, links: Any, gamma: Any, most: Any
-) -> Any:
+@_compiled
+def _join_labels(starts, neighbours, weights, labels, sizes, links, gamma, most):
     """Join each label, the smallest first, with the one that gains most by it. Returns whether any joined."""
     replicas = labels.size
     following = np.full(replicas, -1, np.int64)  # the next member of the same label
@@ -314,8 +306,8 @@ def _join_labels(
     return has_joined
 
 
-@njit(cache=True, nogil=True)
-def place_by_links(starts: Any, neighbours: Any, weights: Any, members: Any, sizes: Any, homes: Any) -> None:
+@_compiled
+def place_by_links(starts, neighbours, weights, members, sizes, homes):
     """Put each vertex without a home into the cluster with room to which the sum of its links is greatest.
 
     Writes to `members`, to `sizes` (clusters,), and to `homes` (vertices, h): the clusters of each vertex, then -1.
@@ -347,8 +339,8 @@ def place_by_links(starts: Any, neighbours: Any, weights: Any, members: Any, siz
             _put_into_cluster(vertex, chosen, members, sizes, homes)
 
 
-@njit(cache=True, nogil=True)
-def place_by_nearest(nearest: Any, members: Any, sizes: Any, homes: Any) -> None:
+@_compiled
+def place_by_nearest(nearest, members, sizes, homes):
     """Put each vertex without a home with the first of its `nearest` that has a cluster with room: into the smallest.
 
     See `place_by_links`.
@@ -370,15 +362,15 @@ def place_by_nearest(nearest: Any, members: Any, sizes: Any, homes: Any) -> None
                 break
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _put_into_cluster(vertex: Any, cluster: Any, members: Any, sizes: Any, homes: Any) -> None:
+@_inlined
+def _put_into_cluster(vertex, cluster, members, sizes, homes):
     members[cluster, sizes[cluster]] = vertex
     sizes[cluster] += 1
     homes[vertex, 0] = cluster
 
 
-@njit(cache=True, nogil=True)
-def collect_leaves(children: Any, count: Any) -> Any:
+@_compiled
+def collect_leaves(children, count):
     """The passages below each cluster, in compressed rows, each once.
 
     `children` (clusters, room) are passages below `count`, `count + i` for cluster i, which comes before, and -1.

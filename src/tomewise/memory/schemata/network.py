@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tomewise.memory.schemata.schemata_names import SchemataRules
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -21,7 +19,7 @@ BLOCK = 4096  # 64 MB of cosines
 _NO_SCORE = -4.0  # below every score
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Passages:
     """The passages in document order: documents as numbers (n,) and positions (n,).
 
@@ -49,7 +47,7 @@ class Passages:
         return scores
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Links:
     """Undirected links, each once with a < b, sorted by a, then b: `a` and `b` int64, `weights` float64."""
 
@@ -101,7 +99,7 @@ class Network:
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Lists:
     """The k best partners of each passage (n, k), best first, then -1; of equal scores the first passage is better."""
 

@@ -1,13 +1,16 @@
-"""Schemata: overlapping clusters of passages and of their summaries, a function of the passages (CAM, section 4.1)."""
+"""Schemata: overlapping clusters of passages and of their summaries, a function of the passages (CAM, section 4.1).
+
+The store keeps lists, links of all levels, and clusters with their members.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tomewise.calls import NO_CALLS, CallCount
 from tomewise.concurrency import run_in_thread
@@ -18,32 +21,137 @@ from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import run_each
 from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.edge_rows import write_edges
-from tomewise.memory.schemata.hierarchy import Hierarchy, Level, grow_hierarchy
-from tomewise.memory.schemata.network import Ints, complete_lists
+from tomewise.memory.schemata.hierarchy import Hierarchy, Level, fill_clusters, grow_hierarchy
+from tomewise.memory.schemata.network import Floats, Ints, Links, Lists, Passages, complete_lists
 from tomewise.memory.schemata.schemata_names import USUAL, SchemataNames, SchemataRules
-from tomewise.memory.schemata.schemata_state import Base, load_base, load_shared, load_stored
-from tomewise.memory.step_reports import sum_tokens
-from tomewise.types import (
-    Change,
-    Cost,
-    Embedder,
-    Estimate,
-    LanguageModel,
-    LayerReport,
-    Node,
-    NodeId,
-    Report,
-    content_id,
-)
+from tomewise.memory.step_reports import estimate_asks
+from tomewise.store.contract import Store, Vectors
+from tomewise.store.lookups import read_edges, read_pairs, read_vectors
+from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store, Vectors
-
+_UNKNOWN = -2  # the key of a cluster without a node; -1 is that of no member
 _SUMMARY_TOKENS = 150
 _REPLY_SHARE = 0.8  # of the bound that a summary reaches on average; for estimates
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
+class Base:
+    """The passages in document order: their keys (n,), which are new to the layer, and the lists of the others."""
+
+    keys: Ints
+    is_new: NDArray[np.bool_]
+    passages: Passages
+    lists: Lists
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """The clusters of the last build that are left.
+
+    `keys` are those of the passages and of the clusters' nodes, by name (see `Level`); `usable` (clusters,) says which
+    summaries may go on.
+    """
+
+    hierarchy: Hierarchy
+    keys: Ints
+    usable: NDArray[np.bool_]
+
+    def match_clusters(self, hierarchy: Hierarchy) -> Ints:
+        """The keys of passages and of the nodes with the members of these clusters, by name, else -1."""
+        stored = _find_member_keys(self.hierarchy.children, self.keys)
+        stored_keys = self.keys[self.hierarchy.passages :].tolist()
+        known = {
+            row.tobytes(): key for row, key, usable in zip(stored, stored_keys, self.usable, strict=True) if usable
+        }
+        keys = np.concatenate((self.keys[: hierarchy.passages], np.full(len(hierarchy.children), _UNKNOWN)))
+        for height in range(1, 1 + int(hierarchy.heights.max(initial=0))):
+            at = np.flatnonzero(hierarchy.heights == height)
+            rows = _find_member_keys(hierarchy.children[at], keys)
+            keys[hierarchy.passages + at] = [known.get(row.tobytes(), _UNKNOWN) for row in rows]
+        keys[keys == _UNKNOWN] = -1
+        return keys
+
+    def find_heirs(self, hierarchy: Hierarchy, clusters: Ints) -> Iterator[tuple[int, int, float]]:
+        """For clusters, the key of the node with the most similar passages below it, and the share that differs."""
+        leaves, stored = hierarchy.leaves[clusters], self.hierarchy.leaves
+        shared = (leaves @ stored.T).tocoo()
+        rows, columns = shared.coords
+        larger = np.maximum(np.diff(leaves.indptr)[rows], np.diff(stored.indptr)[columns])
+        distances = np.where(self.usable[columns], 1 - shared.data / larger, 2.0)
+        order = np.lexsort((columns, distances, rows))
+        firsts, at = np.unique(rows[order], return_index=True)
+        best = order[at]
+        keys = self.keys[self.hierarchy.passages + columns[best]]
+        yield from zip(clusters[firsts].tolist(), keys.tolist(), distances[best].tolist(), strict=True)
+
+
+def _find_member_keys(children: Ints, keys: Ints) -> Ints:
+    """Rows of the keys of members, ascending, -1 for none."""
+    return np.sort(np.where(children < 0, -1, keys[children]), axis=1)
+
+
+def load_base(store: Store, names: SchemataNames, k: int) -> Base:
+    """The passages of the tome, and the lists of those that the layer has processed."""
+    keys, documents, positions = store.passage_order()
+    intake = store.intake(names.layer)
+    known = np.fromiter({*intake.done, *intake.failed}, np.int64)
+    is_new = ~np.isin(keys, known)
+    columns = read_vectors(store, "passages")
+    passages = Passages(columns.rows, np.searchsorted(columns.keys, keys), documents, positions)
+    table = read_edges(store, names.lists).rows
+    owners, partners = find_indices(keys, table[:, 0]), find_indices(keys, table[:, 1])
+    is_known = (owners >= 0) & (partners >= 0)
+    is_known[is_known] = ~(is_new[owners[is_known]] | is_new[partners[is_known]])
+    lists = Lists.from_entries(len(keys), k, owners[is_known], partners[is_known], table[is_known, 2])
+    return Base(keys, is_new, passages, lists)
+
+
+def load_stored(store: Store, names: SchemataNames, passages: Ints, without: Collection[int]) -> Stored:
+    """The clusters of the last build; summaries `without` may not go on. `passages` are the keys of all passages."""
+    parents, members = read_pairs(store, names.sources).T
+    nodes, owners = np.unique(parents, return_inverse=True)  # a node is older than those made from it
+    keys = np.concatenate((passages, nodes))
+    children = fill_clusters(owners, find_indices(keys, members), len(nodes))
+    usable = ~np.isin(nodes, np.fromiter(without, np.int64, len(without)))
+    return Stored(Hierarchy(len(passages), children), keys, usable)
+
+
+def load_shared(store: Store, base: Base, rules: SchemataRules) -> Links:
+    """Links between passages that see the same entity, see `pair_passages`."""
+    entities, passages = read_pairs(store, f"seen-in:{rules.entities}").T
+    indices = find_indices(base.keys, passages)
+    a, b = pair_passages(entities[indices >= 0], indices[indices >= 0], rules.k)
+    return Links.from_pairs(a, b, base.passages.score(a, b, rules))
+
+
+def pair_passages(entities: Ints, passages: Ints, most: int) -> tuple[Ints, Ints]:
+    """All pairs of passages that see the same entity, for entities that 2 to `most` passages see.
+
+    `entities` and `passages` (n,) say which passage sees which entity; no pair of these comes twice. An entity of more
+    passages says little of each of them. (The paper does not state its rule.) A pair may be found more than once.
+    """
+    order = np.lexsort((passages, entities))
+    entities, passages = entities[order], passages[order]
+    _, groups, sizes = np.unique(entities, return_inverse=True, return_counts=True)
+    is_rare = sizes[groups] <= most
+    groups, passages = groups[is_rare], passages[is_rare]
+    firsts, seconds = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for gap in range(1, most):
+        is_pair = groups[gap:] == groups[:-gap]
+        firsts.append(passages[:-gap][is_pair])
+        seconds.append(passages[gap:][is_pair])
+    return np.concatenate(firsts), np.concatenate(seconds)
+
+
+def find_indices(keys: Ints, wanted: Floats | Ints) -> Ints:
+    """The index in `keys` (n,), which are distinct and in any order, of each key wanted; -1 for other keys."""
+    wanted = wanted.astype(np.int64)
+    table = np.full(1 + max(int(keys.max(initial=0)), int(wanted.max(initial=0))), -1, np.int64)
+    table[keys] = np.arange(len(keys))
+    return table[wanted]
+
+
+@dataclass(frozen=True)
 class _Plan:
     """What a build has to do. Clusters are given by their index in `hierarchy`, vertices by their names (see `Level`).
 
@@ -120,15 +228,8 @@ class SchemataLayer:
             inputs.append(_make_input(plan.hierarchy, cluster, texts))
             text = " ".join(inputs[-1].texts)[: int(_REPLY_SHARE * 4 * _SUMMARY_TOKENS)]
             texts[plan.hierarchy.passages + cluster] = text
-        return Estimate(
-            layer=self.name,
-            model=find_name(self._model, SUMMARISE),
-            cost=Cost(
-                calls=len(inputs),
-                input_tokens=await sum_tokens(inputs, partial(self._model.count_input_tokens, SUMMARISE)),
-                output_tokens=int(_REPLY_SHARE * _SUMMARY_TOKENS * len(inputs)),
-            ),
-        )
+        output_tokens = _REPLY_SHARE * _SUMMARY_TOKENS * len(inputs)
+        return await estimate_asks(self.name, self._model, SUMMARISE, inputs, output_tokens)
 
     def _plan(self, has_removals: bool) -> _Plan:
         base = load_base(self._store, self.names, self._rules.k)
@@ -179,10 +280,10 @@ class SchemataLayer:
         keys = plan.keys.copy()
         with store.write() as writing:
             writing.remove_nodes(obsolete)
-            for height in range(1, 1 + int(plan.hierarchy.heights.max(initial=0))):
-                level = {cluster: node for cluster, node in nodes.items() if node.level == height}
-                put = writing.put_nodes(list(level.values()))  # after the nodes that these were made from
-                keys[[passages + cluster for cluster in level]] = [put[node.id] for node in level.values()]
+            put = writing.put_nodes(
+                sorted(nodes.values(), key=lambda node: node.level)
+            )  # after what they are made from
+            keys[[passages + cluster for cluster in nodes]] = [put[node.id] for node in nodes.values()]
             if nodes:
                 node_keys = keys[[passages + cluster for cluster in (*made, *plan.carried)]].tolist()
                 writing.put_vectors(self.name, node_keys, rows)
@@ -194,9 +295,10 @@ class SchemataLayer:
                 writing.remove_edges(self.names.links(number))
             writing.record_intake(self.name, {*change.added, *store.intake(self.name).failed} - lost.keys(), lost)
             record_build(writing, self.name, self._make_record(plan, len(made), nodes))
-        return LayerReport(
-            layer=self.name, added=len(nodes), removed=len(obsolete), failed=lost, notes=self._list_notes(plan)
-        )
+        notes: tuple[str, ...] = ()
+        if not self._rules.levels:
+            notes = (f"{len(plan.levels[0].links.a):,} links between {passages:,} passages, no summaries",)
+        return LayerReport(layer=self.name, added=len(nodes), removed=len(obsolete), failed=lost, notes=notes)
 
     def _make_nodes(self, plan: _Plan, texts: Mapping[int, str], failed: Mapping[int, str]) -> dict[int, Node]:
         """The nodes of the clusters without one, by cluster."""
@@ -236,11 +338,6 @@ class SchemataLayer:
             "calls": calls,
         }
         return {"model": find_name(self._model, SUMMARISE), "network": network, "levels": len(plan.levels)}
-
-    def _list_notes(self, plan: _Plan) -> tuple[str, ...]:
-        if self._rules.levels:
-            return ()
-        return (f"{len(plan.levels[0].links.a):,} links between {plan.hierarchy.passages:,} passages, no summaries",)
 
 
 def _make_input(hierarchy: Hierarchy, cluster: int, texts: Mapping[int, str]) -> SummaryIn:

@@ -12,7 +12,7 @@ MOST_LEVELS = 10
 Clusters: TypeAlias = Literal["overlapping", "disjoint", "shuffled"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SchemataRules:
     """How passages are linked and clustered; names as in the paper, equation 2.
 
@@ -40,7 +40,7 @@ class SchemataRules:
 USUAL = SchemataRules()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SchemataNames:
     """The names of the schemata that some rules make.
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,25 +15,23 @@ from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.build_records import record_build
-from tomewise.memory.step_reports import sum_tokens
+from tomewise.memory.step_reports import estimate_asks
 from tomewise.memory.tree.clustering import SMALL, Reduction, choose_reduction, find_clusters
+from tomewise.store.contract import Store, Vectors
 from tomewise.store.lookups import find_keys
 from tomewise.store.records import PASSAGES
 from tomewise.types import (
     Change,
-    Cost,
     Embedder,
     Estimate,
     LanguageModel,
     LayerReport,
     Node,
     NodeId,
+    Passage,
     Report,
     content_id,
 )
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store, Vectors
 
 NAME = "tree"
 _CLUSTER_TOKENS = 3500  # of the texts in one cluster
@@ -54,13 +51,12 @@ class _Parent:
     summary_input: SummaryIn
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Level:
     """The nodes of one level in document order. `below` has the indices of the passages under each node."""
 
-    ids: Sequence[NodeId]
+    nodes: Sequence[Passage | Node]
     texts: Sequence[str]
-    positions: Sequence[int]
     below: Sequence[frozenset[int]]
     vectors: Vectors
 
@@ -69,7 +65,7 @@ class _Level:
         return frozenset[int]().union(*(self.below[member] for member in parent.members))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Tree:
     """A whole tree: the nodes of all levels, each with its vector, and failures by the index of the passage below.
 
@@ -85,6 +81,7 @@ _Summaries: TypeAlias = "dict[NodeId, tuple[str, Vectors]]"  # the text and the 
 _Summarise: TypeAlias = Callable[[_Level, list[_Parent]], Awaitable[tuple[_Summaries, Mapping[NodeId, str]]]]
 
 
+@dataclass(frozen=True)
 class TreeLayer:
     """One tree over all passages of the tome, built again when the passages change.
 
@@ -102,22 +99,12 @@ class TreeLayer:
     # Every level has fewer nodes than the one below it.
     calls = CallCount(f"1 a summary, at most {_LEVELS} a passage", _LEVELS)
 
-    def __init__(
-        self,
-        store: Store,
-        model: LanguageModel,
-        embedder: Embedder,
-        *,
-        reduction: Reduction | None = None,
-        cluster_tokens: int = _CLUSTER_TOKENS,
-        summary_tokens: int = _SUMMARY_TOKENS,
-    ) -> None:
-        self._store = store
-        self._model = model
-        self._embedder = embedder
-        self._reduction = reduction
-        self._cluster_tokens = cluster_tokens
-        self._summary_tokens = summary_tokens
+    store: Store
+    model: LanguageModel
+    embedder: Embedder
+    reduction: Reduction | None = None
+    cluster_tokens: int = _CLUSTER_TOKENS
+    summary_tokens: int = _SUMMARY_TOKENS
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Cluster all passages again and summarise the new clusters, one level at a time."""
@@ -126,9 +113,9 @@ class TreeLayer:
         async def summarise(_: _Level, parents: list[_Parent]) -> tuple[_Summaries, Mapping[NodeId, str]]:
             inputs = {parent.id: parent.summary_input for parent in parents}
             label = f"summaries, level {parents[0].level}" if parents else ""
-            replies = await ask_each(self._model, SUMMARISE, inputs, report, label)
+            replies = await ask_each(self.model, SUMMARISE, inputs, report, label)
             texts = [reply.summary for reply in replies.values()]
-            vectors = await run_in_thread(self._embedder.embed, texts)
+            vectors = await run_in_thread(self.embedder.embed, texts)
             return dict(zip(replies, zip(texts, vectors, strict=True), strict=True)), replies.failed
 
         tree = await self._grow_tree(ground, existing, reduction, summarise)
@@ -147,42 +134,32 @@ class TreeLayer:
             return {parent.id: _make_stand_in(level_below, parent) for parent in parents}, {}
 
         await self._grow_tree(ground, existing, reduction, summarise)
-        return Estimate(
-            layer=NAME,
-            model=find_name(self._model, SUMMARISE),
-            cost=Cost(
-                calls=len(inputs),
-                input_tokens=await sum_tokens(inputs, partial(self._model.count_input_tokens, SUMMARISE)),
-                output_tokens=sum(
-                    _estimate_characters(summary_input) // _CHARACTERS_PER_TOKEN for summary_input in inputs
-                ),
-            ),
-        )
+        output_tokens = sum(_estimate_characters(each) // _CHARACTERS_PER_TOKEN for each in inputs)
+        return await estimate_asks(NAME, self.model, SUMMARISE, inputs, output_tokens)
 
     def _load(self) -> tuple[Reduction, list[int], _Level, _Summaries]:
         """Load the reduction, the keys of the passages in document order, the passages, and the existing summaries."""
-        passages, nodes = self._store.passages(), self._store.nodes(NAME)
+        passages, nodes = self.store.passages(), self.store.nodes(NAME)
         keys = list(passages)
         ground = _Level(
-            ids=[passage.id for passage in passages.values()],
+            nodes=list(passages.values()),
             texts=[passage.content for passage in passages.values()],
-            positions=[passage.position for passage in passages.values()],
             below=[frozenset([index]) for index in range(len(keys))],
-            vectors=self._store.rows(PASSAGES, keys),
+            vectors=self.store.rows(PASSAGES, keys),
         )
-        rows = self._store.rows(NAME, nodes)
+        rows = self.store.rows(NAME, nodes)
         existing = {node.id: (node.text, row) for node, row in zip(nodes.values(), rows, strict=True)}
-        return self._reduction or choose_reduction(), keys, ground, existing
+        return self.reduction or choose_reduction(), keys, ground, existing
 
     async def _grow_tree(
         self, level_below: _Level, existing: _Summaries, reduction: Reduction, summarise: _Summarise
     ) -> _Tree:
         tree = _Tree()
         for level in range(1, _LEVELS + 1):
-            if len(level_below.ids) <= SMALL:
+            if len(level_below.nodes) <= SMALL:
                 break
             found = await run_in_thread(self._find_clusters, level_below, reduction)
-            if len(found) >= len(level_below.ids):
+            if len(found) >= len(level_below.nodes):
                 break
             parents = [self._make_parent(level_below, level, members) for members in found]
             fresh, failed = await summarise(level_below, [each for each in parents if each.id not in existing])
@@ -197,41 +174,38 @@ class TreeLayer:
             tree.sizes.append(len(parents))
             # Parents are sorted by members, and therefore in document order.
             level_below = _Level(
-                ids=[node.id for node in nodes],
+                nodes=nodes,
                 texts=[node.text for node in nodes],
-                positions=[node.position for node in nodes],
                 below=[level_below.find_passages(parent) for parent in parents],
                 vectors=np.stack([row for _, row in made]) if made else level_below.vectors[:0],
             )
         return tree
 
     def _find_clusters(self, level_below: _Level, reduction: Reduction) -> list[tuple[int, ...]]:
-        encoded = self._embedder.tokenizer.encode_batch_fast(list(level_below.texts), add_special_tokens=False)
-        return find_clusters(
-            level_below.vectors, [len(found.ids) for found in encoded], reduction, self._cluster_tokens
-        )
+        encoded = self.embedder.tokenizer.encode_batch_fast(list(level_below.texts), add_special_tokens=False)
+        return find_clusters(level_below.vectors, [len(found.ids) for found in encoded], reduction, self.cluster_tokens)
 
     def _make_parent(self, level_below: _Level, level: int, members: tuple[int, ...]) -> _Parent:
         texts = [level_below.texts[member] for member in members]
-        name = content_id("t", level, *(level_below.ids[member] for member in members))
-        return _Parent(name, level, members, SummaryIn(texts=texts, max_tokens=self._summary_tokens))
+        name = content_id("t", level, *(level_below.nodes[member].id for member in members))
+        return _Parent(name, level, members, SummaryIn(texts=texts, max_tokens=self.summary_tokens))
 
     def _commit(self, keys: Sequence[int], tree: _Tree, existing: _Summaries, reduction: Reduction) -> LayerReport:
         """Write the new nodes and remove the obsolete ones."""
-        obsolete = find_keys(self._store, existing.keys() - {node.id for node, _ in tree.nodes})
+        obsolete = find_keys(self.store, existing.keys() - {node.id for node, _ in tree.nodes})
         fresh = [(node, row) for node, row in tree.nodes if node.id not in existing]
         failed = {keys[index]: reason for index, reason in tree.failed.items()}
         taken_keys = [key for key in keys if key not in failed]
         record = {
             "taken": len(taken_keys),
-            "model": find_name(self._model, SUMMARISE),
+            "model": find_name(self.model, SUMMARISE),
             "reduction": reduction.name,
             "levels": len(tree.sizes),
             "sizes": tree.sizes,
-            "cluster_tokens": self._cluster_tokens,
-            "summary_tokens": self._summary_tokens,
+            "cluster_tokens": self.cluster_tokens,
+            "summary_tokens": self.summary_tokens,
         }
-        with self._store.write() as writing:
+        with self.store.write() as writing:
             writing.remove_nodes(obsolete.values())
             node_keys = writing.put_nodes([node for node, _ in fresh])
             if fresh:
@@ -249,9 +223,9 @@ def _make_node(level_below: _Level, parent: _Parent, text: str) -> Node:
         id=parent.id,
         layer=NAME,
         text=text,
-        sources=tuple(level_below.ids[member] for member in parent.members),
+        sources=tuple(level_below.nodes[member].id for member in parent.members),
         level=parent.level,
-        position=level_below.positions[parent.members[0]],
+        position=level_below.nodes[parent.members[0]].position,
     )
 
 

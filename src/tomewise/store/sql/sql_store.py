@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from tomewise.beside import UnsafeFile
 from tomewise.errors import Locked, StoreError
-from tomewise.settings import DEFAULTS
+from tomewise.settings import Settings
 from tomewise.store.address import Place
 from tomewise.store.rights import WRITER, work_alone
 from tomewise.store.sql.arrays import Arrays, load_rows, read_space_version
@@ -96,7 +96,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
 
     @classmethod
     def open(
-        cls, path: Place, *, create: bool = True, read_only: bool = False, exact_rows: int = DEFAULTS.exact_rows
+        cls, path: Place, *, create: bool = True, read_only: bool = False, exact_rows: int = Settings.exact_rows
     ) -> SqlStore:
         """Open a tome; if `create` is true, create it if it does not exist. Raises StoreError and Locked.
 
@@ -117,7 +117,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         lines: Iterable[bytes],
         check: Callable[[Mapping[str, str]], None] | None = None,
         *,
-        exact_rows: int = DEFAULTS.exact_rows,
+        exact_rows: int = Settings.exact_rows,
     ) -> None:
         """Make a new tome of what `dump` wrote: whole, or not at all. Raises StoreError, also for hostile lines.
 

@@ -1,15 +1,19 @@
-"""Search for each of the things that a question compares by itself: "Who was born first, Ada Marsh or Tom Hale?"."""
+"""Several searches for one question: for each thing that it compares, for a question that follows, in each layer."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from tomewise.calls import CallCount, read_calls
+from tomewise.calls import CallCount, read_calls, sum_calls
+from tomewise.errors import BadReply, Refused
+from tomewise.fallbacks import NOT_FOLLOWED_UP, record_fallback
+from tomewise.language.roles import FOLLOW_UP, FollowUpIn, Shown
 from tomewise.recall.ranking import drop_repeats, mark_brought, score_by_place, take_turns
 from tomewise.text.names import find_mentions
-from tomewise.types import Evidence, Retriever, Rewrite, Scope
+from tomewise.types import Evidence, LanguageModel, Retriever, Rewrite, Scope
 
 _JOINT = re.compile(r",? (or|and|than|versus|vs\.?|before|after) ", re.IGNORECASE)  # blanks are folded before
 _COMPARING = re.compile(
@@ -29,6 +33,7 @@ _LONGEST = 1000  # characters of a question that is looked at: the time grows fa
 _Span = tuple[int, int]
 
 
+@dataclass(frozen=True)
 class ComparedRecall:
     """Recall for each thing of a comparison, and for the whole question; the passages of each come in turns.
 
@@ -36,18 +41,17 @@ class ComparedRecall:
     are English (`split_comparison`).
     """
 
-    def __init__(self, retriever: Retriever) -> None:
-        self._retriever = retriever
+    retriever: Retriever
 
     @property
     def calls(self) -> CallCount:
-        return read_calls(self._retriever)
+        return read_calls(self.retriever)
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best passages."""
         parts = split_comparison(query)
         texts = [*(part.text for part in parts), query]
-        rankings = await asyncio.gather(*(self._retriever.retrieve(text, limit, within=within) for text in texts))
+        rankings = await asyncio.gather(*(self.retriever.retrieve(text, limit, within=within) for text in texts))
         if not parts:
             return rankings[0]
         brought = [mark_brought(ranking, part) for part, ranking in zip(parts, rankings, strict=False)]
@@ -127,3 +131,73 @@ def _extend_to_quotes(question: str, span: _Span) -> _Span:
     start, end = span
     is_quoted = start > 0 and question[start - 1] in _QUOTES and question[end : end + 1] in set(_QUOTES)
     return (start - 1, end + 1) if is_quoted else span
+
+
+@dataclass(frozen=True)
+class FollowedUp:
+    """Ours, near to one step of IRCoT: a model reads the first pieces and writes the question of the second search.
+
+    One call, which sees `shown` pieces. The pieces of both searches come in turns, the best of the first one first;
+    scores are then 1 / place. If the model sees nothing to search for, or its reply cannot be used, the first search
+    stands alone.
+    """
+
+    retriever: Retriever
+    model: LanguageModel
+    shown: int = 5
+
+    @property
+    def calls(self) -> CallCount:
+        return sum_calls([CallCount("1", 1), read_calls(self.retriever).repeat(2)])
+
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
+        """The `limit` best pieces of both searches."""
+        first = await self.retriever.retrieve(query, max(limit, self.shown), within=within)
+        rewrite = await self._write(query, first) if limit else None
+        if rewrite is None:
+            return first[:limit]
+        second = await self.retriever.retrieve(rewrite.text, limit, within=within)
+        return score_by_place(drop_repeats(take_turns([first, mark_brought(second, rewrite)])), limit)
+
+    async def _write(self, query: str, found: list[Evidence]) -> Rewrite | None:
+        """The second question, if there is one."""
+        shown = [
+            Shown(label=f"E{number}", text=piece.text, title=piece.title)
+            for number, piece in enumerate(found[: self.shown], start=1)
+        ]
+        if not shown:
+            return None
+        try:
+            reply = await self.model.ask(FOLLOW_UP, FollowUpIn(question=query, evidence=shown))
+        except (BadReply, Refused):
+            record_fallback(NOT_FOLLOWED_UP)
+            return None
+        return Rewrite(text=reply.question, name=reply.bridge) if reply.question not in ("", query) else None
+
+
+Found = Mapping[str, list[Evidence]]
+
+
+@dataclass(frozen=True)
+class LayeredRecall:
+    """One retriever for each layer; all of them run concurrently. Layers keep the order in which they are given."""
+
+    retrievers: Mapping[str, Retriever]
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        return tuple(self.retrievers)
+
+    @property
+    def calls(self) -> CallCount:
+        """The calls of one query."""
+        return sum_calls(map(read_calls, self.retrievers.values()))
+
+    async def retrieve(self, queries: Sequence[str], limit: int, *, within: Scope | None = None) -> list[Found]:
+        """For each query the evidence from each layer, best first. All of it is within the scope."""
+
+        async def search(query: str) -> Found:
+            searches = (retriever.retrieve(query, limit, within=within) for retriever in self.retrievers.values())
+            return dict(zip(self.retrievers, await asyncio.gather(*searches), strict=True))
+
+        return await asyncio.gather(*map(search, queries))
