@@ -53,13 +53,13 @@ ASK_MANY = """async (times) => {
   const real = globalThis.realFetch ??= globalThis.fetch;
   const text = "word ".repeat(200);
   const evidence = [...Array(20).keys()].map((at) => ({id: `p${at}`, layer: "passages", score: 0.5, title: "A", text}));
-  const citation = {document: "long.txt", passage: "p1", position: 0, start: 0, end: 9, quote: "The keeper"};
-  const usage = {calls: 1, input_tokens: 1, output_tokens: 1, cost: 0, model_seconds: 0, own_seconds: 0};
+  const quote = {document: "long.txt", passage: "p1", position: 0, start: 0, end: 9, text: "The keeper"};
+  const cost = {calls: 1, input_tokens: 1, output_tokens: 1, dollars: 0, model_seconds: 0, own_seconds: 0};
   globalThis.fetch = async (url, options) => {
     if (!String(url).endsWith("/ask")) return real(url, options);
     globalThis.asked = (globalThis.asked ?? 0) + 1;
-    const support = {resolved: true, supported: "full", citations: [citation], system: "naive"};
-    const answer = {text: `**Answer** ${globalThis.asked}`, trace: globalThis.asked, usage, ...support};
+    const proof = {resolved: true, claimed: "full", support: "quoted", statements: [{quotes: [quote]}], nearest: []};
+    const answer = {text: `**Answer** ${globalThis.asked}`, system: "naive", trace: globalThis.asked, cost, ...proof};
     const found = {step: 0, summary: "found", detail: {evidence, found: 20, cut: 0}};
     const events = [["retrieved", found], ["answer", answer]];
     return new Response(events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join(""));

@@ -262,7 +262,7 @@ def list_views(experiment: str, quoted: Quote) -> list[View]:
         View("evaluation-question", f"{chosen}?question=f2&first=naive&second=raptor", ".pieces"),
         View("keys", link(TOME, "doc", id="story.md"), ".reader-text", open_shortcuts),
         View("missing", link(TOME, "doc", id="no such document"), ".empty"),
-        View("declined", link(TOME, "history/1"), ".missing"),
+        View("declined", link(TOME, "history/1"), ".quotes"),
         # The last, since they add questions to those that other views show.
         View("answer", link(TOME, "ask", system="comorag"), "[placeholder^='Ask']", ask_question),
         View("compare", link(TOME, "compare"), "[placeholder^='Ask']", ask_question),

@@ -60,8 +60,8 @@ DEEP = {
 def show_answer(made: Visit, text: str) -> Page:
     """Ask a question whose answer is this text."""
     answer: dict[str, Any] = {
-        "text": text, "resolved": True, "forced": False, "supported": "full", "missing": "", "system": "naive",
-        "citations": [], "usage": {"calls": 0, "model_seconds": 0, "own_seconds": 0},
+        "text": text, "resolved": True, "forced": False, "claimed": "full", "missing": "", "system": "naive",
+        "statements": [], "nearest": [], "cost": {"calls": 0, "model_seconds": 0, "own_seconds": 0},
     }  # fmt: skip
     body = write_stream(("answer", answer))
     made.page.route("**/ask", lambda route: route.fulfill(body=body, content_type="text/event-stream"))

@@ -8,23 +8,32 @@ export function listMarks(answer) {
   return [
     !answer.resolved && !answer.forced && ["declined", "warn"],
     answer.forced && ["a guess: it was asked to answer in any case", "warn"],
-    answer.resolved && answer.supported === "partly" && ["supported in part", "warn"],
-    answer.resolved && answer.supported === "none" && ["not supported", "error"],
+    answer.resolved && answer.claimed === "partly" && ["supported in part", "warn"],
+    answer.resolved && answer.claimed === "none" && ["not supported", "error"],
   ].filter(Boolean);
 }
 
-/** Where the quotations of a document are, for the document view to go from one to the next. */
-function linkCitation(tome, answer, citation) {
-  return link(tome, "doc", { id: citation.document, start: citation.start, end: citation.end, trace: answer.trace ?? answer.id });
+/** The quotes of an answer in the order of their numbers: those of its statements, each once. `choice` is the letter of the option that rests on one. */
+export function listQuotes({ statements }) {
+  const quotes = new Map();
+  for (const { quotes: found, choice } of statements) {
+    for (const quote of found) if (!quotes.has(JSON.stringify(quote))) quotes.set(JSON.stringify(quote), { ...quote, choice });
+  }
+  return [...quotes.values()];
+}
+
+/** Where a quote stands, with the answer, for the document view to go from one to the next. */
+function linkQuote(tome, answer, { document, start, end }) {
+  return link(tome, "doc", { id: document, start, end, trace: answer.trace });
 }
 
 /** An answer as `tome ask --json` or a stored trace has it: text, marks, what is missing, numbered quotations. */
 export function AnswerView({ answer, tome }) {
-  const { citations, nearest = [] } = answer;
+  const quotes = listQuotes(answer);
   const marks = listMarks(answer);
-  if (answer.quotations?.length) return html`<div class="answer"><${Nearest} answer=${answer} tome=${tome} /><${Lagging} lagging=${answer.lagging} tome=${tome} /></div>`;
+  if (answer.only_quotes && quotes.length) return html`<div class="answer"><${Nearest} answer=${answer} quotes=${quotes} tome=${tome} /><${Lagging} lagging=${answer.lagging} tome=${tome} /></div>`;
   const isDeclined = !answer.resolved && !answer.forced;
-  const references = citations.map((citation, place) => html` <a key=${place} class="reference" href=${linkCitation(tome, answer, citation)} aria-label=${`Quotation ${place + 1}`}>${place + 1}</a>`);
+  const references = quotes.map((quote, place) => html` <a key=${place} class="reference" href=${linkQuote(tome, answer, quote)} aria-label=${`Quotation ${place + 1}`}>${place + 1}</a>`);
   return html`<div class="answer">
     ${marks.length ? html`<p class="marks">${marks.map(([words, kind]) => html`<${Tag} key=${words} kind=${kind}>${words}</${Tag}>`)}</p>` : null}
     ${isDeclined && !answer.text
@@ -33,10 +42,9 @@ export function AnswerView({ answer, tome }) {
     <${Lagging} lagging=${answer.lagging} tome=${tome} />
     ${answer.kept === false ? html`<${Notice} kind="warn" title="Not kept.">The server could not write all of this answer down: its disk may be full.</${Notice}>` : null}
     ${answer.missing ? html`<p class="missing"><b>Missing:</b> <span dir="auto">${answer.missing}</span></p>` : null}
-    ${citations.length ? html`<ol class="quotes">${citations.map((citation, place) => html`<li key=${place}>
-      <${Quote} number=${place + 1} text=${citation.quote} href=${linkCitation(tome, answer, citation)} source=${describeSource(citation)} /></li>`)}</ol>` : null}
-    ${nearest.length ? html`<h3>The nearest passages</h3><ol class="quotes near">${nearest.map((passage, place) => html`<li key=${place}>
-      <${Quote} text=${shorten(passage.text.replaceAll(/\s+/g, " "), 320)} href=${link(tome, "doc", { id: passage.document, start: passage.start, end: passage.end })} source=${describeSource(passage)} /></li>`)}</ol>` : null}
+    ${quotes.length ? html`<ol class="quotes">${quotes.map((quote, place) => html`<li key=${place}>
+      <${Quote} number=${place + 1} text=${quote.text} href=${linkQuote(tome, answer, quote)} source=${describeSource(quote)} /></li>`)}</ol>` : null}
+    ${answer.nearest.length ? html`<h3>The nearest passages</h3><${Passages} passages=${answer.nearest} tome=${tome} />` : null}
     ${answer.dropped_quotes || answer.derived_quotes ? html`<p class="soft small">${[
       answer.dropped_quotes && `${count(answer.dropped_quotes, "quotation")} of the model stood nowhere in the documents and ${answer.dropped_quotes === 1 ? "was" : "were"} left out`,
       answer.derived_quotes && `${count(answer.derived_quotes, "quotation")} came from summaries, which are no source`,
@@ -45,15 +53,21 @@ export function AnswerView({ answer, tome }) {
 }
 
 /** Without a model: sentences in place of an answer, each between those before and after it. */
-function Nearest({ answer, tome }) {
-  const shown = new Set(answer.quotations.map(({ citation }) => citation.quote));
+function Nearest({ answer, quotes, tome }) {
+  const shown = new Set(quotes.map(({ text }) => text));
   const around = (text) => (text && !shown.has(text) ? html`<span class="soft" dir="auto">${text} </span>` : null);
   return html`<p class="marks"><${Tag}>no model is set</${Tag}></p>
     <h3>${answer.resolved ? "The nearest passages: they may hold the answer" : `Nothing here seems to answer this${answer.missing ? ` (${answer.missing})` : ""}; the nearest passages`}</h3>
-    <ol class="quotes answer-text">${answer.quotations.map(({ citation, before, after, option }, place) => html`<li key=${place}><figure class="quote">
-      <a class="quote-number reference" href=${linkCitation(tome, answer, citation)} aria-label=${`Quotation ${place + 1}`}>${place + 1}</a>
-      <div>${around(before)}<blockquote class="inline" dir="auto">${citation.quote}</blockquote> ${around(after)}</div>
-      <figcaption>${option ? html`<b class="choice">${option}</b> ` : null}<a href=${linkCitation(tome, answer, citation)}>${describeSource(citation)}</a></figcaption></figure></li>`)}</ol>`;
+    <ol class="quotes answer-text">${quotes.map((quote, place) => html`<li key=${place}><figure class="quote">
+      <a class="quote-number reference" href=${linkQuote(tome, answer, quote)} aria-label=${`Quotation ${place + 1}`}>${place + 1}</a>
+      <div>${around(quote.before)}<blockquote class="inline" dir="auto">${quote.text}</blockquote> ${around(quote.after)}</div>
+      <figcaption>${quote.choice ? html`<b class="choice">${quote.choice}</b> ` : null}<a href=${linkQuote(tome, answer, quote)}>${describeSource(quote)}</a></figcaption></figure></li>`)}</ol>`;
+}
+
+/** Passages in a list: how each begins, and the way to it in its document. */
+export function Passages({ passages, tome }) {
+  return html`<ol class="quotes near">${passages.map((passage) => html`<li key=${passage.id}>
+    <${Quote} text=${shorten(passage.text.replaceAll(/\s+/g, " "), 320)} href=${link(tome, "doc", { passage: passage.id })} source=${describeSource(passage)} /></li>`)}</ol>`;
 }
 
 /** What the memory that answered did not know yet, and the way to its build. */
@@ -65,7 +79,8 @@ function Lagging({ lagging, tome }) {
     lagging.nearer ? "One of the passages nearest to the question is there." : "",
     lagging.removed ? "What was made from removed documents is gone and was not made again." : "",
   ].filter(Boolean).join(" ");
-  const price = lagging.calls ? ` (about ${count(lagging.calls, "call")}${lagging.cost ? `, ${formatMoney(lagging.cost)}` : ""})` : "";
+  const { calls, dollars } = lagging.cost;
+  const price = calls ? ` (about ${count(calls, "call")}${dollars ? `, ${formatMoney(dollars)}` : ""})` : "";
   return html`<${Notice} kind=${lagging.nearer ? "warn" : "info"} title="Answered from older memory." actions=${html`<${Button} small href=${link(tome, "build", { system: lagging.system })}>Bring it up to date${price}</${Button}>`}>${words}</${Notice}>`;
 }
 
@@ -77,16 +92,18 @@ export function Within({ within }) {
 }
 
 function describeSource({ document, title, place, position }) {
-  return [nameDocument(document, title), formatPlace(place), position === undefined ? "" : `part ${position + 1}`].filter(Boolean).join(", ");
+  return [nameDocument(document, title), formatPlace(place), `part ${position + 1}`].filter(Boolean).join(", ");
 }
 
-/** Calls, tokens, money and seconds in one line. `usage` is that of an answer, or what was spent so far. */
-export function UsageLine({ usage }) {
-  if (!usage) return null;
-  const seconds = usage.model_seconds === undefined ? null : usage.model_seconds + usage.own_seconds;
-  return html`<span class="usage number">${[
-    ...(usage.calls ? [count(usage.calls, "call"), `${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out`, formatMoney(usage.cost)] : ["no new call"]),
-    seconds === null ? null : formatSeconds(seconds),
+/** Calls, tokens, money and seconds in one line; of an answer also how much was read for it, and how far its quotes prove it. */
+export function CostLine({ cost, answer }) {
+  const { calls, dollars, input_tokens: input, output_tokens: output, model_seconds: waited, own_seconds: worked } = cost;
+  const { coverage, support, resolved, only_quotes: isQuoted } = answer ?? {};
+  return html`<span class="cost number">${[
+    ...(calls ? [count(calls, "call"), `${formatCount(input)} tokens in, ${formatCount(output)} out`, formatMoney(dollars)] : ["no new call"]),
+    waited + worked ? formatSeconds(waited + worked) : null, // the seconds are known at the end
+    coverage?.passages ? `read ${formatCount(coverage.read)} of ${count(coverage.passages, "passage")}` : null,
+    resolved && !isQuoted ? (support === "none" ? "unproved" : support) : null,
   ].filter(Boolean).join(" · ")}</span>`;
 }
 
@@ -106,19 +123,20 @@ export function Understood({ answer, asked }) {
 
 /** An answer as it is pasted elsewhere: plain, as Markdown with links to this page, or its quotations alone with their places. */
 function writeCopies(answer, tome, question) {
-  const words = answer.quotations?.length ? "The nearest passages:" : answer.text || "The documents do not hold the answer."; // without a model the text is its quotations
-  const address = (citation) => new URL(linkCitation(tome, answer, citation), location.href).href;
-  const number = (write) => answer.citations.map((citation, place) => write(citation, place + 1));
-  const plain = [words, ...number((citation, at) => `[${at}] “${citation.quote}” (${describeSource(citation)})`)].join("\n");
-  const quoted = number((citation, at) => `${at}. ${citation.quote.replaceAll(/\s+/g, " ")} ([${describeSource(citation).replaceAll(/[[\]\\]/g, "\\$&")}](${address(citation)}))`);
+  const quotes = listQuotes(answer);
+  const words = answer.only_quotes && quotes.length ? "The nearest passages:" : answer.text || "The documents do not hold the answer."; // without a model the text is its quotations
+  const address = (quote) => new URL(linkQuote(tome, answer, quote), location.href).href;
+  const number = (write) => quotes.map((quote, place) => write(quote, place + 1));
+  const plain = [words, ...number((quote, at) => `[${at}] “${quote.text}” (${describeSource(quote)})`)].join("\n");
+  const quoted = number((quote, at) => `${at}. ${quote.text.replaceAll(/\s+/g, " ")} ([${describeSource(quote).replaceAll(/[[\]\\]/g, "\\$&")}](${address(quote)}))`);
   const markdown = [`**${question.replaceAll(/\s+/g, " ")}**`, words, quoted.join("\n")].filter(Boolean).join("\n\n");
-  const citation = number((each) => `“${each.quote.replaceAll(/\s+/g, " ")}” ${describeSource(each)}.`).join("\n");
+  const citation = number((each) => `“${each.text.replaceAll(/\s+/g, " ")}” ${describeSource(each)}.`).join("\n");
   return { plain, markdown, citation };
 }
 
 /** What can be done with an answer that has a trace. */
 export function AnswerActions({ answer, tome, question, onGuess }) {
-  const number = answer.trace ?? answer.id;
+  const number = answer.trace;
   const trace = link(tome, "history", {}, String(number));
   const [copied, setCopied] = useState("Copy");
   const copy = (kind) => navigator.clipboard.writeText(writeCopies(answer, tome, question)[kind]).then(() => setCopied("Copied"), () => setCopied("The browser did not copy it"));
@@ -130,7 +148,7 @@ export function AnswerActions({ answer, tome, question, onGuess }) {
     ${navigator.clipboard ? html`<${Menu} label=${copied} items=${[
       { label: "As text", hint: "the answer and its quotations", onClick: () => copy("plain") },
       { label: "As Markdown", hint: "with links to the quotations", onClick: () => copy("markdown") },
-      answer.citations.length ? { label: "As citation", hint: "the quotations and where they stand", onClick: () => copy("citation") } : null,
+      listQuotes(answer).length ? { label: "As citation", hint: "the quotations and where they stand", onClick: () => copy("citation") } : null,
     ]} />` : null}
   </span>`;
 }

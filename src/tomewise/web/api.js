@@ -73,30 +73,26 @@ function address(path, query = {}) {
   return url;
 }
 
-async function request(path, query, options) {
+/** The reply of the server; an error is raised. A `body` is sent as JSON. */
+async function request(path, query, { body, headers = {}, ...options }) {
+  const sent = body === undefined ? { headers } : { body: JSON.stringify(body), headers: { ...headers, "content-type": "application/json" } };
   let reply;
   try {
-    reply = await fetch(address(path, query), { cache: "no-store", ...options });
+    reply = await fetch(address(path, query), { cache: "no-store", ...options, ...sent });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     setState("gone");
     throw new ApiError(0, "gone", "The server does not answer.");
   }
-  if (!reply.ok) throw await readError(reply);
+  if (!reply.ok) throw readError(reply.status, await reply.json().catch(() => null)); // a proxy in between may reply without JSON
   setState("here");
   return reply;
 }
 
-async function readError(reply) {
-  let body = {};
-  try {
-    body = await reply.json();
-  } catch {
-    // a proxy in between may reply without JSON
-  }
-  const { error = {}, ...more } = body;
-  if (reply.status === 401) setState("token");
-  return new ApiError(reply.status, error.code ?? "http", error.message ?? `The server replied ${reply.status}.`, more);
+function readError(status, body) {
+  const { error, ...more } = body ?? {};
+  if (status === 401) setState("token");
+  return new ApiError(status, error?.code ?? "http", error?.message ?? `The server replied ${status}.`, more);
 }
 
 /** JSON from the server. While the server is gone it waits, then asks again: reading changes nothing. */
@@ -110,17 +106,6 @@ export async function get(path, query = {}, { signal } = {}) {
       await waitForServer(signal);
     }
   }
-}
-
-/** The rows `name` of a list that the server gives in pages, all of them. */
-export async function getAll(path, name, options) {
-  const rows = [];
-  for (let after = ""; after !== null;) {
-    const page = await get(path, { after, limit: 1000 }, options);
-    rows.push(...page[name]);
-    after = page.next;
-  }
-  return rows;
 }
 
 /** A module of the page. Where the server is gone, it is loaded as soon as it is back. */
@@ -137,9 +122,7 @@ export async function loadModule(file) {
 
 /** Sends JSON, and returns the JSON of the reply. Never repeated by itself. */
 export async function send(method, path, body, { query = {}, signal } = {}) {
-  const options = { method, signal };
-  if (body !== undefined) Object.assign(options, { body: JSON.stringify(body), headers: { "content-type": "application/json" } });
-  return (await request(path, query, options)).json();
+  return (await request(path, query, { method, body, signal })).json();
 }
 
 /** Sends a form with files, or the bytes of one. `onProgress(sent, total)` in bytes. `signal` stops it. */
@@ -151,10 +134,9 @@ export function upload(path, body, onProgress = () => {}, signal = undefined) {
     sending.responseType = "json";
     sending.upload.onprogress = (event) => onProgress(event.loaded, event.total);
     sending.onload = () => {
-      const { error, ...more } = sending.response ?? {};
-      if (sending.status < 300) setState("here");
-      if (sending.status < 300) resolve(sending.response);
-      else reject(new ApiError(sending.status, error?.code ?? "http", error?.message ?? `The server replied ${sending.status}.`, more));
+      if (sending.status >= 300) return reject(readError(sending.status, sending.response));
+      setState("here");
+      return resolve(sending.response);
     };
     sending.onerror = () => { setState("gone"); reject(new ApiError(0, "gone", "The server does not answer.")); };
     sending.onabort = () => reject(new DOMException("stopped", "AbortError"));
@@ -165,12 +147,7 @@ export function upload(path, body, onProgress = () => {}, signal = undefined) {
 
 /** Server-sent events of one request, each as `{name, data}`, with the data parsed. */
 export async function* stream(path, { method = "GET", body, signal } = {}) {
-  const options = { method, signal, headers: { accept: "text/event-stream" } };
-  if (body !== undefined) {
-    options.body = JSON.stringify(body);
-    options.headers["content-type"] = "application/json";
-  }
-  const reply = await request(path, {}, options);
+  const reply = await request(path, {}, { method, body, signal, headers: { accept: "text/event-stream" } });
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   let ended = false;

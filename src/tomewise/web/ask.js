@@ -1,9 +1,9 @@
 // Asking: a chat with sessions.
 import {
   Button, Empty, ErrorNotice, Fold, Loading, Menu, TomeError,
-  count, findSystem, formatCount, html, kept, link, nameKey, useCallback, useEffect, useGet, useKept, useKeys, useMemo, useRef, useState, useStored, writeStored,
+  count, findSystem, formatCount, html, kept, link, nameKey, useCallback, useEffect, useGet, useKept, useKeys, useMemo, usePages, useRef, useState, useStored, writeStored,
 } from "./parts.js";
-import { get, getAll, send, tomePath } from "./api.js";
+import { get, send, tomePath } from "./api.js";
 import { useModel } from "./models.js";
 import { TurnView, isBusy, startTurn } from "./question.js";
 import { ALL, SourcesDialog, describeSources, isAll, readScope } from "./sources.js";
@@ -38,17 +38,10 @@ function addTurn(chat, turn) {
 
 /** The sessions of a tome, all of them. */
 function useSessions(tome) {
-  const [state, setState] = useState({ sessions: [], error: null });
   const [turn, setTurn] = useState(0);
-  useEffect(() => {
-    const leaving = new AbortController();
-    getAll(tomePath(tome, "sessions"), "sessions", { signal: leaving.signal }).then(
-      (sessions) => setState({ sessions, error: null }),
-      (error) => leaving.signal.aborted || setState((now) => ({ ...now, error })),
-    );
-    return () => leaving.abort();
-  }, [tome, turn]);
-  return { ...state, reload: useCallback(() => setTurn((now) => now + 1), []) };
+  const { rows, next, error, more } = usePages(tomePath(tome, "sessions"), "sessions", "after", { limit: 1000 }, turn);
+  useEffect(() => { if (next) more(); }, [next]);
+  return { sessions: rows ?? [], error, reload: useCallback(() => setTurn((now) => now + 1), []) };
 }
 
 /** What an address asks to be filled in: all of a stored question to ask it again, or a question without a system, which leaves the rest. */
@@ -110,6 +103,7 @@ export function AskView({ tome, query, info, navigate }) {
   const { data, error } = summary;
   const known = addOwn(tome, sessions.sessions);
   const record = info.read_only ? null : chat.record;
+  const hasBegun = record !== null || (!info.read_only && session !== null && chat.turns.some((turn) => turn.answer?.kept)); // the session fixes its system then
   const choice = form.choice ?? readChoice(chooseSystem(data));
   const extras = { ...form.extras, options: draft.options };
   const sources = record ? readScope(record.within) : draft.sources;
@@ -125,7 +119,7 @@ export function AskView({ tome, query, info, navigate }) {
     if (!question.trim() || busy) return;
     const name = info.read_only ? null : session ?? (form.alone ? null : nameSession(question, known));
     const own = name && name !== session ? { ...makeChat(tome, name), before: [] } : chat;
-    begin(makeBody(question, { choice: record ? null : choice, extras, session: name, sources: record ? null : sources, model }), own);
+    begin(makeBody(question, { choice: hasBegun ? null : choice, extras, session: name, sources: hasBegun ? null : sources, model }), own);
     setDraft({ ...NO_DRAFT, sources: name ? ALL : sources }); // options belong to this question, and its sources to its chat
     if (own === chat) return;
     kept.delete(nameChat(tome, session));
@@ -135,7 +129,7 @@ export function AskView({ tome, query, info, navigate }) {
   };
   /** The same question once more, with all that belonged to it, for a guess. */
   const guess = ({ body: { system, settings, documents, where, session: name, ...body } }) => begin({
-    ...body, ...(record ? {} : { system, settings, documents, where }), ...(name && !info.read_only ? { session: name } : {}), force: true,
+    ...body, ...(hasBegun ? {} : { system, settings, documents, where }), ...(name && !info.read_only ? { session: name } : {}), force: true,
   });
   const stopChat = (name) => kept.get(nameChat(tome, name))?.leaving?.abort();
   const forget = (name) => {
@@ -200,7 +194,7 @@ async function findTraces(tome, record) {
   for (let before = undefined; before !== null && found.size < record.turns.length;) {
     const page = await get(tomePath(tome, "traces"), { before, limit: 200 });
     for (const trace of page.traces) {
-      if (trace.session?.name === record.name && !found.has(trace.session.number)) found.set(trace.session.number, trace);
+      if (trace.answer.session?.name === record.name && !found.has(trace.answer.session.number)) found.set(trace.answer.session.number, trace);
     }
     before = page.next;
   }
@@ -211,9 +205,9 @@ function joinTurns(record, traces) {
   const first = record.count - record.turns.length;
   return record.turns.map((turn, place) => {
     const stored = traces.get(first + place + 1);
-    const trace = [turn.question, turn.asked].includes(stored?.question) ? stored : undefined; // a session of this name may have been deleted
-    const body = { question: turn.asked, options: trace?.options, instructions: trace?.instructions, system: record.system, session: record.name };
-    return { body, state: "done", text: turn.answer, answer: trace, number: trace?.id };
+    const trace = [turn.question, turn.asked].includes(stored?.question.text) ? stored : undefined; // a session of this name may have been deleted
+    const body = { question: turn.asked, options: trace?.question.options, instructions: trace?.question.instructions, system: record.system, session: record.name };
+    return { body, state: "done", text: turn.answer, answer: trace?.answer, number: trace?.number };
   });
 }
 
@@ -260,7 +254,7 @@ function Sessions({ tome, sessions, current, onStop, onForget, readOnly, error: 
 
 /** What one can ask, before anything was asked: questions of the sample where the tome holds it, else some about what its texts name. */
 function Welcome({ data, model, tome, onAsk }) {
-  const isSample = data.documents.some((document) => document.id === "story.md" && document.characters > 40000);
+  const isSample = data.contents.documents.some((document) => document.id === "story.md" && document.characters > 40000);
   const sample = useGet(isSample ? "api/sample" : tomePath(tome, "suggestions"), isSample ? {} : { limit: 4 });
   const questions = useMemo(() => (isSample ? [0, 8, 16].map((at) => sample.data?.questions[at]).filter(Boolean) : sample.data?.questions ?? []), [sample.data]);
   return html`<div class="welcome"><h2>Ask about ${data.total === 1 ? "this document" : `these ${formatCount(data.total)} documents`}</h2>

@@ -1,9 +1,10 @@
 // Builds: what each costs and what is there already; and jobs, with their progress and their reports.
 import {
   Button, Empty, ErrorNotice, Fold, Head, Loading, Money, NoSystem, Notice, Progress, Table, Tag, Time, TomeError,
-  count, findSystem, formatCount, formatMoney, formatSeconds, html, link, nameDocument, useCallback, useEffect, useGet, useMemo, useState, useRef,
+  count, findSystem, formatCount, formatMoney, html, link, nameDocument, useCallback, useEffect, useGet, useMemo, useState, useRef,
 } from "./parts.js";
 import { followJob, get, isOpen, send, tomePath } from "./api.js";
+import { CostLine } from "./answer.js";
 import { describeModel, nameModel, useModel } from "./models.js";
 import { describeSystem } from "./systems.js";
 
@@ -86,29 +87,28 @@ function JobProgress({ job: { state, doing, progress } }) {
 }
 
 function JobReport({ job }) {
-  const { report, usage } = job;
+  const { report, cost } = job;
   if (job.kind === "add") {
     const parts = [["added", "added"], ["replaced", "replaced"], ["unchanged", "unchanged"], ["removed", "removed"]]
       .filter(([name]) => report[name]?.length).map(([name, word]) => `${formatCount(report[name].length)} ${word}`);
-    const failed = Object.entries({ ...report.skipped, ...report.failed });
+    const losses = Object.entries(report.losses);
     return html`<p>${parts.join(", ") || "nothing new"}${report.passages ? ` · ${count(report.passages, "passage")}` : ""}</p>
-      ${failed.length ? html`<${Fold} open=${failed.length < 4} summary=${html`<span class="is-warn">${count(failed.length, "file")} not read</span>`}>
-        <ul class="reasons">${failed.map(([name, reason]) => html`<li key=${name}><strong dir="auto">${name}</strong> ${reason.startsWith(`${name} `) ? reason.slice(name.length) : reason}</li>`)}</ul></${Fold}>` : null}`;
+      ${losses.length ? html`<${Fold} open=${losses.length < 4} summary=${html`<span class="is-warn">${count(losses.length, "file")} not read</span>`}>
+        <ul class="reasons">${losses.map(([name, reason]) => html`<li key=${name}><strong dir="auto">${name}</strong> ${reason.startsWith(`${name} `) ? reason.slice(name.length) : reason}</li>`)}</ul></${Fold}>` : null}`;
   }
   return html`<ul class="reasons">${report.layers.map((layer) => html`<li key=${layer.layer}>
       <strong>${layer.layer}</strong> ${[layer.added && `${formatCount(layer.added)} added`, layer.removed && `${formatCount(layer.removed)} removed`].filter(Boolean).join(", ") || "up to date"}
       ${layer.notes.map((note) => html`<p class="soft" key=${note}>${note}</p>`)}
-      ${layer.failed.length ? html`<${Fold} summary=${html`<span class="is-warn">${count(layer.failed.length, "failure")}; the next build tries again</span>`}>
-        <ul class="reasons">${layer.failed.map((failure) => html`<${BuildFailure} key=${failure.node} tome=${job.tome} failure=${failure} />`)}</ul></${Fold}>` : null}
+      ${layer.failures.length ? html`<${Fold} summary=${html`<span class="is-warn">${count(layer.failures.length, "failure")}; the next build tries again</span>`}>
+        <ul class="reasons">${layer.failures.map((failure) => html`<${BuildFailure} key=${failure.node} tome=${job.tome} failure=${failure} />`)}</ul></${Fold}>` : null}
     </li>`)}${report.layers.length ? null : html`<li>nothing to build</li>`}</ul>
-    ${usage ? html`<p class="soft number">${count(usage.calls, "call")} · ${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out · ${formatMoney(usage.cost)} · ${formatSeconds(usage.model_seconds + usage.own_seconds)}</p>` : null}`;
+    <p class="soft"><${CostLine} cost=${cost} /></p>`;
 }
 
 /** What could not be made, by the passages that it rests on. */
-function BuildFailure({ tome, failure }) {
-  const sources = failure.sources ?? []; // reports of earlier versions have none
+function BuildFailure({ tome, failure: { sources, reason } }) {
   const places = [...new Set(sources.map(({ document }) => document))].map((id) => [id, sources.filter(({ document }) => document === id).map(({ position }) => position + 1)]);
-  return html`<li>${places.map(([id, numbers]) => html`<a key=${id} dir="auto" href=${link(tome, "doc", { id })}>${nameDocument(id)}</a>, ${numbers.length === 1 ? "passage" : "passages"} ${numbers.join(", ")} `)}${failure.reason}</li>`;
+  return html`<li>${places.map(([id, numbers]) => html`<a key=${id} dir="auto" href=${link(tome, "doc", { id })}>${nameDocument(id)}</a>, ${numbers.length === 1 ? "passage" : "passages"} ${numbers.join(", ")} `)}${reason}</li>`;
 }
 
 /** The layers above the passages. Those that one build makes stand together: `{name, parts: [{name, nodes, failed}]}`. */
@@ -168,10 +168,10 @@ function Systems({ tome, systems, chosen, data }) {
   const isLagging = (row) => data.lagging.includes(row.name);
   const columns = [
     { key: "name", label: "System", wide: true, cell: (row) => html`<a href=${link(tome, "build", { system: row.name })} aria-current=${row.name === chosen ? "true" : undefined}>${row.name}</a>
-      ${row.name === data.recommended?.system ? html` <${Tag} kind="good">recommended</${Tag}>` : null}<small class="soft id">${describeSystem(row)}</small>` },
+      ${row.name === data.contents.recommended?.system ? html` <${Tag} kind="good">recommended</${Tag}>` : null}<small class="soft id">${describeSystem(row)}</small>` },
     { key: "calls", label: "Calls", number: true, cell: (row) => { const total = costs[row.name]; return !total ? "…" : total.error ? "–" : data.ready.includes(row.name) ? isLagging(row) ? html`<${Tag} title="It answers, and does not know the newest documents yet.">older</${Tag}> ${formatCount(total.calls)}` : html`<${Tag} kind="good">built</${Tag}>` : formatCount(total.calls); } },
     { key: "tokens", label: "Tokens", number: true, extra: true, cell: (row) => { const total = costs[row.name]; return !total || total.error || data.ready.includes(row.name) ? "" : formatCount(total.input_tokens + total.output_tokens); } },
-    { key: "money", label: "Money", number: true, cell: (row) => { const total = costs[row.name]; return !total || total.error || data.ready.includes(row.name) ? "" : html`<${Money} value=${total.cost} />`; } },
+    { key: "money", label: "Money", number: true, cell: (row) => { const total = costs[row.name]; return !total || total.error || data.ready.includes(row.name) ? "" : html`<${Money} value=${total.dollars} />`; } },
   ];
   return html`<${Table} caption="Systems that need memory" columns=${columns} rows=${systems} rowKey=${(row) => row.name} mark=${(row) => (row.name === chosen ? "chosen" : "")} />`;
 }
@@ -186,7 +186,7 @@ function Estimate({ tome, system, data, info, busy, onJob }) {
   const total = costs?.total;
   const accept = async () => {
     setState({ costs, started: true });
-    const body = { system: system.name, ...nameModel(model), accept: { calls: total.calls, ...(total.cost === null ? {} : { cost: total.cost }) } };
+    const body = { system: system.name, ...nameModel(model), accept: { calls: total.calls, ...(total.dollars === null ? {} : { dollars: total.dollars }) } };
     try {
       onJob(await send("POST", tomePath(tome, "builds"), body));
       setState({ costs });
@@ -194,18 +194,18 @@ function Estimate({ tome, system, data, info, busy, onJob }) {
       setState({ costs: problem.more.estimate ?? costs, error: problem });
     }
   };
-  const there = new Map(groupLayers(data.layers).map((group) => [group.name, group.parts.reduce((sum, part) => sum + part.nodes, 0)]));
-  const rows = costs ? [...costs.layers, { layer: "In all", ...total, sum: true }] : [];
+  const there = new Map(groupLayers(data.contents.layers).map((group) => [group.name, group.parts.reduce((sum, part) => sum + part.nodes, 0)]));
+  const rows = costs ? [...costs.layers.map(({ layer, cost }) => ({ layer, ...cost })), { layer: "In all", ...total, sum: true }] : [];
   const columns = [
     { key: "layer", label: "Layer", wide: true },
-    { key: "there", label: "Built", number: true, cell: (row) => (row.sum ? "" : formatCount(there.get(row.layer) ?? data.layers[row.layer]?.nodes ?? 0)) },
+    { key: "there", label: "Built", number: true, cell: (row) => (row.sum ? "" : formatCount(there.get(row.layer) ?? data.contents.layers[row.layer]?.nodes ?? 0)) },
     { key: "calls", label: "Calls", number: true },
     { key: "input_tokens", label: "Tokens in", number: true, extra: true },
     { key: "output_tokens", label: "Tokens out", number: true, extra: true },
-    { key: "cost", label: "Money", number: true, cell: (row) => html`<${Money} value=${row.cost} />` },
+    { key: "dollars", label: "Money", number: true, cell: (row) => html`<${Money} value=${row.dollars} />` },
   ];
   const isReady = data.ready.includes(system.base) && !data.lagging.includes(system.base);
-  const price = total && (total.cost === null ? "at a price that is not known" : total.cost === 0 ? "" : `for about ${formatMoney(total.cost)}`);
+  const price = total && (total.dollars === null ? "at a price that is not known" : total.dollars === 0 ? "" : `for about ${formatMoney(total.dollars)}`);
   return html`<section class="stack card" aria-labelledby="estimate"><h2 id="estimate">${system.name}</h2>
     <p class="soft">${describeSystem(system)}</p>
     ${costs ? html`<${Table} caption=${`What a build of ${system.name} costs`} columns=${columns} rows=${rows} rowKey=${(row) => row.layer} mark=${(row) => (row.sum ? "sum" : "")} />` : error ? null : html`<${Loading} what="Estimating" />`}

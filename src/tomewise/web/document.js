@@ -1,6 +1,7 @@
 // The text of a document in parts: quotations are highlighted, and places of passages stand beside them.
 // Offsets of the server count characters (code points); JavaScript counts UTF-16 units.
 import { Button, ErrorNotice, Head, Loading, Missing, Notice, count, formatCount, formatPlace, html, link, linkSpan, useEffect, useGet, useKeys, useLayoutEffect, useMemo, useRef, useState, useStored } from "./parts.js";
+import { listQuotes } from "./answer.js";
 import { get, tomePath } from "./api.js";
 import { Markdown } from "./markdown.js";
 
@@ -65,7 +66,7 @@ function Reader({ tome, query, navigate }) {
   const trace = useGet(query.trace ? tomePath(tome, "traces", query.trace) : null);
   const text = useText(tome, query.id, start, end);
   const own = text.id || query.id; // a link may name the document otherwise than the server does now
-  const stops = trace.data?.citations ?? (end > start ? [{ document: own, start, end }] : []);
+  const stops = trace.data ? listQuotes(trace.data.answer) : end > start ? [{ document: own, start, end }] : [];
   const at = stops.findIndex((stop) => stop.document === own && stop.start === start && stop.end === end);
   const spans = stops.filter((stop) => stop.document === own);
   const current = at >= 0 ? stops[at] : start ? { start, end: start } : undefined;
@@ -85,12 +86,12 @@ function Reader({ tome, query, navigate }) {
   const [look, setLook] = useStored("reading", () => "rendered");
   useEffect(() => { if (text.parts.length) showCurrent(box.current, start === 0 && text.parts[0].start === 0); }, [text.turn, query.start, query.end, at, look]);
   const canRender = isMarkdown(own ?? "", text.parts);
-  const isMoved = current?.quote && text.isHere && readSpan(text.parts, current) !== current.quote;
+  const isMoved = current?.text && text.isHere && readSpan(text.parts, current) !== current.text;
   return html`
     <${Head} title=${title}>${title === own ? null : html`<span class="path">${own}</span>`}</${Head}>
     <${Missing} error=${text.error} title="No document of this name is here" back=${link(tome)} words=${`See the documents of ${tome}`}>It may have been removed, or added under another name.</${Missing}>
     ${text.error ? null : html`<${ErrorNotice} error=${trace.error} />`}
-    ${isMoved ? html`<${Notice} kind="warn" title="The document has changed since this answer.">The quotation no longer stands here: “${current.quote}”</${Notice}>` : null}
+    ${isMoved ? html`<${Notice} kind="warn" title="The document has changed since this answer.">The quotation no longer stands here: “${current.text}”</${Notice}>` : null}
     ${text.error ? null : html`<div class="reader-tools">
       ${stops.length ? html`<div class="actions" role="group" aria-label="Quotations">
         <span class="number">Quotation ${at < 0 ? "–" : at + 1} of ${stops.length}${place ? `, ${place}` : ""}</span>

@@ -1,5 +1,6 @@
 // One entity of the graph: its facts, the passages that name it, and the entities around it.
-import { Button, Empty, Head, Loading, Missing, Quote, Tag, count, formatCount, formatPlace, html, link, nameDocument, shorten, useGet, useState } from "./parts.js";
+import { Button, Empty, Head, Loading, Missing, Tag, count, formatCount, html, link, useGet, useState } from "./parts.js";
+import { Passages } from "./answer.js";
 import { get, tomePath } from "./api.js";
 
 const LISTS = ["facts", "passages", "neighbours"];
@@ -34,8 +35,7 @@ function EntityPage({ tome, query }) {
       <section class="stack" aria-labelledby="facts"><h2 id="facts">Facts</h2>
         ${rows.facts.length ? html`<ul class="entity-facts">${rows.facts.map((fact, place) => html`<li key=${place} dir="auto">${fact.text}</li>`)}</ul>` : html`<p class="soft">No fact names it.</p>`}
         <h2>Passages</h2>
-        ${rows.passages.length ? html`<ol class="quotes near">${rows.passages.map((passage) => html`<li key=${passage.id}><${Quote} text=${shorten(passage.text.replaceAll(/\s+/g, " "), 320)} href=${link(tome, "doc", { id: passage.document, start: passage.start, end: passage.end })}
-          source=${[nameDocument(passage.document, passage.title), formatPlace(passage.place)].filter(Boolean).join(", ")} /></li>`)}</ol>` : html`<p class="soft">No passage names it.</p>`}
+        ${rows.passages.length ? html`<${Passages} passages=${rows.passages} tome=${tome} />` : html`<p class="soft">No passage names it.</p>`}
       </section>
       <section class="stack" aria-labelledby="around"><h2 id="around">Around it</h2>
         ${rows.neighbours.length ? html`<ul class="neighbours">${rows.neighbours.map((each) => html`<li key=${each.name}><a href=${linkEntity(tome, each.name)} dir="auto">${each.name}</a> <small class="soft">${count(each.facts, "fact")}</small></li>`)}</ul>` : html`<${Empty} title="Alone">No fact joins it with another entity.</${Empty}>`}

@@ -1,8 +1,9 @@
 // The library: tomes, the files that are dropped on them, one tome with its documents and its memory.
 import {
   Button, Dialog, Empty, ErrorNotice, Field, Fold, Head, Loading, Menu, Notice, Table, Tag, TomeError,
-  Quote, count, formatBytes, formatCount, formatPlace, html, link, nameDocument, nameKey, shorten, useEffect, useGet, useKept, useKeys, useRef, useState,
+  count, formatBytes, formatCount, html, link, nameDocument, nameKey, useEffect, useGet, useKept, useKeys, useRef, useState,
 } from "./parts.js";
+import { Passages } from "./answer.js";
 import { get, isOpen, send, tomePath, upload } from "./api.js";
 import { nameLayer } from "./memory.js";
 import { FolderSelect, listFolders, useDocuments } from "./sources.js";
@@ -88,15 +89,15 @@ function TomeRow({ name, canWrite, onAct }) {
     return () => watch.disconnect();
   }, []);
   const { data, error } = useGet(seen ? tomePath(name) : null);
-  const layers = data ? groupLayers(data.layers) : [];
+  const layers = data ? groupLayers(data.contents.layers) : [];
   return html`<li class="tome" ref=${row}>
     <a class="tome-name" href=${link(name)}>${name}</a>
     <span class="tome-sizes">${error ? html`<span class="is-bad">${error.message}</span>` : data ? [
-      count(data.total, "document"), count(data.layers.passages?.nodes ?? 0, "passage"), formatBytes(data.bytes),
+      count(data.total, "document"), count(data.contents.layers.passages?.nodes ?? 0, "passage"), formatBytes(data.contents.bytes),
     ].map((words) => html`<span key=${words}>${words}</span>`) : html`<span class="soft">opening…</span>`}</span>
     <span class="tome-layers">
       ${layers.map((layer) => html`<${Tag} key=${layer.name} title=${layer.name}>${nameLayer(layer.name, layers.map((each) => each.name))}</${Tag}>`)}
-      ${data?.failed.length ? html`<${Tag} kind="warn">${count(countFailures(data.failed), "failure")}</${Tag}>` : null}
+      ${data?.contents.failed.length ? html`<${Tag} kind="warn">${count(countFailures(data.contents.failed), "failure")}</${Tag}>` : null}
       ${data && Object.keys(data.lag).length ? html`<${Tag} title="It does not know the newest documents. It answers all the same.">older memory</${Tag}>` : null}
     </span>
     <span class="tome-acts">${data?.total ? html`<${Button} small href=${link(name, "ask")} aria-label=${`Ask ${name}`}>Ask</${Button}>` : null}
@@ -262,6 +263,7 @@ export function TomeView({ tome, info, navigate }) {
   const { data, error } = summary;
   if (error) return html`<${Head} title=${tome} /><${TomeError} error=${error} retry=${summary.reload} />`;
   if (!data) return html`<${Head} title=${tome} /><${Loading} what="Opening the tome" />`;
+  const { contents } = data;
   const shown = jobs.jobs.filter(isPressing);
   const isEmpty = !data.total;
   return html`<${Dropping} onFiles=${canWrite ? uploads.run : null} label=${`Drop to add to ${tome}`}>
@@ -271,7 +273,7 @@ export function TomeView({ tome, info, navigate }) {
         ]} />` : null}
         ${isEmpty ? null : html`<${Button} kind="primary" href=${link(tome, "ask")}>Ask</${Button}>`}
         <${Menu} small=${false} kind="quiet" label="…" title=${`Actions for ${tome}`} items=${listActions({ tome, isOwned: data.is_owned, canWrite, onAct: setAct })} />`}>
-      ${isEmpty ? "No documents yet" : [`${count(data.total, "document")}, ${count(data.layers.passages?.nodes ?? 0, "passage")} of ${data.passage_tokens} tokens`, formatBytes(data.bytes), `embedder ${data.embedder}`].join(" · ")}
+      ${isEmpty ? "No documents yet" : [`${count(data.total, "document")}, ${count(contents.layers.passages?.nodes ?? 0, "passage")} of ${contents.passage_tokens} tokens`, formatBytes(contents.bytes), `embedder ${contents.embedder}`].join(" · ")}
     </${Head}>
     <${UploadState} uploads=${uploads} />
     ${isEmpty && !shown.some(isOpen) && !uploads.isShown ? html`<${EmptyTome} tome=${tome} canWrite=${canWrite} choose=${choose} navigate=${(to) => { jobs.load(); navigate(to); }} />` : null}
@@ -280,7 +282,7 @@ export function TomeView({ tome, info, navigate }) {
       <section class="stack" aria-labelledby="documents"><h2 id="documents">Documents</h2>
         <${Documents} tome=${tome} data=${data} canWrite=${canWrite} onRemove=${setLeaving} /></section>
       <section class="stack" aria-labelledby="memory"><h2 id="memory">Memory</h2><${MemoryList} tome=${tome} data=${data} />
-        <${Failures} tome=${tome} failed=${data.failed} /></section>
+        <${Failures} tome=${tome} failed=${contents.failed} /></section>
     </div>`}
     ${jobs.jobs.length > shown.length ? html`<${Fold} summary=${`Earlier jobs (${jobs.jobs.length - shown.length})`}>
       <div class="stack earlier">${jobs.jobs.filter((job) => !shown.includes(job)).slice(0, 30).map((job) => html`<${JobCard} key=${job.id} job=${job} put=${jobs.put} readOnly=${!canWrite} />`)}</div></${Fold}>` : null}
@@ -363,14 +365,14 @@ function Found({ tome, query, folder, onClose }) {
   const { evidence, error } = state;
   return html`<section class="card stack" aria-labelledby="found"><div class="between"><h3 id="found">Passages about “<span dir="auto">${query}</span>”</h3><${Button} small kind="quiet" onClick=${onClose}>Close</${Button}></div>
     <${ErrorNotice} error=${error} />${evidence || error ? null : html`<${Loading} what="Searching" />`}
-    ${evidence?.length ? html`<ol class="quotes near">${evidence.map((piece) => html`<li key=${piece.id}><${Quote} text=${shorten(piece.text.replaceAll(/\s+/g, " "), 240)} href=${link(tome, "doc", { passage: piece.sources[0]?.passage })}
-      source=${[nameDocument(piece.sources[0]?.document ?? "", piece.title), formatPlace(piece.place)].filter(Boolean).join(", ")} /></li>`)}</ol>` : evidence ? html`<p class="soft">Nothing was found.</p>` : null}</section>`;
+    ${evidence?.length ? html`<${Passages} passages=${evidence.map((piece) => ({ ...piece, ...piece.origins[0] }))} tome=${tome} />` : evidence ? html`<p class="soft">Nothing was found.</p>` : null}</section>`;
 }
 
 function MemoryList({ tome, data }) {
-  const groups = groupLayers(data.layers);
+  const { layers } = data.contents;
+  const groups = groupLayers(layers);
   return html`<ul class="layers">
-    <li><span>Passages</span><span class="soft number">${formatCount(data.layers.passages?.nodes ?? 0)}</span></li>
+    <li><span>Passages</span><span class="soft number">${formatCount(layers.passages?.nodes ?? 0)}</span></li>
     ${groups.map((group) => html`<li key=${group.name}>
       <a href=${link(tome, "memory", { layer: group.name })} title=${group.name}>${nameLayer(group.name, groups.map((each) => each.name))}</a>
       <span class="soft number">${formatCount(group.parts.reduce((sum, part) => sum + part.nodes, 0))}</span>

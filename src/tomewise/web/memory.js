@@ -22,9 +22,9 @@ export function MemoryView({ tome, query, navigate }) {
   const traces = useGet(tomePath(tome, "traces"), { limit: 100 });
   const known = layers.data?.layers ?? [];
   const asked = traces.data?.traces ?? [];
-  const working = asked.filter((trace) => trace.drawable);
-  const layer = query.layer ?? (working.some((each) => String(each.id) === query.trace) ? ANSWER : known.find((each) => /^graph:.*triples$/.test(each)) ?? known.find((each) => each.startsWith("graph")) ?? known[0] ?? (working.length ? ANSWER : ""));
-  const trace = query.trace ?? (layer === ANSWER ? String(working[0]?.id ?? "") : "");
+  const working = asked.filter((trace) => traces.data.drawable.includes(trace.answer.system));
+  const layer = query.layer ?? (working.some((each) => String(each.number) === query.trace) ? ANSWER : known.find((each) => /^graph:.*triples$/.test(each)) ?? known.find((each) => each.startsWith("graph")) ?? known[0] ?? (working.length ? ANSWER : ""));
+  const trace = query.trace ?? (layer === ANSWER ? String(working[0]?.number ?? "") : "");
   const isGraph = layer.startsWith("graph");
   const change = (more) => navigate(link(tome, "memory", { layer, trace: query.trace, around: isGraph ? query.around : "", hops: query.hops, most: isGraph ? query.most : "", ...more }));
   const isReady = layers.data && traces.data;
@@ -44,7 +44,7 @@ export function MemoryView({ tome, query, navigate }) {
       </select></${Field}>
       <${Field} label=${layer === ANSWER ? "Answer" : "Highlight what an answer used"} wide><select value=${trace} onChange=${(event) => change({ trace: event.target.value })}>
         ${layer === ANSWER ? null : html`<option value="">nothing</option>`}
-        ${(layer === ANSWER ? working : asked).map((each) => html`<option key=${each.id} value=${each.id}>${`${each.id}. ${each.question.slice(0, 90)} (${each.system})`}</option>`)}
+        ${(layer === ANSWER ? working : asked).map((each) => html`<option key=${each.number} value=${each.number}>${`${each.number}. ${each.question.text.slice(0, 90)} (${each.answer.system})`}</option>`)}
       </select></${Field}>
       ${isGraph ? html`<${Around} key=${query.around} around=${query.around ?? ""} hops=${query.hops ?? "1"} most=${query.most ?? ""} change=${change} />` : null}
     </div>

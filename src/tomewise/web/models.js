@@ -41,7 +41,7 @@ export function ModelButton({ info }) {
     if (name) get("api/models").then(({ models }) => models.some((model) => model.name === name) || choose(""), () => {}); // the owner took it away
   }, [name, isOpen]);
   const shown = name || info.model;
-  return html`<button type="button" class="model" aria-haspopup="dialog" title=${`Model: ${describeModel(shown)}. Spent since the server started: ${formatMoney(info.spent.cost)}.`} onClick=${() => setIsOpen(true)}><span class="hidden">Model: </span>${describeModel(shown)}</button>
+  return html`<button type="button" class="model" aria-haspopup="dialog" title=${`Model: ${describeModel(shown)}. Spent since the server started: ${formatMoney(info.spent.dollars)}.`} onClick=${() => setIsOpen(true)}><span class="hidden">Model: </span>${describeModel(shown)}</button>
     ${isOpen ? html`<${Models} name=${name} choose=${choose} onClose=${() => setIsOpen(false)} />` : null}`;
 }
 

@@ -43,6 +43,30 @@ export function useGet(path, query = {}) {
   return { data: isCurrent ? state.data : null, error: isCurrent ? state.error : null, reload };
 }
 
+/**
+ * A list that comes in pages: `{rows, next, error, busy, more, put}`, and what else a page says. Its rows are called `name`; `next` is
+ * the value of `start` for the following page, which `more` appends, if the rows are still the same. `put` replaces the rows.
+ */
+export function usePages(path, name, start, query, turn = 0) {
+  const [state, setState] = useState({ rows: null, next: null, error: null, busy: false });
+  const read = (from, signal) => {
+    setState((now) => ({ ...now, busy: true }));
+    return get(path, { ...query, [start]: from }, { signal }).then(
+      ({ [name]: rows, ...page }) => setState((now) => {
+        if (from !== undefined && now.rows !== state.rows) return { ...now, busy: false };
+        return { ...page, rows: from === undefined ? rows : [...now.rows, ...rows], error: null, busy: false };
+      }),
+      (error) => signal?.aborted || setState((now) => ({ ...now, error, busy: false })),
+    );
+  };
+  useEffect(() => {
+    const leaving = new AbortController();
+    const wait = setTimeout(() => read(undefined, leaving.signal), query.q ? 200 : 0); // while one types
+    return () => { clearTimeout(wait); leaving.abort(); };
+  }, [path, JSON.stringify(query), turn]);
+  return { ...state, more: () => read(state.next ?? undefined), put: (rows) => setState((now) => ({ ...now, rows })) };
+}
+
 // ---------------------------------------------------------------- what outlives a view
 
 export const kept = new Map();

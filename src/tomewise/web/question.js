@@ -4,7 +4,7 @@ import {
   formatCount, formatMoney, formatSeconds, html, link, nameKey, useEffect, useGet, useKept, useState, useStored,
 } from "./parts.js";
 import { stream, tomePath, waitForServer } from "./api.js";
-import { AnswerActions, AnswerView, Draft, Understood, UsageLine, Within } from "./answer.js";
+import { AnswerActions, AnswerView, CostLine, Draft, Understood, Within, listQuotes } from "./answer.js";
 import { Markdown } from "./markdown.js";
 import { useModel } from "./models.js";
 import { ExtrasForm, Hindrance, NO_EXTRAS, SettingsForm, SystemSelect, describeSystem, letter, makeBody, readChoice } from "./systems.js";
@@ -15,12 +15,12 @@ const TRIES = 3; // times that a question is asked of a server that goes away wh
 // ---------------------------------------------------------------- one question
 
 /**
- * Asks, and keeps the turn as it grows: `{body, state, events, usage, draft, answer, error}`.
+ * Asks, and keeps the turn as it grows: `{body, state, events, cost, draft, answer, error}`.
  * `state` is "asking", "waiting" (for a server that is gone), "done", "failed" or "stopped".
  */
 async function askQuestion(tome, turn, onChange, signal) {
   for (let tries = 1; ; tries += 1) {
-    Object.assign(turn, { state: "asking", events: [], usage: null, draft: "", error: null, began: Date.now() });
+    Object.assign(turn, { state: "asking", events: [], cost: null, draft: "", error: null, began: Date.now() });
     onChange();
     try {
       for await (const { name, data } of stream(tomePath(tome, "ask"), { method: "POST", body: turn.body, signal })) {
@@ -48,7 +48,7 @@ async function askQuestion(tome, turn, onChange, signal) {
 
 function takeEvent(turn, name, data) {
   if (name === "started") turn.started = data;
-  else if (name === "usage") turn.usage = data;
+  else if (name === "cost") turn.cost = data;
   else if (name === "answer_part") turn.draft = data.replace ? data.text : turn.draft + data.text;
   else if (name === "answer") Object.assign(turn, { answer: data, draft: "" });
   else if (name === "error") turn.error = { ...data.error, more: data };
@@ -67,7 +67,7 @@ export function isBusy(turn) {
 
 /** How a question ended, for those who do not see it. */
 function nameOutcome(answer) {
-  if (answer.quotations?.length) return "Nearest passages";
+  if (answer.only_quotes && answer.statements.length) return "Nearest passages";
   return answer.resolved || answer.forced ? "Answered" : "Declined";
 }
 
@@ -88,7 +88,7 @@ export function TurnView({ turn, tome, onStop, onAgain, onGuess }) {
     ${state === "failed" ? html`<${Failed} error=${error} tome=${tome} system=${body.system} onAgain=${onAgain} />` : null}
     <p class="hidden" role="status">${answer && turn.ended ? nameOutcome(answer) : ""}</p>
     <footer class="turn-foot">
-      <span class="soft">${answer ? html`${answer.system} · <${UsageLine} usage=${answer.usage} />` : busy ? html`<${Elapsed} turn=${turn} />` : null}</span>
+      <span class="soft">${answer ? html`${answer.system} · <${CostLine} cost=${answer.cost} answer=${answer} />` : busy ? html`<${Elapsed} turn=${turn} />` : null}</span>
       ${busy && onStop ? html`<${Button} small onClick=${onStop}>Stop</${Button}>` : answer ? html`<${AnswerActions} answer=${answer} tome=${tome} question=${body.question} onGuess=${onGuess} />` : null}
     </footer>
   </article>`;
@@ -100,7 +100,7 @@ function Elapsed({ turn }) {
     const clock = setInterval(() => setNow(Date.now()), 500);
     return () => clearInterval(clock);
   }, []);
-  return html`${turn.started?.system ?? turn.body.system ?? ""} · ${turn.usage?.calls ? html`<${UsageLine} usage=${turn.usage} /> · ` : ""}<span class="number">${formatSeconds(Math.max(0, now - turn.began) / 1000)}</span>`;
+  return html`${turn.started?.system ?? turn.body.system ?? ""} · ${turn.cost?.calls ? html`<${CostLine} cost=${turn.cost} /> · ` : ""}<span class="number">${formatSeconds(Math.max(0, now - turn.began) / 1000)}</span>`;
 }
 
 function Failed({ error, tome, system, onAgain }) {
@@ -186,13 +186,13 @@ function collectEvidence(turn) {
 function Comparison({ turns, tome }) {
   const [first, second] = turns.map(collectEvidence);
   const common = [...first.values()].filter((piece) => second.has(piece.id));
-  const cited = turns.map((turn) => new Set(turn.answer.citations.map((citation) => citation.passage)));
+  const cited = turns.map((turn) => new Set(listQuotes(turn.answer).map((quote) => quote.passage)));
   const both = [...cited[0]].filter((passage) => cited[1].has(passage)).length;
   const rows = [
-    ["Calls", (answer) => formatCount(answer.usage.calls)], ["Calls one after another", (answer) => formatCount(answer.usage.depth)],
-    ["Tokens in", (answer) => formatCount(answer.usage.input_tokens)], ["Tokens out", (answer) => formatCount(answer.usage.output_tokens)],
-    ["Money", (answer) => formatMoney(answer.usage.cost)], ["Seconds", (answer) => (answer.usage.model_seconds + answer.usage.own_seconds).toFixed(1)],
-  ].map(([label, write]) => ({ label, values: turns.map((turn) => write(turn.answer)), common: "" }));
+    ["Calls", (cost) => formatCount(cost.calls)], ["Calls one after another", (cost) => formatCount(cost.depth)],
+    ["Tokens in", (cost) => formatCount(cost.input_tokens)], ["Tokens out", (cost) => formatCount(cost.output_tokens)],
+    ["Money", (cost) => formatMoney(cost.dollars)], ["Seconds", (cost) => (cost.model_seconds + cost.own_seconds).toFixed(1)],
+  ].map(([label, write]) => ({ label, values: turns.map((turn) => write(turn.answer.cost)), common: "" }));
   rows.push({ label: "Pieces of evidence", values: [formatCount(first.size), formatCount(second.size)], common: formatCount(common.length) });
   rows.push({ label: "Passages quoted", values: cited.map((set) => formatCount(set.size)), common: formatCount(both) });
   const columns = [

@@ -1,7 +1,7 @@
 // What is kept: the questions of a tome with how they were answered, and experiments with their tables and plots.
-import { Button, Dialog, Empty, ErrorNotice, Field, Fold, Head, Loading, Missing, Money, Table, Tag, Time, count, formatCount, html, link, useEffect, useGet, useKeys, useState } from "./parts.js";
-import { get, send, tomePath } from "./api.js";
-import { AnswerActions, AnswerView, UsageLine, Understood, Within, listMarks } from "./answer.js";
+import { Button, Dialog, Empty, ErrorNotice, Field, Fold, Head, Loading, Missing, Money, Table, Tag, Time, count, formatCount, html, link, useGet, useKeys, usePages, useState } from "./parts.js";
+import { send, tomePath } from "./api.js";
+import { AnswerActions, AnswerView, CostLine, Understood, Within, listMarks } from "./answer.js";
 import { describeModel } from "./models.js";
 import { readScope } from "./sources.js";
 import { TraceView, listPieces } from "./trace.js";
@@ -22,68 +22,49 @@ function TraceList({ tome, navigate, info }) {
   const [chosen, setChosen] = useState([]);
   const [leaving, setLeaving] = useState(null);
   const [words, setWords] = useState("");
-  const { rows, next, error, busy, read, drop } = useTraces(tome, words.trim());
+  const { rows, next, error, busy, more, put } = usePages(tomePath(tome, "traces"), "traces", "before", { q: words.trim(), limit: PAGE });
   const choose = (number) => setChosen((now) => (now.includes(number) ? now.filter((each) => each !== number) : [...now, number].slice(-2)));
   const compare = () => chosen.length === 2 && navigate(link(tome, "history", { first: Math.min(...chosen), second: Math.max(...chosen) }));
   useKeys("History", [["c", "compare the two chosen questions", compare]]);
   const columns = [
-    { key: "chosen", label: html`<span class="hidden">Compare</span>`, cell: (row) => html`<input type="checkbox" aria-label=${`Choose question ${row.id} to compare`} checked=${chosen.includes(row.id)} onChange=${() => choose(row.id)} />` },
-    { key: "question", label: "Question", wide: true, cell: (row) => html`<a href=${link(tome, "history", {}, String(row.id))} dir="auto">${row.question}</a><p class="soft one-line" dir="auto">${describeAnswer(row)}</p>` },
-    { key: "system", label: "System" },
-    { key: "calls", label: "Calls", number: true, extra: true, cell: (row) => formatCount(row.usage.calls) },
-    { key: "cost", label: "Cost", number: true, extra: true, cell: (row) => html`<${Money} value=${row.usage.cost} />` },
+    { key: "chosen", label: html`<span class="hidden">Compare</span>`, cell: (row) => html`<input type="checkbox" aria-label=${`Choose question ${row.number} to compare`} checked=${chosen.includes(row.number)} onChange=${() => choose(row.number)} />` },
+    { key: "question", label: "Question", wide: true, cell: (row) => html`<a href=${link(tome, "history", {}, String(row.number))} dir="auto">${row.question.text}</a><p class="soft one-line" dir="auto">${describeAnswer(row.answer)}</p>` },
+    { key: "system", label: "System", cell: (row) => row.answer.system },
+    { key: "calls", label: "Calls", number: true, extra: true, cell: (row) => formatCount(row.answer.cost.calls) },
+    { key: "cost", label: "Cost", number: true, extra: true, cell: (row) => html`<${Money} value=${row.answer.cost.dollars} />` },
     { key: "asked", label: "Asked", extra: true, cell: (row) => html`<${Time} value=${row.asked} />` },
-    info.read_only ? null : { key: "delete", label: html`<span class="hidden">Delete</span>`, cell: (row) => html`<${Button} small kind="quiet" aria-label=${`Delete question ${row.id}`} onClick=${() => setLeaving(row)}>×</${Button}>` },
+    info.read_only ? null : { key: "delete", label: html`<span class="hidden">Delete</span>`, cell: (row) => html`<${Button} small kind="quiet" aria-label=${`Delete question ${row.number}`} onClick=${() => setLeaving(row)}>×</${Button}>` },
   ].filter(Boolean);
   return html`
     <${Head} title="History" actions=${rows?.length > 1 ? html`<${Button} disabled=${chosen.length < 2} onClick=${compare}>Compare two</${Button}>` : null}>Every question is kept with the way it was answered.${rows?.length > 1 ? " Tick two to compare them." : ""}</${Head}>
     ${rows?.length || words ? html`<${Field} label="Find in questions and answers"><input type="search" value=${words} onInput=${(event) => setWords(event.target.value)} /></${Field}>` : null}
-    <${ErrorNotice} error=${error} retry=${read} />
+    <${ErrorNotice} error=${error} retry=${more} />
     ${rows || error ? null : html`<${Loading} />`}
     ${rows && !rows.length && !next && words ? html`<p class="soft" role="status">No question or answer has all of these words.</p>` : null}
     ${rows && !rows.length && !next && !words ? html`<${Empty} title="No questions yet" actions=${html`<${Button} kind="primary" href=${link(tome, "ask")}>Ask</${Button}>`}>Questions and their answers appear here as soon as one is asked.</${Empty}>` : null}
-    ${rows?.length ? html`<${Table} caption="Questions, newest first" columns=${columns} rows=${rows} rowKey=${(row) => row.id} />` : null}
-    ${next ? html`<${Button} disabled=${busy} onClick=${read}>Show older ones</${Button}>` : null}
-    ${leaving ? html`<${DeleteTrace} tome=${tome} trace=${leaving} onClose=${() => setLeaving(null)} onDone=${() => { setLeaving(null); setChosen([]); drop(leaving.id); }} />` : null}`;
+    ${rows?.length ? html`<${Table} caption="Questions, newest first" columns=${columns} rows=${rows} rowKey=${(row) => row.number} />` : null}
+    ${next ? html`<${Button} disabled=${busy} onClick=${more}>Show older ones</${Button}>` : null}
+    ${leaving ? html`<${DeleteTrace} tome=${tome} trace=${leaving} onClose=${() => setLeaving(null)} onDone=${() => { setLeaving(null); setChosen([]); put(rows.filter((row) => row !== leaving)); }} />` : null}`;
 }
 
-/** The stored questions that have all `words`, newest first: `rows` so far, `next` while there are older ones, which `read` appends. */
-function useTraces(tome, words) {
-  const [state, setState] = useState({ rows: null, next: null, error: null, busy: false });
-  const read = (before, signal) => {
-    setState((now) => ({ ...now, busy: true }));
-    return get(tomePath(tome, "traces"), { q: words, limit: PAGE, before }, { signal }).then(
-      ({ traces, next }) => setState((now) => ({ rows: before === undefined ? traces : [...now.rows, ...traces], next, error: null, busy: false })),
-      (error) => signal?.aborted || setState((now) => ({ ...now, error, busy: false })),
-    );
-  };
-  useEffect(() => {
-    const leaving = new AbortController();
-    const wait = setTimeout(() => read(undefined, leaving.signal), words ? 200 : 0); // while one types
-    return () => { clearTimeout(wait); leaving.abort(); };
-  }, [words]);
-  const drop = (number) => setState((now) => ({ ...now, rows: now.rows.filter((row) => row.id !== number) }));
-  return { ...state, read: () => read(state.next ?? undefined), drop };
-}
-
-function describeAnswer(row) {
-  const marks = listMarks(row).map(([words]) => words);
-  return [marks.join(", "), row.text || row.missing].filter(Boolean).join(": ");
+function describeAnswer(answer) {
+  const marks = listMarks(answer).map(([words]) => words);
+  return [marks.join(", "), answer.text || answer.missing].filter(Boolean).join(": ");
 }
 
 function DeleteTrace({ tome, trace, onClose, onDone }) {
   const [error, setError] = useState(null);
-  const remove = () => send("DELETE", tomePath(tome, "traces", String(trace.id))).then(onDone, setError);
-  return html`<${Dialog} title=${`Delete question ${trace.id}?`} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Keep it</${Button}><${Button} kind="danger" onClick=${remove}>Delete</${Button}>`}>
-    <p dir="auto">${trace.question}</p><p class="soft">Its answer and its trace go with it. The documents stay as they are.</p><${ErrorNotice} error=${error} /></${Dialog}>`;
+  const remove = () => send("DELETE", tomePath(tome, "traces", String(trace.number))).then(onDone, setError);
+  return html`<${Dialog} title=${`Delete question ${trace.number}?`} onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Keep it</${Button}><${Button} kind="danger" onClick=${remove}>Delete</${Button}>`}>
+    <p dir="auto">${trace.question.text}</p><p class="soft">Its answer and its trace go with it. The documents stay as they are.</p><${ErrorNotice} error=${error} /></${Dialog}>`;
 }
 
 /** The address at which the form of a stored question is filled in again. */
-export function linkAgain(tome, { question, options, instructions, system, within }) {
-  const { name, settings } = readSystem(system);
+export function linkAgain(tome, { question: { text, options, instructions, within }, answer }) {
+  const { name, settings } = readSystem(answer.system);
   const put = (value) => (Object.keys(value).length ? JSON.stringify(value) : "");
   const { documents, where } = readScope(within);
-  return link(tome, "ask", { question, options: put(options), instructions, system: name, settings: put(settings), documents: put(documents), where: put(where) });
+  return link(tome, "ask", { question: text, options: put(options), instructions, system: name, settings: put(settings), documents: put(documents), where: put(where) });
 }
 
 /** The name of a system and its settings, of the text that names both as a shell quotes it: `raptor 'depth=2'`. */
@@ -105,18 +86,19 @@ function StoredTrace({ tome, number, navigate, info }) {
   const [leaves, setLeaves] = useState(false);
   const { data: trace, error } = useGet(tomePath(tome, "traces", number));
   const again = trace ? linkAgain(tome, trace) : "";
+  const { question, answer } = trace ?? {};
   const lost = (trace?.cut ?? []).filter((what) => !what.startsWith("texts of evidence")); // the tome itself has those
   useKeys("Stored question", [["a", "ask again", () => again && navigate(again)]]);
   if (!trace) return html`<${Head} title=${`Question ${number}`} />${error ? html`<${NoTrace} error=${error} tome=${tome} />` : html`<${Loading} />`}`;
   return html`
-    <${Head} title=${trace.question} actions=${html`<${Button} href=${again}>Ask again</${Button}>
+    <${Head} title=${question.text} actions=${html`<${Button} href=${again}>Ask again</${Button}>
       ${info.read_only ? null : html`<${Button} kind="danger" onClick=${() => setLeaves(true)}>Delete</${Button}>`}`}>
-      Question ${number}, answered by ${trace.system} with ${describeModel(trace.model)}, <${Time} value=${trace.asked} /></${Head}>
-    ${trace.options.length ? html`<ol class="options">${trace.options.map((option, place) => html`<li key=${place}><b>${"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[place]}</b> <span dir="auto">${option}</span></li>`)}</ol>` : null}
-    <${Understood} answer=${trace} asked=${trace.question} />
-    <${Within} within=${trace.within} />
-    <h2 class="hidden">Answer</h2><${AnswerView} answer=${trace} tome=${tome} />
-    <p class="between"><${UsageLine} usage=${trace.usage} /><${AnswerActions} answer=${trace} tome=${tome} question=${trace.question} /></p>
+      Question ${number}, answered by ${answer.system} with ${describeModel(answer.model)}, <${Time} value=${trace.asked} /></${Head}>
+    ${question.options.length ? html`<ol class="options">${question.options.map((option, place) => html`<li key=${place}><b>${"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[place]}</b> <span dir="auto">${option}</span></li>`)}</ol>` : null}
+    <${Understood} answer=${answer} asked=${question.text} />
+    <${Within} within=${question.within} />
+    <h2 class="hidden">Answer</h2><${AnswerView} answer=${answer} tome=${tome} />
+    <p class="between"><${CostLine} cost=${answer.cost} answer=${answer} /><${AnswerActions} answer=${answer} tome=${tome} question=${question.text} /></p>
     ${lost.length ? html`<p class="soft">To stay small, the stored trace left out: ${lost.join(", ")}.</p>` : null}
     <${TraceView} events=${trace.events} tome=${tome} number=${number} open />
     ${leaves ? html`<${DeleteTrace} tome=${tome} trace=${trace} onClose=${() => setLeaves(false)} onDone=${() => navigate(link(tome, "history"))} />` : null}`;
@@ -131,13 +113,13 @@ function TwoTraces({ tome, numbers }) {
   const shown = sides.map(({ data }) => new Set((data?.events ?? []).flatMap(listPieces).map((piece) => piece.id)));
   const both = [...shown[0]].filter((node) => shown[1].has(node)).length;
   const [first, second] = sides.map(({ data }) => data);
-  const isSame = Boolean(first && first.question === second?.question);
+  const isSame = Boolean(first && first.question.text === second?.question.text);
   return html`
-    <${Head} title=${isSame ? first.question : "Two answers"}>${first && second ? `Evidence: ${count(both, "piece")} in common; ${formatCount(shown[0].size - both)} and ${formatCount(shown[1].size - both)} found by one alone.` : null}</${Head}>
+    <${Head} title=${isSame ? first.question.text : "Two answers"}>${first && second ? `Evidence: ${count(both, "piece")} in common; ${formatCount(shown[0].size - both)} and ${formatCount(shown[1].size - both)} found by one alone.` : null}</${Head}>
     <div class="twin">${sides.map(({ data, error }, place) => html`<section key=${numbers[place]} class="stack">
       <${NoTrace} error=${error} tome=${tome} />
-      ${data ? html`<h2 dir="auto"><a href=${link(tome, "history", {}, numbers[place])}>${isSame ? data.system : data.question}</a></h2><p class="soft">${[`Question ${numbers[place]}`, !isSame && data.system, describeModel(data.model)].filter(Boolean).join(" · ")}</p>
-        <${AnswerView} answer=${data} tome=${tome} /><p><${UsageLine} usage=${data.usage} /></p><${TraceView} events=${data.events} tome=${tome} number=${numbers[place]} />` : null}
+      ${data ? html`<h2 dir="auto"><a href=${link(tome, "history", {}, numbers[place])}>${isSame ? data.answer.system : data.question.text}</a></h2><p class="soft">${[`Question ${numbers[place]}`, !isSame && data.answer.system, describeModel(data.answer.model)].filter(Boolean).join(" · ")}</p>
+        <${AnswerView} answer=${data.answer} tome=${tome} /><p><${CostLine} cost=${data.answer.cost} answer=${data.answer} /></p><${TraceView} events=${data.events} tome=${tome} number=${numbers[place]} />` : null}
     </section>`)}</div>`;
 }
 
@@ -228,7 +210,7 @@ function Costs({ rows }) {
   const columns = [
     { key: "system", label: "System" },
     ...Object.entries(COSTS).map(([label, key]) => ({ key, label, number: true, cell: (row) => formatCount(Number(row.per_question[key].toFixed(key.endsWith("tokens") ? 0 : 1))) })),
-    { key: "cost", label: "$", number: true, cell: (row) => html`<${Money} value=${row.per_question.cost} />` },
+    { key: "dollars", label: "$", number: true, cell: (row) => html`<${Money} value=${row.per_question.dollars} />` },
   ];
   return html`<${Table} caption="Cost of one question" showCaption columns=${columns} rows=${rows} rowKey=${(row) => row.system} />`;
 }
@@ -264,10 +246,10 @@ function TwoAnswers({ name, query, navigate }) {
       <${ErrorNotice} error=${side.error ? { message: side.error } : null} />
       <p class="answer-text" dir="auto">${side.choice ? html`<b>${side.choice}</b> ` : null}${side.answer || "–"} ${listMarks(side).map(([words, kind]) => html`<${Tag} key=${words} kind=${kind}>${words}</${Tag}>`)}</p>
       <dl class="facts">${Object.entries(side.scores).map(([metric, value]) => html`<dt key=${metric}>${metric}</dt><dd class="number">${percent(value)}</dd>`)}</dl>
-      ${side.citations.map((quote, at) => html`<blockquote key=${at} class="cited" dir="auto">${quote}</blockquote>`)}
+      ${side.quotes.map((quote, at) => html`<blockquote key=${at} class="cited" dir="auto">${quote}</blockquote>`)}
       <h3>Evidence shown to the model</h3>
       <ol class="pieces">${side.evidence.map((piece) => html`<li key=${piece.id}><${Fold} summary=${html`${piece.gold ? html`<${Tag} kind="good">gold</${Tag}> ` : null}${piece.shared ? html`<${Tag}>both</${Tag}> ` : null}<span dir="auto">${piece.text.slice(0, 100)}</span>`}><p dir="auto" class="piece">${piece.text}</p></${Fold}></li>`)}</ol>
-      <p><${UsageLine} usage=${side.usage} /></p>
+      <p><${CostLine} cost=${side.cost} answer=${side} /></p>
     </section>`)}</div>`;
 }
 
@@ -285,8 +267,8 @@ function Intervals({ title, rows, metric, all = rows.map((row) => row.system) })
 }
 
 function CostPlot({ rows, metric }) {
-  const inDollars = rows.every((row) => row.per_question.cost);
-  const series = rows.filter((row) => row[metric] !== null).map((row) => ({ name: row.system, points: [[inDollars ? row.per_question.cost : row.per_question.input_tokens + row.per_question.output_tokens, row[metric]]] }));
+  const inDollars = rows.every((row) => row.per_question.dollars);
+  const series = rows.filter((row) => row[metric] !== null).map((row) => ({ name: row.system, points: [[inDollars ? row.per_question.dollars : row.per_question.input_tokens + row.per_question.output_tokens, row[metric]]] }));
   return html`<${Plot} title=${`${metric} and the cost of a question`} label=${inDollars ? "dollars a question" : "tokens a question"} series=${series} format=${(value) => (inDollars ? `$${value.toPrecision(2)}` : formatCount(Math.round(value)))} />`;
 }
 

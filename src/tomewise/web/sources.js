@@ -1,6 +1,6 @@
 // Which documents a question looks into: single ones, folders with all that is below them, and tests of metadata.
-import { Button, Dialog, ErrorNotice, Field, Loading, count, formatCount, html, nameDocument, useEffect, useState } from "./parts.js";
-import { get, tomePath } from "./api.js";
+import { Button, Dialog, ErrorNotice, Field, Loading, count, formatCount, html, nameDocument, usePages, useState } from "./parts.js";
+import { tomePath } from "./api.js";
 
 /** `documents` are ids; one that ends with "/" is a folder. `where` are tests such as "year>=1911". Both empty: everything. */
 export const ALL = { documents: [], where: [] };
@@ -23,20 +23,7 @@ export function readScope(within) {
 
 /** Lists documents of a tome, with words, folder and tests: `{rows, folders, fields, total, next, more, error}`. */
 export function useDocuments(tome, { words = "", folder = "", where = [], turn = 0 }) {
-  const [state, setState] = useState({ rows: null, folders: {}, fields: [], total: 0, next: null, error: null });
-  const path = tomePath(tome, "documents");
-  const query = { q: words, folder, where, limit: 100 };
-  useEffect(() => {
-    const leaving = new AbortController();
-    const wait = setTimeout(() => get(path, query, { signal: leaving.signal }).then(
-      ({ documents: rows, ...page }) => setState({ folders: {}, fields: [], ...page, rows, error: null }),
-      (error) => leaving.signal.aborted || setState((now) => ({ ...now, error })),
-    ), words ? 200 : 0); // while one types
-    return () => { clearTimeout(wait); leaving.abort(); };
-  }, [tome, words, folder, where.join("\n"), turn]);
-  const more = () => get(path, { ...query, after: state.next }).then(
-    ({ documents, next }) => setState((now) => ({ ...now, rows: [...now.rows, ...documents], next })), (error) => setState((now) => ({ ...now, error })));
-  return { ...state, more };
+  return { folders: {}, fields: [], total: 0, ...usePages(tomePath(tome, "documents"), "documents", "after", { q: words, folder, where, limit: 100 }, turn) };
 }
 
 /** All folders, those above others too, sorted, with how many documents stand in them and below. */

@@ -37,7 +37,7 @@ const KINDS = {
 function groupSystems(info, data) {
   const groups = new Map();
   const put = (title, system) => groups.set(title, [...(groups.get(title) ?? []), system]);
-  const best = info.systems.find((system) => system.name === data.recommended?.system);
+  const best = info.systems.find((system) => system.name === data.contents.recommended?.system);
   if (best) put("Recommended for this tome", best);
   const rest = info.systems.filter((system) => system !== best);
   const isReady = (system) => data.ready.includes(system.name);
@@ -49,7 +49,7 @@ function groupSystems(info, data) {
 
 /** The system for a tome at first: the recommended one, if it can answer. */
 export function chooseSystem(data) {
-  const best = data?.recommended?.system;
+  const best = data?.contents.recommended?.system;
   return data?.ready.includes(best) ? best : "hybrid";
 }
 
@@ -65,7 +65,7 @@ export function SystemSelect({ choice, onChange, info, data, label = "System" })
 export function SystemList({ choice, onChange, info, data, tome }) {
   return html`<div class="systems">${groupSystems(info, data).map(([title, systems], place) => html`<${Fold} key=${title} open=${place === 0 || systems.some((system) => system.name === choice.system)} summary=${`${title} (${systems.length})`}>
     <ul>${systems.map((system) => html`<li key=${system.name}><label class="check"><input type="radio" name="system" checked=${system.name === choice.system} onChange=${() => onChange(readChoice(system.name))} />
-      <span><b>${system.name}</b> ${describeSystem(system)} <small class="soft">${describeCalls(system)}${data.recommended?.system === system.name ? ` Recommended: ${data.recommended.because}.` : ""}
+      <span><b>${system.name}</b> ${describeSystem(system)} <small class="soft">${describeCalls(system)}${data.contents.recommended?.system === system.name ? ` Recommended: ${data.contents.recommended.because}.` : ""}
         ${data.ready.includes(system.name) ? null : html`<a href=${link(tome, "build", { system: system.name })}>See what its build costs</a>`}</small></span></label></li>`)}</ul></${Fold}>`)}</div>`;
 }
 

@@ -97,7 +97,7 @@ function Rows({ rows, caption }) {
 
 const sources = new Map(); // by path: the evidence of a stored trace while some event shows it, and how many do
 
-/** The evidence of a stored trace by node, with the texts and places that the tome has now; null while it comes. */
+/** The evidence of a stored trace by its id, with the texts and places that the tome has now; null while it comes. */
 function useSources(tome, number) {
   const path = number ? tomePath(tome, "traces", String(number), "evidence") : "";
   const [found, setFound] = useState(path ? null : {});
