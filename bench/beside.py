@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from tomewise.beside import FolderBeside
+from tomewise.store.beside import FolderBeside
 
 ROUNDS, TIMES = 5, 400
 CONTENT = b"x" * 1024

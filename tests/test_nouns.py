@@ -132,7 +132,7 @@ run(["-m", "a.tome", "ask", QUESTION, "--json"])
 def test_a_new_field_of_an_answer_appears_at_every_door(here: Path) -> None:
     package = here / "copy" / "tomewise"
     shutil.copytree(Path(tomewise.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    nouns = package / "types" / "nouns.py"
+    nouns = package / "types" / "proof.py"
     field = "    only_quotes: bool = False\n"
     source = nouns.read_text()
     assert source.count(field) == 1

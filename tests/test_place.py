@@ -1,7 +1,7 @@
 import pytest
 
-from tomewise.place import as_plain_data, describe_place, read_plain_data
 from tomewise.types import Place
+from tomewise.types.place import as_plain_data, describe_place, read_plain_data
 
 
 @pytest.mark.parametrize(

@@ -108,3 +108,8 @@ def suggest(name: str, known: Iterable[str]) -> str:
     spellings = {spelling.lower(): spelling for spelling in known}
     near = get_close_matches(name.lower(), spellings, n=1, cutoff=_ALIKE)
     return f"did you mean {spellings[near[0]]!r}? " if near else ""
+
+
+def describe_fault(error: BaseException) -> str:
+    """An error that nobody foresaw, in one short line: its type and what it says."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

@@ -18,8 +18,15 @@ from traceback import walk_tb
 from types import CodeType, MappingProxyType
 from typing import Any
 
-from tomewise.brief import describe_fault
-from tomewise.errors import MissingDependency, PartError, TomewiseError, UnknownName, UsageError, suggest
+from tomewise.errors import (
+    MissingDependency,
+    PartError,
+    TomewiseError,
+    UnknownName,
+    UsageError,
+    describe_fault,
+    suggest,
+)
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {

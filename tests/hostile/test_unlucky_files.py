@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tomewise.beside import FolderBeside
 from tomewise.errors import NotBuilt, ReadingError, StoreError, UsageError
+from tomewise.store.beside import FolderBeside
 from tomewise.store.export import export
 from tomewise.store.lookups import read_vectors
 from tomewise.store.sql import database

@@ -30,7 +30,7 @@ PLAIN = {"a.txt", "a.rst", "a.org", "a.tex", "a.log", "a.json", "a.yaml", "a.py"
 ASK = """
 import json, sys
 from tomewise import Tome
-from tomewise.place import describe_place
+from tomewise.types.place import describe_place
 
 with Tome.open() as tome:
     found = {}

@@ -1,7 +1,7 @@
 import pytest
 
-from tomewise.place import describe_place
 from tomewise.reading.places import PlaceFinder
+from tomewise.types.place import describe_place
 
 SRT = """1
 00:12:04,500 --> 00:12:07,000

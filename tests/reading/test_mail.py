@@ -1,8 +1,8 @@
 import mailbox
 from email.message import EmailMessage
 
-from tomewise.place import describe_place
 from tomewise.reading.mail import read_mbox
+from tomewise.types.place import describe_place
 
 
 def make_message(text: str = "The rain fell.", subject: str = "Wetter für Öl") -> EmailMessage:

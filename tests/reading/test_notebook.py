@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tomewise.place import describe_place
+from tomewise.types.place import describe_place
 
 CELLS = [
     {"cell_type": "markdown", "source": ["# Boats\n", "Rain."]},

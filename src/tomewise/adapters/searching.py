@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tomewise.place import describe_place
 from tomewise.types import Evidence
+from tomewise.types.place import describe_place
 
 if TYPE_CHECKING:
     from tomewise.tome.view import TomeView

@@ -11,7 +11,6 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from tomewise.brief import describe_object
 from tomewise.cluster.pooled_model import make_model_parts
 from tomewise.cluster.worker_pool import WorkerPool, open_pool
 from tomewise.embedding.choose_embedder import choose_embedder
@@ -36,6 +35,7 @@ from tomewise.systems.registry import Choice, choose_variant, choose_variants
 from tomewise.tome.arguments import check_pool
 from tomewise.tome.sync import LoopThread
 from tomewise.types import Closable, Embedder, Progress
+from tomewise.types.plain import describe_object
 
 if TYPE_CHECKING:
     from tomewise.language.choose_model import ModelOrName

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tomewise.brief import describe_object
 from tomewise.errors import UnknownName
 from tomewise.evaluate.design import About, read_about
 from tomewise.evaluate.journal import Journal
@@ -21,6 +20,7 @@ from tomewise.evaluate.judges import Judge, find_judge
 from tomewise.evaluate.metrics import Metric, find_metric
 from tomewise.evaluate.rows import JsonObject, RankedBy, Row, read_latest_rows, sum_costs
 from tomewise.evaluate.table import LEVELS, RESAMPLES, Cell, Line, Risk, Table
+from tomewise.types.plain import describe_object
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

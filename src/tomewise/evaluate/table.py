@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TypeAlias
 
-from tomewise.brief import describe_object
 from tomewise.evaluate.design import About
 from tomewise.evaluate.rows import JsonObject, RankedBy
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.memory.schemata.network import describe_network
 from tomewise.notebook_display import write_table
+from tomewise.types.plain import describe_object
 
 RESAMPLES = 10_000
 _SUPPORT = ("full", "partly", "none")

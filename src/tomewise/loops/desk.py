@@ -22,7 +22,6 @@ from tomewise.loops.layout import Context, Layout, Note, join
 from tomewise.loops.origins import describe_origin, name_kind
 from tomewise.loops.quoting import Quoter, only_quotes
 from tomewise.loops.repeats import drop_near_repeats
-from tomewise.place import describe_place
 from tomewise.recall.ranking import as_evidence, drop_repeats, take_turns
 from tomewise.store.lookups import find_keys, read_places
 from tomewise.store.records import PASSAGES
@@ -43,6 +42,7 @@ from tomewise.types import (
     Statement,
     Support,
 )
+from tomewise.types.place import describe_place
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tomewise.language.labels import find_number
 from tomewise.language.per_role import find_window
-from tomewise.place import describe_place
 from tomewise.store.lookups import find_keys
 from tomewise.types import Embedder, Evidence, In, LanguageModel, Out, Passage, PassageId, Role
+from tomewise.types.place import describe_place
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts

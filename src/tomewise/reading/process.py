@@ -21,10 +21,10 @@ from threading import Event, Lock, Thread
 from typing import Any, BinaryIO, cast
 
 from tomewise.errors import MissingDependency, ReadingError
-from tomewise.place import as_plain_data, read_plain_data
 from tomewise.reading.bounds import Bounds, make_bound_error
 from tomewise.reading.memory_limits import measure_process, must_be_watched
 from tomewise.types import Document
+from tomewise.types.place import as_plain_data, read_plain_data
 
 LONGEST_REQUEST = 1 << 20  # bytes
 _FIELDS = ("id", "text", "title", "source", "metadata", "body")

@@ -12,8 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
-from tomewise.brief import describe_fault
-from tomewise.errors import MissingDependency, ReadingError, TomewiseError
+from tomewise.errors import MissingDependency, ReadingError, TomewiseError, describe_fault
 from tomewise.reading.bounds import Bounds, make_bound_error, open_within
 from tomewise.reading.decode import decode_text, join_words
 from tomewise.reading.folder import FolderRules, Skipped, list_files, summarise_reasons

@@ -18,8 +18,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
-from tomewise.brief import describe_fault
-from tomewise.errors import MissingDependency, ReadingError
+from tomewise.errors import MissingDependency, ReadingError, describe_fault
 from tomewise.plugins import find_fault, list_names
 from tomewise.reading.bounds import Bounds, make_bound_error
 from tomewise.reading.decode import unify_newlines

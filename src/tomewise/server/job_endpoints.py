@@ -22,7 +22,6 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
-from tomewise.beside import FolderBeside
 from tomewise.errors import UsageError
 from tomewise.reading.formats import list_suffixes
 from tomewise.server.bodies import MOST_ID, MOST_TEXTS, PAGE, Accepted, Build, Limit, NewDocument, NewDocuments, Start
@@ -34,6 +33,7 @@ from tomewise.server.ownership import TEXTS, delete_job, find_uploads
 from tomewise.server.replies import JobReplies, JobReply
 from tomewise.server.service import Wanted
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event
+from tomewise.store.beside import FolderBeside
 from tomewise.tome.reports import BuildCosts
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from tomewise.beside import UnsafeFile
 from tomewise.errors import Locked, ReadingError, StoreError, UnknownName, UsageError
 from tomewise.reading.read import NamedFile
 from tomewise.server.choosing import choose_bounded
@@ -25,6 +24,7 @@ from tomewise.server.library import Library
 from tomewise.server.ownership import TEXTS, UPLOADS, Ownership, delete_job, find_job, find_jobs, find_upload, read_id
 from tomewise.server.replies import JobProgress, JobReply, Kind, State
 from tomewise.store.address import Place
+from tomewise.store.beside import UnsafeFile
 from tomewise.tome.plain_texts import map_texts
 from tomewise.tome.reports import AddReport, BuildReport
 from tomewise.tome.tome import Tome

@@ -16,7 +16,6 @@ from pydantic import Field
 
 from tomewise.language import fences
 from tomewise.language.fences import fence, oneline
-from tomewise.place import describe_place
 from tomewise.server.replies import Overview, Reply
 from tomewise.server.tome_endpoints import describe_overview
 from tomewise.store.records import DocumentRecord
@@ -25,7 +24,8 @@ from tomewise.tome.entities import Entity
 from tomewise.tome.reports import BuildCosts, BuildReport, Foresight, Slice
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, DocumentId, Evidence, Lagging, Passage, Quote, read_plain
-from tomewise.types.wording import list_remarks, summarize_lag
+from tomewise.types.place import describe_place
+from tomewise.types.proof import list_remarks, summarize_lag
 
 ITEM_BYTES = 4_000  # of one text among several, so that at least one fits into a reply
 _TEXTS = {

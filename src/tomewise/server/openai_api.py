@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tomewise.errors import TomewiseError, UnknownName, UsageError
 from tomewise.loops.answer_parts import answer_whole
-from tomewise.place import describe_source
 from tomewise.server.bodies import MOST_QUESTION, Ask, Name
 from tomewise.server.error_replies import OPENAI, explain_error, make_body
 from tomewise.server.library import Library
@@ -28,7 +27,8 @@ from tomewise.server.service import Service, Wanted
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected
 from tomewise.tome.session_record import Turn
 from tomewise.types import Answer, Cost, Event, Quote, read_plain
-from tomewise.types.wording import decline, list_remarks, summarize_lag
+from tomewise.types.place import describe_source
+from tomewise.types.proof import decline, list_remarks, summarize_lag
 
 family = Family(OPENAI, "OpenAI-compatible")
 _DONE = b"data: [DONE]\n\n"

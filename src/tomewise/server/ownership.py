@@ -16,10 +16,10 @@ from secrets import token_hex
 
 from filelock import FileLock
 
-from tomewise.beside import FolderBeside
 from tomewise.errors import UsageError
 from tomewise.settings import find_cache_folder
 from tomewise.store.address import DatabaseAddress, Place
+from tomewise.store.beside import FolderBeside
 
 _SUFFIX = ".lock"
 _FOLDER = "-jobs"  # of the folder beside a tome

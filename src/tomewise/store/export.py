@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tomewise.place import write_places
 from tomewise.store.records import BUILDS, PASSAGES, SESSIONS, SETTINGS
+from tomewise.types.place import write_places
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Snapshot, Store

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.events import is_event, name_layers, read_common, shorten
 from tomewise.memory.schemata.network import describe_network
-from tomewise.place import describe_place, describe_source, name_document
 from tomewise.store.lookups import read_places
 from tomewise.terminal.screen import count_noun, escape, make_table
 from tomewise.tome.scope_words import describe_scope
-from tomewise.types.wording import describe_build, list_remarks, summarize_lag
+from tomewise.types.place import describe_place, describe_source, name_document
+from tomewise.types.proof import describe_build, list_remarks, summarize_lag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tomewise.store.contract import Texts
-    from tomewise.store.sql.near_rows import SearchState
+    from tomewise.store.records import SearchState
     from tomewise.systems.registry import Variant
     from tomewise.tome.entities import Entity
     from tomewise.tome.holdings import Contents

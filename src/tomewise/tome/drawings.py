@@ -16,13 +16,13 @@ from tomewise.memory.schemata.schemata_names import SCHEMATA, SchemataNames
 from tomewise.memory.summary_picture import draw_line, draw_schemata, draw_tree
 from tomewise.memory.tree.tree_layer import NAME as TREE
 from tomewise.pictures import LIMIT, UNUSED, Picture, PicturePassage, read_uses
-from tomewise.place import describe_place
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys
 from tomewise.store.records import BUILDS
 from tomewise.systems.kit import Kit, System
 from tomewise.systems.registry import Choice, choose_variant
 from tomewise.types import Answer, Node, NodeId, Question
+from tomewise.types.place import describe_place
 
 _TEXT = 4000  # characters of one text
 _TEXTS = 2_000_000  # characters of all texts in one picture

@@ -10,8 +10,7 @@ from typing import Any
 from tomewise.memory.grounds import find_grounds
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_setting
-from tomewise.store.records import BUILDS, DocumentRecord
-from tomewise.store.sql.near_rows import SearchState
+from tomewise.store.records import BUILDS, DocumentRecord, SearchState
 from tomewise.systems.advice import Recommendation, recommend_system
 from tomewise.tome.open_store import describe_search
 from tomewise.types import DocumentId, Noun

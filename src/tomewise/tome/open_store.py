@@ -19,7 +19,7 @@ from tomewise.tome.fixed_settings import find_embedder
 from tomewise.types import Embedder
 
 if TYPE_CHECKING:
-    from tomewise.store.sql.near_rows import SearchState
+    from tomewise.store.records import SearchState
 
 _LONGEST_LINE = 1 << 30  # bytes; no row of a tome takes as much
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from tomewise.brief import describe_object
 from tomewise.loops.origins import EXTRACTS
 from tomewise.memory.grounds import find_grounds
 from tomewise.store.contract import Store
@@ -31,6 +30,7 @@ from tomewise.types import (
     Scope,
     Source,
 )
+from tomewise.types.plain import describe_object
 
 if TYPE_CHECKING:
     from tomewise.systems.registry import Variant
@@ -184,7 +184,7 @@ def complete_evidence(found: Sequence[Evidence], store: Store) -> tuple[Evidence
 
 
 def complete_answer(answer: Answer, question: Question, store: Store) -> Answer:
-    """The answer with its scope, its coverage, what its evidence rests on, and the nearest passages if it is none."""
+    """The answer with its scope and coverage, what its evidence rests on, and, if declined, the nearest passages."""
     return replace(
         answer,
         evidence=complete_evidence(answer.evidence, store),

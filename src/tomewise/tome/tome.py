@@ -9,7 +9,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tomewise.brief import describe_object
 from tomewise.notebook_display import show_bars
 from tomewise.settings import LIMITS, Settings
 from tomewise.store.address import find_place
@@ -20,6 +19,7 @@ from tomewise.tome.open_tome import OpenTome, names_damage, plain
 from tomewise.tome.traces import Traces
 from tomewise.tome.view import TomeView
 from tomewise.types import Closable, Condition, Document, Progress, Scope
+from tomewise.types.plain import describe_object
 
 # What a tome works with is imported where it is first used: who only looks at a tome does not wait for it.
 if TYPE_CHECKING:

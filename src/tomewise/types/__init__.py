@@ -1,13 +1,10 @@
-"""The nouns and the verbs that all parts share. Read `nouns.py` first, then `verbs.py`."""
+"""The nouns and the verbs that all parts share. Read `nouns.py` first, then `proof.py` and `verbs.py`."""
 
-from tomewise.place import Place
 from tomewise.types.nouns import (
-    Answer,
     Change,
     Claim,
     Condition,
     Cost,
-    Coverage,
     Document,
     DocumentId,
     Estimate,
@@ -24,17 +21,17 @@ from tomewise.types.nouns import (
     PassageId,
     Progress,
     Question,
-    Quote,
     Report,
     Rewrite,
     Scalar,
     Scope,
     Source,
-    Statement,
     Support,
     content_id,
 )
+from tomewise.types.place import Place
 from tomewise.types.plain import Noun, read_plain, write_plain
+from tomewise.types.proof import Answer, Coverage, Quote, Statement
 from tomewise.types.verbs import (
     CallCache,
     Choosing,

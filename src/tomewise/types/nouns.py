@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from tomewise.brief import describe_object
-from tomewise.place import Place
-from tomewise.types.plain import Noun
+from tomewise.types.place import Place
+from tomewise.types.plain import Noun, describe_object
 
 DocumentId: TypeAlias = str
 """The name of a document for people and for `tome remove`."""
@@ -31,7 +30,6 @@ Metadata: TypeAlias = Mapping[str, Scalar | Sequence[Scalar]]
 """Fields of a document by name; a field has one value or several."""
 
 _NO_PLACE = Place()
-_STRENGTHS: tuple[Support, ...] = ("none", "contradicted", "inferred", "quoted")  # of support, the weakest first
 
 
 def content_id(kind: str, *parts: object) -> str:
@@ -340,71 +338,6 @@ class Question(Noun):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quote(Noun):
-    """Words of a document: `document.text[start:end] == text`."""
-
-    document: DocumentId
-    """The id of the document."""
-    passage: PassageId
-    """The id of the passage that holds it."""
-    position: int
-    """The number of that passage in its document, from 0."""
-    start: int
-    """The offset of the first quoted character in the document."""
-    end: int
-    """The offset behind the last one."""
-    text: str
-    """The words of the document, not of the model."""
-    title: str = ""
-    """The title of the document; empty without one."""
-    place: Place = _NO_PLACE
-    """Where the quotation begins."""
-    before: str = ""
-    """The sentence before a whole sentence that is quoted; empty beyond a heading, and for other quotations."""
-    after: str = ""
-    """The sentence after it."""
-
-    @property
-    def quote(self) -> str:
-        """Its text."""
-        return self.text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement(Noun):
-    """One thing that an answer states, and what proves it."""
-
-    text: str
-    """Its words."""
-    start: int = 0
-    """The offset of its first character in the text of the answer."""
-    end: int = 0
-    """The offset behind the last one."""
-    support: Support = "none"
-    """How far its quotes prove it: "quoted" (its words stand in them), "inferred", "contradicted" or "none"."""
-    quotes: tuple[Quote, ...] = ()
-    """The quotations that were found in a passage."""
-    choice: str | None = None
-    """The letter of the option that rests on it; None where there is none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage(Noun):
-    """How much of what could be read was read."""
-
-    passages: int = 0
-    """The passages in the scope of the question."""
-    read: int = 0
-    """How many of them a call of the model was shown to answer."""
-    dropped: int = 0
-    """How many pieces were found for the answer and did not fit."""
-
-    def __str__(self) -> str:
-        dropped = f", {self.dropped:,} did not fit" if self.dropped else ""
-        return f"{self.read:,} of {self.passages:,} passages{dropped}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Event(Noun):
     """One thing that happened while a question was answered.
 
@@ -464,94 +397,6 @@ class Lagging(Noun):
     """What that build takes, without the calls of the layers `unpriced`."""
     unpriced: tuple[str, ...] = ()
     """Layers that are made anew from many passages: only an estimate of the build counts their calls."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer(Noun):
-    """The result of a question: what it states with what proves that, or what the evidence lacks."""
-
-    computed: ClassVar[tuple[str, ...]] = ("support",)
-    kept_back: ClassVar[tuple[str, ...]] = ("evidence", "events")
-    text: str
-    """The answer, or the wording of the chosen option; empty if the question was declined."""
-    choice: str | None = None
-    """The letter of the chosen option (A, B, ...); None without options."""
-    statements: tuple[Statement, ...] = ()
-    """What it states, in order, each with its quotes."""
-    only_quotes: bool = False
-    """Whether no model answered: its statements are the sentences nearest to an answer, the best first.
-
-    They are there also where the question was declined."""
-    evidence: tuple[Evidence, ...] = ()
-    """What the answering call was shown, the best first; the prompt has it in the order of the text."""
-    resolved: bool = True
-    """False if the question was declined."""
-    forced: bool = False
-    """True if the model had declined and then had to guess."""
-    claimed: Claim = "full"
-    """How far the evidence holds the answer in the word of the model; `support` is what was found."""
-    missing: str = ""
-    """What the evidence lacks, if the question was declined or is answered only partly, and what was not read."""
-    dropped_quotes: int = 0
-    """How many quotations of the model were found nowhere, so that they are not among its quotes."""
-    derived_quotes: int = 0
-    """How many stand only in what was made from passages, such as a summary, and are no quotes."""
-    coverage: Coverage = Coverage()
-    """How much of what could be read was read for it."""
-    system: str = ""
-    """The system that answered, with its settings."""
-    model: str = ""
-    """The model that answered."""
-    events: tuple[Event, ...] = ()
-    """What happened on the way, in order."""
-    cost: Cost = Cost()
-    """What it cost."""
-    session: FromSession | None = None
-    """What it took from its session; None without one."""
-    lagging: Lagging | None = None
-    """What the memory that answered had yet to take in; None if it was up to date."""
-    within: Scope | None = None
-    """What the question was narrowed to; None for the whole tome."""
-    nearest: tuple[Passage, ...] = ()
-    """Where the question was declined, the passages nearest to it."""
-    trace: int | None = field(default=None, compare=False)
-    """The number of its trace, if the tome keeps one."""
-    kept: bool = field(default=True, compare=False)
-    """False if a reply, the trace or the turn of the session could not be written, such as on a full disk.
-
-    True in a tome that is only read, where none is written."""
-
-    @property
-    def quotes(self) -> tuple[Quote, ...]:
-        """The quotes of all statements, each once, as `[1]`, `[2]` ... name them; none if the question was declined."""
-        found = dict.fromkeys(quote for statement in self.statements for quote in statement.quotes)
-        return tuple(found) if self.resolved else ()
-
-    @property
-    def citations(self) -> tuple[Quote, ...]:
-        """Its `quotes`."""
-        return self.quotes
-
-    @property
-    def support(self) -> Support:
-        """The weakest support of its statements; "none" without one, or if the question was declined."""
-        strengths = [_STRENGTHS.index(statement.support) for statement in self.statements if self.resolved]
-        return _STRENGTHS[min(strengths, default=0)]
-
-    def __repr__(self) -> str:
-        counts = {"quotes": len(self.quotes), "evidence": len(self.evidence), "events": len(self.events)}
-        outcome = {"support": self.support} if self.resolved else {"resolved": False, "missing": self.missing}
-        return describe_object(self, self.text, **outcome, **counts, system=self.system, model=self.model)
-
-    def __str__(self) -> str:
-        from tomewise.types.wording import write_answer  # late, since it builds on the nouns
-
-        return write_answer(self)
-
-    def _repr_html_(self) -> str:
-        from tomewise.types.wording import write_html  # late, since it builds on the nouns
-
-        return write_html(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, get_type_hints
 
-from tomewise.place import Place, as_plain_data
+from tomewise.types.place import Place, as_plain_data
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _DEEPEST = 100  # levels
+_LONGEST = 60  # characters of one value in a `repr`
 
 
 class Noun:
@@ -84,6 +85,20 @@ def write_plain(thing: Any, _around: tuple[int, ...] = ()) -> Any:
     if isinstance(thing, Set):
         return sorted((write_plain(item, inside) for item in thing), key=str)
     return repr(thing)
+
+
+def describe_object(thing: object, *values: object, **named: object) -> str:
+    """The name of the type with values and named values, each cut, as `Answer('Ada', support='quoted')`.
+
+    It is for `repr`: a notebook or a debugger prints objects that hold whole books.
+    """
+    parts = [*map(_cut_text, values), *(f"{name}={_cut_text(value)}" for name, value in named.items())]
+    return f"{type(thing).__name__}({', '.join(parts)})"
+
+
+def _cut_text(value: object) -> str:
+    text = repr(value[: _LONGEST + 1]) if isinstance(value, str) else repr(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def read_plain(kind: type[T], data: Any) -> T:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
 
 from tomewise.errors import BadReply
-from tomewise.types.nouns import Answer, Change, Estimate, Event, Evidence, LayerReport, Question, Report, Scope
+from tomewise.types.nouns import Change, Estimate, Event, Evidence, LayerReport, Question, Report, Scope
+from tomewise.types.proof import Answer
 
 if TYPE_CHECKING:
     import numpy as np

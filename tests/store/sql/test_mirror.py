@@ -14,7 +14,7 @@ import pytest
 from tests.store.conftest import OpenStore
 from tests.store.contract import add, assert_arrays_follow, remove, vectors_of
 
-from tomewise.beside import FolderBeside
+from tomewise.store.beside import FolderBeside
 from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.sql import mirror
 from tomewise.store.sql.arrays import Arrays

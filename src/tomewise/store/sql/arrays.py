@@ -11,8 +11,8 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
-from tomewise.beside import FolderBeside
 from tomewise.errors import Locked, StoreError
+from tomewise.store.beside import FolderBeside
 from tomewise.store.int8_rows import are_packed, are_worth_packing, have_bounds, pack_rows
 from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.mirror import EDGE, Block, Columns, Delta, Deltas, Mirror, Rows, join_blocks

@@ -16,9 +16,9 @@ from typing import Any
 from filelock import FileLock, Timeout
 from sqlalchemy import Engine
 
-from tomewise.beside import FolderBeside, UnsafeFile
 from tomewise.errors import Locked, StoreError
 from tomewise.store.address import Place
+from tomewise.store.beside import FolderBeside, UnsafeFile
 from tomewise.store.rights import WRITER
 from tomewise.store.sql.database import begin, connect, delete_files, is_read_only, move_file
 from tomewise.store.sql.mirror import FILE_NAMES, Deltas

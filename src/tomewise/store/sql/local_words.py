@@ -16,7 +16,7 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
-from tomewise.beside import FolderBeside
+from tomewise.store.beside import FolderBeside
 from tomewise.store.sql.database import harden
 from tomewise.store.sql.sqlite_rows import SqliteTransaction
 

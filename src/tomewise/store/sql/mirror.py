@@ -27,7 +27,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from tomewise.beside import FolderBeside
+from tomewise.store.beside import FolderBeside
 
 Keys = NDArray[np.int64]
 Rows = NDArray[Any]  # (n, width), one dtype a space

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import secrets
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import psycopg
 from sqlalchemy.exc import DBAPIError
 
+from tomewise.store.records import SearchState
 from tomewise.store.sql.mirror import Delta, Deltas, Keys
 from tomewise.store.sql.near_search import (
     MOST_DIMENSIONS,
@@ -77,20 +78,6 @@ SELECT set_config('maintenance_work_mem', greatest(%s, (SELECT setting::bigint F
 _WIDTH = "SELECT length(vector) / 4 FROM vectors WHERE space = %s LIMIT 1"
 # More rows than the table can have: each takes at least its numbers.
 _BOUND = "SELECT pg_table_size('vectors') / greatest(4, (SELECT length(vector) FROM vectors LIMIT 1))"
-
-
-@dataclass(frozen=True, slots=True)
-class SearchState:
-    """How the nearest vectors of a tome are searched."""
-
-    exact_rows: int
-    """Above so many vectors a space may be searched approximately; 0: none is."""
-    approximate: Mapping[str, int]
-    """The spaces that are, with their vectors."""
-    exact: Mapping[str, int]
-    """The spaces above `exact_rows` that are searched exactly all the same, with their vectors."""
-    because: str
-    """Why, with the remedy; empty where no space is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tomewise.place import read_marks, read_plain_data
 from tomewise.store.sql.row_values import Fields, Misfit, describe_value
 from tomewise.types import Node, Passage, Place
+from tomewise.types.place import read_marks, read_plain_data
 
 _NOWHERE = Place()
 # Scripts written without spaces (Thai to Khmer, kana, Han) are indexed character by character, because an index would

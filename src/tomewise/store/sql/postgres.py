@@ -12,10 +12,10 @@ from filelock import FileLock, Timeout
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from tomewise.beside import FolderBeside
 from tomewise.errors import Locked, StoreError
 from tomewise.settings import find_cache_folder
 from tomewise.store.address import DatabaseAddress, Place
+from tomewise.store.beside import FolderBeside
 from tomewise.store.rights import WRITER
 from tomewise.store.sql import postgres_server
 from tomewise.store.sql.damage import name_damage

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from tomewise.beside import UnsafeFile
 from tomewise.errors import Locked, StoreError
 from tomewise.settings import Settings
 from tomewise.store.address import Place
+from tomewise.store.beside import UnsafeFile
 from tomewise.store.rights import WRITER, work_alone
 from tomewise.store.sql.arrays import Arrays, load_rows, read_space_version
 from tomewise.store.sql.call_cache import StoredCalls
@@ -33,7 +33,8 @@ from tomewise.store.sql.whole import fill, write_lines
 from tomewise.store.sql.write import Write
 
 if TYPE_CHECKING:
-    from tomewise.store.sql.near_rows import NearRows, SearchState
+    from tomewise.store.records import SearchState
+    from tomewise.store.sql.near_rows import NearRows
 
 _TURN_SECONDS = 60.0  # longer than any transaction takes
 _NUMBER = re.compile("[0-9]{0,7}"), "a number"  # an empty one counts as none

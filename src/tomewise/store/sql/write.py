@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from sqlalchemy import bindparam, select, text, update
 
-from tomewise.place import write_places
 from tomewise.store.records import PASSAGES, Lifetime, list_source_spaces, name_source_space
 from tomewise.store.sql.arrays import read_space_version
 from tomewise.store.sql.dialects import Transaction
@@ -22,6 +21,7 @@ from tomewise.store.sql.schema import documents, intake, nodes, spaces
 from tomewise.store.sql.stored_records import NOTES, StoredNotes
 from tomewise.store.sql.texts import find_dependants, find_orphans
 from tomewise.types import Document, DocumentId, Node, Passage, content_id
+from tomewise.types.place import write_places
 
 _BATCH = 10_000  # vectors written at a time
 _NAMED = "SELECT documents.key\nFROM documents WHERE documents.id = :id"

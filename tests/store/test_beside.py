@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tomewise.beside import FolderBeside, UnsafeFile
+from tomewise.store.beside import FolderBeside, UnsafeFile
 
 
 @pytest.fixture(params=[True, False], ids=["inside", "by path"])

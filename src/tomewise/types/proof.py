@@ -1,0 +1,289 @@
+"""What an answer states, and what proves it: statements, quotes, coverage.
+
+Below stand answers in words, for a terminal, a notebook, a chat and an agent: each sentence about an answer once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import escape
+from typing import ClassVar
+
+from tomewise.types.nouns import (
+    Claim,
+    Cost,
+    DocumentId,
+    Event,
+    Evidence,
+    FromSession,
+    Lagging,
+    Passage,
+    PassageId,
+    Scope,
+    Support,
+)
+from tomewise.types.place import Place, describe_source, name_document
+from tomewise.types.plain import Noun, describe_object
+
+_STRENGTHS: tuple[Support, ...] = ("none", "contradicted", "inferred", "quoted")  # of support, the weakest first
+_EXTRACTIVE = "extractive"  # the name of the model that only quotes
+_NAMED = 3  # documents in a sentence
+_AROUND = 120  # characters that a notebook shows on either side of a quotation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote(Noun):
+    """Words of a document: `document.text[start:end] == text`."""
+
+    document: DocumentId
+    """The id of the document."""
+    passage: PassageId
+    """The id of the passage that holds it."""
+    position: int
+    """The number of that passage in its document, from 0."""
+    start: int
+    """The offset of the first quoted character in the document."""
+    end: int
+    """The offset behind the last one."""
+    text: str
+    """The words of the document, not of the model."""
+    title: str = ""
+    """The title of the document; empty without one."""
+    place: Place = field(default_factory=Place)
+    """Where the quotation begins."""
+    before: str = ""
+    """The sentence before a whole sentence that is quoted; empty beyond a heading, and for other quotations."""
+    after: str = ""
+    """The sentence after it."""
+
+    @property
+    def quote(self) -> str:
+        """Its text."""
+        return self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement(Noun):
+    """One thing that an answer states, and what proves it."""
+
+    text: str
+    """Its words."""
+    start: int = 0
+    """The offset of its first character in the text of the answer."""
+    end: int = 0
+    """The offset behind the last one."""
+    support: Support = "none"
+    """How far its quotes prove it: "quoted" (its words stand in them), "inferred", "contradicted" or "none"."""
+    quotes: tuple[Quote, ...] = ()
+    """The quotations that were found in a passage."""
+    choice: str | None = None
+    """The letter of the option that rests on it, if one does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage(Noun):
+    """How much of what could be read was read."""
+
+    passages: int = 0
+    """The passages in the scope of the question."""
+    read: int = 0
+    """How many of them a call of the model was shown to answer."""
+    dropped: int = 0
+    """How many pieces were found for the answer and did not fit."""
+
+    def __str__(self) -> str:
+        dropped = f", {self.dropped:,} did not fit" if self.dropped else ""
+        return f"{self.read:,} of {self.passages:,} passages{dropped}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(Noun):
+    """The result of a question: what it states with what proves that, or what the evidence lacks."""
+
+    computed: ClassVar[tuple[str, ...]] = ("support",)
+    kept_back: ClassVar[tuple[str, ...]] = ("evidence", "events")
+    text: str
+    """The answer, or the wording of the chosen option; empty if the question was declined."""
+    choice: str | None = None
+    """The letter of the chosen option (A, B, ...); None without options."""
+    statements: tuple[Statement, ...] = ()
+    """What it states, in order, each with its quotes."""
+    only_quotes: bool = False
+    """Whether no model answered: its statements are the sentences nearest to an answer, the best first.
+
+    They are there also where the question was declined."""
+    evidence: tuple[Evidence, ...] = ()
+    """What the answering call was shown, the best first; the prompt has it in the order of the text."""
+    resolved: bool = True
+    """False if the question was declined."""
+    forced: bool = False
+    """True if the model had declined and then had to guess."""
+    claimed: Claim = "full"
+    """How far the evidence holds the answer in the word of the model; `support` is what was found."""
+    missing: str = ""
+    """What the evidence lacks, if the question was declined or is answered only partly, and what was not read."""
+    dropped_quotes: int = 0
+    """How many quotations of the model were found nowhere, so that they are not among its quotes."""
+    derived_quotes: int = 0
+    """How many stand only in what was made from passages, such as a summary, and are no quotes."""
+    coverage: Coverage = field(default_factory=Coverage)
+    """How much of what could be read was read for it."""
+    system: str = ""
+    """The system that answered, with its settings."""
+    model: str = ""
+    """The model that answered."""
+    events: tuple[Event, ...] = ()
+    """What happened on the way, in order."""
+    cost: Cost = field(default_factory=Cost)
+    """What it cost."""
+    session: FromSession | None = None
+    """What it took from its session; None without one."""
+    lagging: Lagging | None = None
+    """What the memory that answered had yet to take in; None if it was up to date."""
+    within: Scope | None = None
+    """What the question was narrowed to; None for the whole tome."""
+    nearest: tuple[Passage, ...] = ()
+    """Where the question was declined, the passages nearest to it."""
+    trace: int | None = field(default=None, compare=False)
+    """The number of its trace, if the tome keeps one."""
+    kept: bool = field(default=True, compare=False)
+    """False if a reply, the trace or the turn of the session could not be written, such as on a full disk.
+
+    True in a tome that is only read, where none is written."""
+
+    @property
+    def quotes(self) -> tuple[Quote, ...]:
+        """The quotes of all statements, each once, as `[1]`, `[2]` ... name them; none if the question was declined."""
+        found = dict.fromkeys(quote for statement in self.statements for quote in statement.quotes)
+        return tuple(found) if self.resolved else ()
+
+    @property
+    def citations(self) -> tuple[Quote, ...]:
+        """Its `quotes`."""
+        return self.quotes
+
+    @property
+    def support(self) -> Support:
+        """The weakest support of its statements; "none" without one, or if the question was declined."""
+        strengths = [_STRENGTHS.index(statement.support) for statement in self.statements if self.resolved]
+        return _STRENGTHS[min(strengths, default=0)]
+
+    def __repr__(self) -> str:
+        counts = {"quotes": len(self.quotes), "evidence": len(self.evidence), "events": len(self.events)}
+        outcome = {"support": self.support} if self.resolved else {"resolved": False, "missing": self.missing}
+        return describe_object(self, self.text, **outcome, **counts, system=self.system, model=self.model)
+
+    def __str__(self) -> str:
+        return write_answer(self)
+
+    def _repr_html_(self) -> str:
+        return write_html(self)
+
+
+def list_remarks(answer: Answer) -> list[str]:
+    """What a reader must know of an answer besides its text, in sentences."""
+    # Where models are set for other roles, the name holds these.
+    no_model = "No model is set" if answer.model in ("", _EXTRACTIVE) else "No model answers"
+    if answer.only_quotes and answer.statements:
+        missing = f" ({answer.missing})" if answer.missing else ""
+        nothing = f"{no_model}, and nothing here seems to answer this{missing}."
+        return [f"{no_model}: these sentences are nearest to an answer." if answer.resolved else nothing]
+    if not answer.resolved and answer.model == _EXTRACTIVE:
+        return [f"{no_model}: `tome models` lists those that can answer."]
+    is_guess = answer.claimed == "none"
+    remarks = {
+        "The evidence supports only a part of this answer.": answer.resolved and answer.claimed == "partly",
+        "A guess: no evidence supports it.": answer.resolved and is_guess,
+        "No quotation was found that supports it.": answer.resolved and not is_guess and not answer.quotes,
+        "The model would have declined; it was forced to answer.": answer.resolved and answer.forced,
+        "The model was asked for a guess too, and gave none.": not answer.resolved and answer.forced,
+        f"{answer.dropped_quotes} quotation(s) of the model are in no passage and were dropped.": answer.dropped_quotes,
+        f"{answer.derived_quotes} quotation(s) are from summaries and in no passage: not cited.": answer.derived_quotes,
+    }
+    return [remark for remark, holds in remarks.items() if holds]
+
+
+def write_answer(answer: Answer) -> str:
+    """The answer with `[1]` for each quote, what a reader must know of it, and the quotes with their places."""
+    quotes = list(dict.fromkeys(quote for statement in answer.statements for quote in statement.quotes))
+    marks = "".join(f" [{number}]" for number in range(1, len(quotes) + 1)) if answer.resolved else ""
+    text = "" if answer.only_quotes and quotes else answer.text + marks if answer.resolved else decline(answer)
+    return "\n".join([*filter(None, [text]), *list_remarks(answer), *_list_quotes(quotes)])
+
+
+def decline(answer: Answer) -> str:
+    """The sentence that a question was declined, and what is missing for an answer."""
+    missing = f": {answer.missing}" if answer.missing else ""
+    return f"The memory does not hold the answer{missing}".rstrip(".") + "."
+
+
+def _list_quotes(quotes: list[Quote]) -> Iterator[str]:
+    for number, quote in enumerate(quotes, start=1):
+        yield f"[{number}] “{' '.join(quote.text.split())}” ({describe_source(quote)})"
+
+
+def summarize_lag(lagging: Lagging, *, names: bool = True) -> str:
+    """What memory has yet to take in, in a sentence or three, with the `names` of the first documents or without."""
+    sentences = []
+    if lagging.count:
+        named = ", ".join(map(name_document, lagging.documents[:_NAMED]))
+        named += ", …" if lagging.count > _NAMED else ""
+        which = "1 document" if lagging.count == 1 else f"{lagging.count:,} documents"
+        sentences.append(f"What was built does not know {which} yet{f': {named}' if names else ''}.")
+    if lagging.nearer:
+        sentences.append("One of the passages nearest to the question is there.")
+    if lagging.removed:
+        sentences.append("What was made with removed documents is gone and was not made again.")
+    return " ".join(sentences)
+
+
+def describe_build(lagging: Lagging) -> str:
+    """What a build would use that brings memory up to date."""
+    calls, dollars = lagging.cost.calls, lagging.cost.dollars
+    price = f" (${dollars:.4f})" if dollars else ""
+    parts = [f"about {calls:,} call{'' if calls == 1 else 's'}{price}"] if calls or not lagging.unpriced else []
+    parts += [f"what `--estimate` says for {', '.join(lagging.unpriced)}"] if lagging.unpriced else []
+    return " and ".join(parts)
+
+
+# ---------------------------------------------------------------- HTML, for a notebook
+
+
+def write_html(answer: Answer) -> str:
+    """The answer as HTML, with each quotation marked in the text around it. Every text is escaped."""
+    remarks = "".join(f"<p>{escape(remark)}</p>" for remark in list_remarks(answer))
+    quotes = [(statement, quote) for statement in answer.statements for quote in statement.quotes]
+    lines = "".join(f"<li>{_write_quote(quote, statement.choice, answer)}</li>" for statement, quote in quotes)
+    listed = f"<ol>{lines}</ol>" if quotes else ""
+    lag = f"<p>{escape(summarize_lag(answer.lagging))}</p>" if answer.lagging else ""
+    calls = f"{answer.cost.calls} call{'' if answer.cost.calls == 1 else 's'}"
+    origin = f"<p><small>{escape(' · '.join(filter(None, (answer.system, answer.model, calls))))}</small></p>"
+    if answer.only_quotes and quotes:
+        return f"<div>{remarks}{listed}{lag}{origin}</div>"
+    if not answer.resolved:
+        missing = answer.missing or "the evidence does not say"
+        return f"<div><p><b>Not answered:</b> {escape(missing)}</p>{lag}{origin}</div>"
+    choice = f"{escape(answer.choice)}. " if answer.choice else ""
+    missing = f"<p>Missing: {escape(answer.missing)}</p>" if answer.missing else ""
+    return f"<div><p><b>{choice}{escape(answer.text)}</b></p>{missing}{remarks}{listed}{lag}{origin}</div>"
+
+
+def _write_quote(quote: Quote, choice: str | None, answer: Answer) -> str:
+    where = f"<small>{escape(describe_source(quote))}</small>"
+    if not answer.only_quotes:
+        before, after = _find_surroundings(quote, answer)
+        return f"{escape(before)}<mark>{escape(quote.text)}</mark>{escape(after)} {where}"
+    option = f" → {escape(choice)}" if choice else ""
+    return f"{escape(quote.before)} <mark>{escape(quote.text)}</mark>{option} {escape(quote.after)} {where}"
+
+
+def _find_surroundings(quote: Quote, answer: Answer) -> tuple[str, str]:
+    """What stands before and after the quotation in the passage that it is from, if the answer holds its text."""
+    for piece in answer.evidence:
+        if piece.id == quote.passage and quote.text in piece.text:
+            before, _, after = piece.text.partition(quote.text)
+            start = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
+            end = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
+            return start, end
+    return "", ""
