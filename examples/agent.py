@@ -26,13 +26,12 @@ async def main() -> None:
         for piece in found["pieces"]:
             print(f"found: {piece['id']} {piece['text'][:50]!r}")
 
-        answer = await call(client, "ask", question=QUESTION)
+        answer = (await call(client, "ask", question=QUESTION))["answer"]
         print("answer:", answer["text"] or f"declined: {answer['missing']}")
-        for citation in answer["citations"]:
-            opened = await call(
-                client, "read", document=citation["document"], start=citation["start"], end=citation["end"]
-            )
-            print(f"opened: {opened['text']!r} is the quotation: {citation['quote'] in opened['text']}")
+        for quote in (quote for statement in answer["statements"] for quote in statement["quotes"]):
+            span = {name: quote[name] for name in ("document", "start", "end")}
+            opened = (await call(client, "read", **span))["part"]
+            print(f"opened: {opened['text']!r} is the quotation: {quote['text'] in opened['text']}")
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:

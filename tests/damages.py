@@ -141,7 +141,7 @@ def ask_in_session(tome: Tome, dice: random.Random) -> None:
 def read_log(tome: Tome, dice: random.Random) -> None:
     """List the traces and draw one."""
     for trace in tome.traces.latest():
-        json.dumps(trace.describe().write())
+        json.dumps(trace.to_dict())
     tome.traces.draw(3)
 
 

@@ -154,7 +154,7 @@ def test_a_model_that_only_fails_stops_the_build_in_time(tome, shop):
     assert ran.code == 6
     assert ran.err.startswith("tome: 20 calls of openai:test failed with no reply between them, so this was stopped.")
     assert "gave no usable reply for 'extract_facts'" in ran.err
-    assert "Kept: 3 replies, for which the next try does not ask again. Cost: " in ran.err
+    assert "Kept: 3 replies, for which the next try does not ask again. Spent: " in ran.err
 
     kept = read_marks(tome)
     assert len(kept) == 3

@@ -282,7 +282,7 @@ MUTATIONS = (
     Mutation(
         "sessions: an unreadable working memory goes when what it may rest on is removed",
         "tome/session_memory.py",
-        'forget_missing(replace(record, memory=None, kind=""), None, kit.store)',
+        'forget_missing(replace(record, memory=None, memory_kind=""), None, kit.store)',
         "forget_missing(record, None, kit.store)",
         ("tests/tome/test_sessions.py",),
     ),

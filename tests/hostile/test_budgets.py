@@ -83,7 +83,7 @@ async def test_a_refusal_counts_with_its_tokens() -> None:
             await fuse(budgeted)
     for spent in (budgeted.spent, seen.total):
         assert (spent.calls, spent.input_tokens, spent.output_tokens) == (1, 100, 20)
-        assert spent.cost == pytest.approx(100 * 0.15e-6 + 20 * 0.6e-6)
+        assert spent.dollars == pytest.approx(100 * 0.15e-6 + 20 * 0.6e-6)
 
 
 async def test_tokens_are_reserved_before_a_request_is_sent() -> None:
@@ -103,8 +103,8 @@ async def test_short_replies_leave_room_that_later_requests_take() -> None:
 async def test_money_is_reserved_before_a_request_is_sent() -> None:
     price = 280 * 0.15e-6 + 500 * 0.6e-6
     spent, server = await ask_all(SLOW, 40, money=4 * price)
-    assert spent.cost is not None
-    assert 3 * price < spent.cost <= 5 * price
+    assert spent.dollars is not None
+    assert 3 * price < spent.dollars <= 5 * price
     assert server.most_at_once <= 4
 
 
@@ -152,7 +152,7 @@ async def test_what_was_given_up_costs_its_prompt() -> None:
         prompt = model.count_input_tokens(roles.FUSE, GIVEN)
     assert budgeted.spent.calls == len(server.requests) == 3
     assert 2 * prompt < budgeted.spent.input_tokens < 3 * prompt, "the third was the short test request"
-    assert budgeted.spent.cost is not None
+    assert budgeted.spent.dollars is not None
 
 
 async def test_a_cancelled_ask_gives_back_what_it_reserved() -> None:

@@ -127,7 +127,7 @@ def test_a_warning(at_terminal, hostile, monkeypatch):
         print(ATTACK, file=sys.stderr)
         raise RuntimeError(ATTACK)
 
-    monkeypatch.setattr("tomewise.tome.holdings.describe_contents", show_with_warning)
+    monkeypatch.setattr("tomewise.tome.holdings.read_contents", show_with_warning)
     ran = at_terminal("--debug", "show")
     assert ran.err.count("gpj.exe") >= 4
     assert_obeys_nothing(ran.err)

@@ -34,7 +34,7 @@ async def test_a_good_reply_is_typed_and_metered():
         with meter() as m:
             assert await model.ask(roles.FUSE, GIVEN) == roles.CueOut(cue=CUE)
     total = m.measure_cost()
-    assert (total.calls, total.input_tokens, total.output_tokens, total.cost) == (1, 100, 20, None)
+    assert (total.calls, total.input_tokens, total.output_tokens, total.dollars) == (1, 100, 20, None)
     assert total.model_seconds > 0
     (request,) = server.requests
     assert [message["role"] for message in request["messages"]] == ["system", "user"]
@@ -313,7 +313,7 @@ async def test_uncounted_tokens_are_estimated():
         total = m.measure_cost()
         assert total.input_tokens == model.count_input_tokens(roles.FUSE, GIVEN) > 200
     assert total.output_tokens == 6  # 23 bytes
-    assert total.cost is None
+    assert total.dollars is None
 
 
 async def test_cached_and_reasoning_tokens_are_counted_separately():

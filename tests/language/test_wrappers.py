@@ -248,7 +248,7 @@ async def test_failures_with_no_reply_between_them_end_the_work_with_what_it_cos
     model = StopAtFailures(ScriptedModel({"fuse": [BAD, BAD, REPLY, BAD, BAD, BAD]}), 3)
     with open_run():
         assert await collect_errors(model, 5) == [BadReply, BadReply, str, BadReply, BadReply]
-        with pytest.raises(KeepsFailing, match=r"3 calls .* no\. Kept: 1 .* Cost: 6 requests") as raised:
+        with pytest.raises(KeepsFailing, match=r"3 calls .* no\. Kept: 1 .* Spent: 6 requests") as raised:
             await fuse(model)
     assert isinstance(raised.value, ModelUnavailable), "every further call would fail too"
 

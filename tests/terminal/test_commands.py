@@ -86,7 +86,7 @@ def test_a_search_prints_evidence_for_people_and_json_for_programs(command, log_
     assert [part for part in (LOG, "more.txt") if part not in ran.out] == []
     assert "more.txt" not in command("search", "put out the light", "--limit", "1").out
     pieces = json.loads(command("search", "put out the light", "-s", "naive", "--json").out)
-    names = {"id", "kind", "layer", "score", "title", "place", "text", "metadata", "origins", "rewrite"}
+    names = {"id", "kind", "layer", "score", "title", "place", "text", "metadata", "sources", "origins", "rewrite"}
     assert [set(piece) for piece in pieces] == [names] * 2
     assert (pieces[0]["text"], pieces[0]["rewrite"]) == (LOG, None)
     assert pieces[0]["score"] > pieces[1]["score"]

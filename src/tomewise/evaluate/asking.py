@@ -338,12 +338,12 @@ class GroupsHere:
             if system.retriever is None:
                 raise RuntimeError("a system without a retriever is refused before its first question")
             evidence = await system.retriever.retrieve(item.question.text, DEPTH, within=item.question.within)
-            fields: dict[str, Any] = {"resolved": True}
+            fields = {"resolved": True, **_read_costs(used)}
             prediction = Prediction()
         else:
             # Every question gets an answer, also a guess: the row says how sure it is, and the table shows the risk.
             answer = await answer_question(system, replace(item.question, force=True, current=True))
-            fields = read_answer_fields(answer)
+            fields = {**read_answer_fields(answer), **_read_costs(used)}
             if not (item.supporting or item.spans):
                 return fields
             prediction = replace(fields["prediction"], shown=memory.find_shown(answer.evidence))
@@ -366,6 +366,11 @@ class GroupsHere:
             "settings": dict(variant.settings),
             "seed": experiment.seed,
         }
+
+
+def _read_costs(used: Meter) -> dict[str, Any]:
+    """What answering took, before a ranking is added to it."""
+    return {"cost": make_cost_record(used), "fallbacks": dict(used.fallbacks)}
 
 
 def _describe_error(error: ModelError) -> str:

@@ -18,7 +18,6 @@ from tomewise.terminal.options import NOTHING, Json, Stated, TomeFile, Yes, take
 from tomewise.terminal.screen import console, count_noun, escape, make_table, print_json
 from tomewise.terminal.state import promise_to_resume
 from tomewise.terminal.work import show_work
-from tomewise.types.place import name_document
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -136,6 +135,8 @@ def _put_on_one_line(text: str) -> str:
 
 def print_add_report(report: AddReport, sources: int, seconds: float, out: Console) -> None:
     """What `tome add` prints of this many sources, added in so many seconds."""
+    from tomewise.types.place import name_document  # late, since every command waits for this file
+
     most = max(_NAMES, sources)
     for word in ("added", "replaced", "moved", "unchanged", "removed"):
         if documents := getattr(report, word):

@@ -81,6 +81,6 @@ async def test_calls_are_metered_and_cost_nothing(model: ExtractiveModel):
     with meter() as seen:
         await model.ask(GIST, PassageIn(text="Mr. Scrooge was cold. He sat down."))
     [call] = seen.calls
-    assert (call.role, call.model, call.cost) == ("gist", "extractive", 0.0)
+    assert (call.role, call.model, call.dollars) == ("gist", "extractive", 0.0)
     assert call.input_tokens > 0
     assert call.output_tokens > 0

@@ -178,4 +178,4 @@ async def test_an_estimate_asks_nothing_and_is_close(store: SqlStore) -> None:
     # On a novel it is within 3 % (`bench/tree.py`); here the upper levels are small and have no meaning.
     assert foreseen.cost.calls == pytest.approx(used.calls, rel=0.2)
     assert foreseen.cost.input_tokens == pytest.approx(used.input_tokens, rel=0.2)
-    assert (await estimate([layer], store))[0].calls == 0
+    assert (await estimate([layer], store))[0].cost.calls == 0
