@@ -30,7 +30,7 @@ import numpy as np
 from sqlalchemy import event, select
 
 from tomewise.sample import STORY
-from tomewise.store.address import DatabaseAddress, Place, find_place
+from tomewise.store.address import DatabaseAddress, TomeAddress, find_tome_address
 from tomewise.store.export import export
 from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import SETTINGS
@@ -55,7 +55,7 @@ Times = dict[str, list[float]]  # milliseconds by step and label
 def main() -> None:
     words = [word for word in sys.argv[1:] if not word.startswith("--")]
     if words and words[0] in ("make", "change", "open"):
-        return run_step(words[0], find_place(words[1]), float(words[2]))
+        return run_step(words[0], find_tome_address(words[1]), float(words[2]))
     share = words[0] if words else "1.0"
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name).absolute()
@@ -77,7 +77,7 @@ def main() -> None:
     return None
 
 
-def run_step(step: str, place: Place, share: float) -> None:
+def run_step(step: str, place: TomeAddress, share: float) -> None:
     if step == "make":
         make_tome(place, share)
     elif step == "change":
@@ -93,7 +93,7 @@ def run_steps(address: str, cache: Path, share: str) -> Times:
         if step.endswith("arrays"):
             for cached in sorted(each for each in cache.rglob("*") if each.is_file() and each.suffix != ".sqlite"):
                 cached.unlink()
-        print(f"{step}: {find_place(address)}", flush=True)
+        print(f"{step}: {find_tome_address(address)}", flush=True)
         words = [sys.executable, __file__, step.partition(",")[0], address, share]
         words += [word for word in sys.argv if word == "--export"]
         ran = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
@@ -117,7 +117,7 @@ def print_ratios(in_file: Times, in_database: Times) -> None:
 
 def print_sizes(address: str) -> None:
     """The bytes of each table of a tome in a database, with and without its indices."""
-    store = SqlStore.open(find_place(address))
+    store = SqlStore.open(find_tome_address(address))
     print("| table | rows | bytes a row | with indices |")
     print("| --- | ---: | ---: | ---: |")
     with store.read() as transaction:
@@ -141,7 +141,7 @@ def count_statements(address: str, system: str, log: Path | None) -> None:
     if log is not None:
         before, _, name = address.partition("#")
         address = f"{before}&options=-c%20log_statement%3Dall%20-c%20log_min_messages%3Dlog#{name}"
-    elif isinstance(find_place(address), DatabaseAddress):
+    elif isinstance(find_tome_address(address), DatabaseAddress):
         return
     with Tome.open(address, embedder="hash", model="extractive") as tome:
         if log is None:
@@ -155,10 +155,10 @@ def count_statements(address: str, system: str, log: Path | None) -> None:
             lines = log.read_bytes()[start:].decode().splitlines()
             sent += [found[1] for line in lines if (found := LOGGED.search(line))]
     frames = [line for line in sent if FRAME.match(line)]
-    print(f"{system}: {len(sent) - len(frames)} statements and {len(frames)} around them, {find_place(address)}")
+    print(f"{system}: {len(sent) - len(frames)} statements and {len(frames)} around them, {find_tome_address(address)}")
 
 
-def make_tome(path: Place, share: float) -> None:
+def make_tome(path: TomeAddress, share: float) -> None:
     rng = np.random.default_rng(1)
     store = SqlStore.open(path)
     count = {"passages": int(40_000 * share), ENTITIES: int(140_000 * share), FACTS: int(160_000 * share)}
@@ -193,7 +193,7 @@ def make_tome(path: Place, share: float) -> None:
             print(f"    {file.stat().st_size / 1e6:8.1f} MB  {file.name}")
 
 
-def time_changes(path: Place) -> None:
+def time_changes(path: TomeAddress) -> None:
     rng = np.random.default_rng(2)
     store = SqlStore.open(path)
     read_vectors(store, FACTS)
@@ -246,7 +246,7 @@ def add_document(change: Write, rng: np.random.Generator, name: str, known: list
     change.record_intake("graph:x", keys)
 
 
-def time_opening(path: Place) -> None:
+def time_opening(path: TomeAddress) -> None:
     start = time.perf_counter()
     store = SqlStore.open(path)
     _map_arrays(store)

@@ -23,7 +23,7 @@ from tomewise.server.error_replies import HttpError, explain_error, make_body
 from tomewise.server.library import Library
 from tomewise.server.ownership import TEXTS, UPLOADS, Ownership, delete_job, find_job, find_jobs, find_upload, read_id
 from tomewise.server.replies import JobProgress, JobReply, Kind, State
-from tomewise.store.address import Place
+from tomewise.store.address import TomeAddress
 from tomewise.store.beside import UnsafeFile
 from tomewise.tome.plain_texts import map_texts
 from tomewise.tome.reports import AddReport, BuildReport
@@ -109,7 +109,7 @@ class JobList:
                 if job.state in _OPEN:
                     self._end(job, "interrupted")
 
-    def _take_over(self, tome: Place) -> list[Path]:
+    def _take_over(self, tome: TomeAddress) -> list[Path]:
         try:
             return self._ownership.take_over(tome)
         except UnsafeFile as error:
@@ -175,14 +175,14 @@ class JobList:
         if any(job.tome == tome and job.state in _OPEN for job in self._jobs.values()):
             raise Locked(f"a job of the tome {tome} has not ended: wait for it, or cancel it")
 
-    def forget(self, tome: str, path: Place) -> None:
+    def forget(self, tome: str, path: TomeAddress) -> None:
         """Forget the jobs of a tome that was deleted at this path, with what was uploaded for them."""
         for id in [job.id for job in self._jobs.values() if job.tome == tome]:
             delete_job(self._folders.pop(id))
             del self._jobs[id]
         self._ownership.leave(path)
 
-    def move(self, tome: str, new: str, path: Place, new_path: Place) -> None:
+    def move(self, tome: str, new: str, path: TomeAddress, new_path: TomeAddress) -> None:
         """Give the jobs of a tome to the tome that it is now."""
         self._ownership.move(path, new_path)
         for job in [job for job in self._jobs.values() if job.tome == tome]:

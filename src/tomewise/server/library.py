@@ -28,7 +28,7 @@ from tomewise.memory.building import Backlog, find_backlog
 from tomewise.run import change_run
 from tomewise.server.ownership import find_jobs
 from tomewise.settings import LIMITS, Settings
-from tomewise.store.address import DatabaseAddress, Place
+from tomewise.store.address import DatabaseAddress, TomeAddress
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS
 from tomewise.systems.registry import SYSTEMS, parse_variant
@@ -53,7 +53,7 @@ class OpenTome:
     `identity` tells whether another tome was put in its place. May be used from several threads.
     """
 
-    def __init__(self, tome: Tome, path: Place, identity: Identity) -> None:
+    def __init__(self, tome: Tome, path: TomeAddress, identity: Identity) -> None:
         self.tome = tome
         self.path = path
         self.identity = identity
@@ -97,11 +97,16 @@ class Library:
     """
 
     def __init__(
-        self, settings: Settings, files: Sequence[Place] = (), root: Place | None = None, *, read_only: bool = False
+        self,
+        settings: Settings,
+        files: Sequence[TomeAddress] = (),
+        root: TomeAddress | None = None,
+        *,
+        read_only: bool = False,
     ) -> None:
         self._settings = settings
         self._read_only = read_only
-        self._files: dict[str, Place] = {}
+        self._files: dict[str, TomeAddress] = {}
         for file in files:
             path = file.absolute() if isinstance(file, Path) else file
             name = path.stem if isinstance(path, Path) else path.tome
@@ -125,7 +130,7 @@ class Library:
         for name in self.models:
             check_models(name, {}, self._find_address(name))
 
-    def paths(self) -> Mapping[str, Place]:
+    def paths(self) -> Mapping[str, TomeAddress]:
         """The file of each tome by its name, or its place in the database."""
         found = dict(self._files)
         if isinstance(self._root, DatabaseAddress):
@@ -208,7 +213,7 @@ class Library:
         """Whether there is a folder for new tomes."""
         return self._root is not None
 
-    def find_path(self, name: str) -> Place:
+    def find_path(self, name: str) -> TomeAddress:
         """The file of a tome, or its place in the database. Raises UnknownName."""
         if (known := self._open.get(name)) is not None and isinstance(known.path, DatabaseAddress):
             return known.path  # the database is not asked for all its tomes at each request
@@ -235,7 +240,7 @@ class Library:
             tome = await asyncio.to_thread(self._open_tome, path)
             return self._keep(name, path, tome, "was removed while it was served: put its file back")
 
-    def _keep(self, name: str, path: Place, tome: Tome, problem: str) -> OpenTome:
+    def _keep(self, name: str, path: TomeAddress, tome: Tome, problem: str) -> OpenTome:
         """Keep a tome open. Raises StoreError with the problem if it is gone."""
         identity = _identify(path, tome)
         if identity is None:
@@ -286,14 +291,14 @@ class Library:
         """Whether clients may rename and delete a tome: it is in the folder, and was not named by itself."""
         return self._root is not None and name not in self._files
 
-    async def delete(self, name: str) -> Place:
+    async def delete(self, name: str) -> TomeAddress:
         """Delete a tome. Returns the path that it had. Raises what `_release` raises, and Locked, StoreError."""
         async with self._lock(name):
             path = await self._release(name)
             await asyncio.to_thread(delete_tome, path)
             return path
 
-    async def rename(self, name: str, new: str) -> tuple[Place, Place]:
+    async def rename(self, name: str, new: str) -> tuple[TomeAddress, TomeAddress]:
         """Rename a tome. Returns the paths that it had and has. Raises what `delete` raises, and UsageError."""
         async with self._lock(name, new):
             self.find_path(name)
@@ -335,7 +340,7 @@ class Library:
                 await locks.enter_async_context(self._locks.setdefault(name, asyncio.Lock()))
             yield
 
-    async def _release(self, name: str) -> Place:
+    async def _release(self, name: str) -> TomeAddress:
         """Close a tome of the folder, and return its path. Raises UnknownName, UsageError, and Locked if it is used."""
         path = self.find_path(name)
         if not self.is_owned(name):
@@ -346,7 +351,7 @@ class Library:
             await asyncio.to_thread(known.tome.close)
         return path
 
-    def _find_place(self, name: str) -> Place:
+    def _find_place(self, name: str) -> TomeAddress:
         """The path for a new tome. Raises UsageError for a name that exists or cannot be used."""
         if self._root is None:
             raise UsageError("this server makes no tomes: start it with --root FOLDER")
@@ -406,7 +411,7 @@ class Library:
         return hide_paths(text, places, (known.tome.documents.names for known in self._open.values()))
 
     def _open_tome(
-        self, path: Place, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False
+        self, path: TomeAddress, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False
     ) -> Tome:
         settings = self._settings
         sizes: dict[str, Any] = {"passage_tokens": None, "overlap": None}  # those of the tome
@@ -476,7 +481,7 @@ def _identify_embedder(embedder: Embedder) -> tuple[str, str]:
     return embedder.name, str(getattr(embedder, "address", ""))
 
 
-def _is_same(path: Place, known: OpenTome) -> bool:
+def _is_same(path: TomeAddress, known: OpenTome) -> bool:
     """Whether the known tome is still there. Raises StoreError if a newer Tomewise changed it meanwhile."""
     if _identify(path, known.tome) != known.identity:
         return False
@@ -484,7 +489,7 @@ def _is_same(path: Place, known: OpenTome) -> bool:
     return True
 
 
-def _identify(path: Place, tome: Tome) -> Identity | None:
+def _identify(path: TomeAddress, tome: Tome) -> Identity | None:
     """What no other tome at this path has: of a file its number; in a database what the tome says of itself."""
     if isinstance(path, DatabaseAddress):
         return read_setting(tome.store, "identity")

@@ -36,7 +36,7 @@ from tomewise.server.replies import (
 )
 from tomewise.server.service import Opened, Wanted
 from tomewise.server.streaming import ClientLeft
-from tomewise.store.address import Place
+from tomewise.store.address import TomeAddress
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS
 from tomewise.tome.entities import Entity, find_entity
@@ -292,7 +292,7 @@ def describe_overview(name: str, book: Tome) -> Overview:
     )
 
 
-def _join_lines(path: Place) -> Iterator[bytes]:
+def _join_lines(path: TomeAddress) -> Iterator[bytes]:
     lines: list[str] = []
     size = 0
     for line in export_all(path):

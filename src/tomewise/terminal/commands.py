@@ -41,7 +41,7 @@ from tomewise.terminal.work import Work, show_work
 
 if TYPE_CHECKING:
     from tomewise.pictures import Picture
-    from tomewise.store.address import DatabaseAddress, Place
+    from tomewise.store.address import DatabaseAddress, TomeAddress
     from tomewise.store.contract import Texts
     from tomewise.systems.registry import Variant
     from tomewise.tome.reports import BuildCosts
@@ -302,11 +302,11 @@ def find_system() -> str:
     return configuration.load().system
 
 
-def find_tome(tome: str | None) -> Place:
+def find_tome(tome: str | None) -> TomeAddress:
     """Where the tome is that an option, the environment or a configuration file names. Raises UsageError."""
-    from tomewise.store.address import find_place
+    from tomewise.store.address import find_tome_address
 
-    return find_place(tome or State.tome or configuration.load().tome)
+    return find_tome_address(tome or State.tome or configuration.load().tome)
 
 
 def find_whole_database(tome: str | None) -> DatabaseAddress | None:

@@ -72,10 +72,10 @@ def copy(
 
     Stopped on the way, it leaves none.
     """
-    from tomewise.store.address import find_place
+    from tomewise.store.address import find_tome_address
     from tomewise.tome.open_store import copy_tome
 
-    places = find_place(source), find_place(target)
+    places = find_tome_address(source), find_tome_address(target)
     with show_work(f"copying {places[0].name}"):
         copy_tome(*places, exact_rows=configuration.load().exact_rows)
     console().print(f"[bold]copied[/bold] {escape(str(places[0]))} to {escape(str(places[1]))}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.notebook_display import show_bars
 from tomewise.settings import LIMITS, Settings
-from tomewise.store.address import find_place
+from tomewise.store.address import find_tome_address
 from tomewise.tome.arguments import check_part, check_pool, check_settings, read_prompts, read_settings
 from tomewise.tome.fixed_settings import find_embedder, fix_settings
 from tomewise.tome.open_store import delete_empty_store, exists, open_store
@@ -100,7 +100,7 @@ class Tome(TomeView):
         prompts = read_prompts(settings)
         unfilled, pool = None, None  # what this makes, and workers
         if isinstance(path, str | PathLike | None):
-            place = find_place(settings.tome if path is None else path)
+            place = find_tome_address(settings.tome if path is None else path)
             is_made = create and not read_only
             unfilled = place if is_made and not exists(place) else None
             store = open_store(place, create=is_made, read_only=read_only, exact_rows=settings.exact_rows)

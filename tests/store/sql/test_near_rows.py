@@ -20,7 +20,7 @@ from tests.postgres_server import run_sql
 from tests.store.conftest import OpenStore
 from tests.store.contract import add, remove
 
-from tomewise.store.address import find_place
+from tomewise.store.address import find_tome_address
 from tomewise.store.nearest import Nearest
 from tomewise.store.records import SETTINGS
 from tomewise.store.rights import WRITER, work_alone
@@ -416,9 +416,9 @@ def test_tomes_are_copied_renamed_and_deleted(make: OpenStore, store: SqlStore, 
         for name, value in {"embedder": "hash", "passage_tokens": "64", "overlap": "0"}.items():
             change.put_note(SETTINGS, name, value)
     store.save_trace(asked="now", question="Who?", record={})
-    copy_tome(find_place(f"{database}#a"), tmp_path / "a.tome")
-    copy_tome(tmp_path / "a.tome", find_place(f"{database}#b"), exact_rows=50)
-    move_tome(find_place(f"{database}#b"), find_place(f"{database}#c"))
+    copy_tome(find_tome_address(f"{database}#a"), tmp_path / "a.tome")
+    copy_tome(tmp_path / "a.tome", find_tome_address(f"{database}#b"), exact_rows=50)
+    move_tome(find_tome_address(f"{database}#b"), find_tome_address(f"{database}#c"))
     moved = make("c")
     assert list(moved.dump()) == list(store.dump())
     assert moved.save_trace(asked="now", question="When?", record={}) == 2
@@ -427,7 +427,7 @@ def test_tomes_are_copied_renamed_and_deleted(make: OpenStore, store: SqlStore, 
     assert_follows(moved)
     for each in (moved, store):
         each.close()
-        delete_tome(find_place(each.address))
+        delete_tome(find_tome_address(each.address))
     assert list_tables(database) == []
 
 

@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 from sqlalchemy import Engine
 
 from tomewise.errors import Locked, StoreError
-from tomewise.store.address import Place
+from tomewise.store.address import TomeAddress
 from tomewise.store.beside import FolderBeside, UnsafeFile
 from tomewise.store.rights import WRITER
 from tomewise.store.sql.database import begin, connect, delete_files, is_read_only, move_file
@@ -126,7 +126,7 @@ class SqliteDialect:
         """
         delete_files(self.path)
 
-    def move(self, path: Place) -> None:
+    def move(self, path: TomeAddress) -> None:
         """Give the file, which nobody has open any more, another path in its folder. Raises Locked, StoreError."""
         assert isinstance(path, Path)
         move_file(self.path, path)

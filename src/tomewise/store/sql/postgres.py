@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import Locked, StoreError
 from tomewise.settings import find_cache_folder
-from tomewise.store.address import DatabaseAddress, Place
+from tomewise.store.address import DatabaseAddress, TomeAddress
 from tomewise.store.beside import FolderBeside
 from tomewise.store.rights import WRITER
 from tomewise.store.sql import postgres_server
@@ -238,7 +238,7 @@ class PostgresDialect:
         with self._write_last() as transaction:
             postgres_server.drop(transaction.connection, self._place, if_empty=if_empty)
 
-    def move(self, place: Place) -> None:
+    def move(self, place: TomeAddress) -> None:
         """Give the tome, which nobody here has open any more, another name. Raises Locked, StoreError."""
         assert isinstance(place, DatabaseAddress)
         with self._write_last() as transaction:

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from tomewise.errors import Locked, StoreError
 from tomewise.settings import Settings
-from tomewise.store.address import Place
+from tomewise.store.address import TomeAddress
 from tomewise.store.beside import UnsafeFile
 from tomewise.store.rights import WRITER, work_alone
 from tomewise.store.sql.arrays import Arrays, load_rows, read_space_version
@@ -97,7 +97,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
 
     @classmethod
     def open(
-        cls, path: Place, *, create: bool = True, read_only: bool = False, exact_rows: int = Settings.exact_rows
+        cls, path: TomeAddress, *, create: bool = True, read_only: bool = False, exact_rows: int = Settings.exact_rows
     ) -> SqlStore:
         """Open a tome; if `create` is true, create it if it does not exist. Raises StoreError and Locked.
 
@@ -114,7 +114,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
     @classmethod
     def restore(
         cls,
-        path: Place,
+        path: TomeAddress,
         lines: Iterable[bytes],
         check: Callable[[Mapping[str, str]], None] | None = None,
         *,
@@ -137,7 +137,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
             self.dialect.delete()
         self.delete_cache()
 
-    def move(self, path: Place) -> None:
+    def move(self, path: TomeAddress) -> None:
         """Close the store, and give the tome another path in its folder. Its caches are made again.
 
         Raises Locked while another program has it open, StoreError if there is something at that path.

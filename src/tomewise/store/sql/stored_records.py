@@ -28,10 +28,10 @@ _TRACE = """SELECT traces.key AS number, traces.asked, traces.question, traces.r
 FROM traces WHERE traces.key = :number"""
 P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S", bound="Reading")
+S = TypeVar("S", bound="StoredPart")
 
 
-class Reading(Protocol):
+class StoredPart(Protocol):
     """What reads a tome: an open store, one moment of it, or a transaction that writes."""
 
     @abstractmethod
@@ -54,7 +54,7 @@ def reads(method: Callable[Concatenate[S, Transaction, P], T]) -> Callable[Conca
     return read
 
 
-class StoredNotes(Reading):
+class StoredNotes(StoredPart):
     """See `store.contract.Notes`."""
 
     @reads
@@ -124,7 +124,7 @@ class StoredRecords(StoredNotes):
         return counts
 
 
-class StoredTraces(Reading):
+class StoredTraces(StoredPart):
     """See `store.contract.Traces`."""
 
     @abstractmethod

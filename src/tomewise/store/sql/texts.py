@@ -15,7 +15,7 @@ from tomewise.store.sql.mirror import Keys
 from tomewise.store.sql.node_rows import find_terms, make_node, make_passage, make_phrase
 from tomewise.store.sql.row_values import Misfit, decode_plain
 from tomewise.store.sql.scope import ScopeKeys, write_document_tests
-from tomewise.store.sql.stored_records import Reading, reads
+from tomewise.store.sql.stored_records import StoredPart, reads
 from tomewise.types import Document, DocumentId, Node, NodeId, Passage, Scope
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ FROM nodes WHERE nodes.key IN :keys AND NOT EXISTS (
   SELECT 1 FROM edges WHERE edges.a = nodes.key AND edges.space = :space AND edges.b NOT IN :keys_gone)"""
 
 
-class StoredTexts(Reading):
+class StoredTexts(StoredPart):
     """See `store.contract.Texts`."""
 
     @reads
@@ -185,7 +185,7 @@ class StoredTexts(Reading):
         return made if keys is None else {key: made[key] for key in values["keys"] if key in made}
 
 
-class StoredWords(Reading):
+class StoredWords(StoredPart):
     """See `store.contract.Words`, and `keys_within` of `Texts`."""
 
     _scopes: ScopeKeys
