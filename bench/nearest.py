@@ -31,7 +31,6 @@ from tomewise.store.address import find_tome_address
 from tomewise.store.records import SETTINGS
 from tomewise.store.sql import near_search
 from tomewise.store.sql.near_search import NearTable, round_to_half, write_literal
-from tomewise.store.sql.schema import vectors
 from tomewise.store.sql.sql_store import SqlStore
 
 DATA = Path(__file__).parents[1] / ".." / "shared" / "data"
@@ -129,7 +128,7 @@ def load(address: str, keys: np.ndarray, rows: np.ndarray) -> SqlStore:
 
 def remove(store: SqlStore, keys: np.ndarray) -> None:
     with store.write() as change:
-        change._drop(vectors, vectors.c.key.in_(keys.tolist()))
+        change._drop("vectors", "key IN :keys", keys=keys.tolist())
 
 
 def add_few(store: SqlStore, rows: np.ndarray, turn: int) -> float:

@@ -27,14 +27,13 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from sqlalchemy import event, select
+from sqlalchemy import event
 
 from tomewise.sample import STORY
 from tomewise.store.address import DatabaseAddress, TomeAddress, find_tome_address
 from tomewise.store.export import export
 from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import SETTINGS
-from tomewise.store.sql.schema import nodes
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.store.sql.write import Write
 from tomewise.tome.tome import Tome
@@ -198,7 +197,8 @@ def time_changes(path: TomeAddress) -> None:
     store = SqlStore.open(path)
     read_vectors(store, FACTS)
     with store.read() as transaction:
-        known = [row[0] for row in transaction.execute(select(nodes.c.id).where(nodes.c.layer == ENTITIES))]
+        query = "SELECT nodes.id\nFROM nodes WHERE nodes.layer = :layer"
+        known = [name for (name,) in transaction.fetch(query, layer=ENTITIES)]
     before = hash(tuple(export(store))) if "--export" in sys.argv else 0
     for turn in range(3):
         with print_time(f"add one document, {PER_DOCUMENT} passages, 60 entities and facts"), store.write() as change:

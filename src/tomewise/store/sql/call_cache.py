@@ -13,7 +13,6 @@ from tomewise.concurrency import wait_through
 from tomewise.errors import Locked, StoreError
 from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.row_values import Misfit
-from tomewise.store.sql.schema import calls
 from tomewise.store.sql.stored_records import reads
 
 Begin: TypeAlias = Callable[[], AbstractContextManager[Transaction]]
@@ -113,7 +112,7 @@ class StoredCalls:
                     )  # to include replies that arrived while this waited for its turn
                     with self._guard:
                         written = self._unwritten | batch if is_first else batch
-                    transaction.upsert(calls, list(written.values()))
+                    transaction.upsert("calls", list(written.values()))
                 with self._guard:
                     self._unwritten = {key: row for key, row in self._unwritten.items() if key not in written}
                 return

@@ -22,7 +22,7 @@ from tomewise.errors import ConnectionLost, Locked, StoreError
 from tomewise.store.address import DatabaseAddress
 from tomewise.store.sql.postgres_arrays import ArrayDumper
 from tomewise.store.sql.row_values import RESTORE, read_value
-from tomewise.store.sql.schema import FORMAT, check_format, run_statements
+from tomewise.store.sql.schema import FORMAT, TABLE_STATEMENTS, TABLES, check_format, run_statements
 
 _CONNECT_SECONDS = 10
 _TRIALS = 20  # of a pooler
@@ -69,47 +69,39 @@ LIMIT 1
 """
 
 
-# The same tables as in a file, see `schema`, and for `step`, `versions` and `gone` see `postgres_arrays`. Texts are
-# compared byte by byte, as SQLite does, whatever the locale.
+# The tables as in a file, see `schema`; texts are compared byte by byte, as SQLite does, whatever the locale.
+_SAYS_OTHERWISE = {
+    " AUTOINCREMENT": "",
+    " WITHOUT ROWID": "",
+    " DEFAULT '{}'": "",
+    " DEFAULT ''": "",
+    "TEXT": 'text COLLATE "C"',
+    "INTEGER": "bigint",
+    "REAL": "double precision",
+    "BLOB": "bytea",
+}
+# What a database has beside them: for `step`, `versions` and `gone` see `postgres_arrays`.
 _TABLES = """
 CREATE TABLE tomewise (format integer NOT NULL, words bigint NOT NULL, step bigint NOT NULL);
 CREATE TABLE last_keys (name text COLLATE "C" PRIMARY KEY, seq bigint NOT NULL);
-CREATE TABLE meta (key text COLLATE "C" PRIMARY KEY, value text COLLATE "C" NOT NULL);
-CREATE TABLE documents (key bigint PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE, title text COLLATE "C" NOT NULL,
-  source text COLLATE "C" NOT NULL, digest text COLLATE "C" NOT NULL, characters bigint NOT NULL,
-  text text COLLATE "C" NOT NULL, metadata text COLLATE "C" NOT NULL, folder text COLLATE "C" NOT NULL);
-CREATE TABLE nodes (key bigint PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE, layer text COLLATE "C" NOT NULL,
-  level bigint NOT NULL, position bigint NOT NULL, document bigint, start bigint, "end" bigint,
-  text text COLLATE "C" NOT NULL, data text COLLATE "C" NOT NULL);
-CREATE INDEX nodes_layer ON nodes (layer);
-CREATE INDEX nodes_document ON nodes (document) WHERE document IS NOT NULL;
-CREATE TABLE edges (key bigint PRIMARY KEY, space text COLLATE "C" NOT NULL, a bigint NOT NULL, b bigint NOT NULL,
-  weight double precision NOT NULL, step bigint NOT NULL DEFAULT current_setting('tomewise.step')::bigint);
-CREATE UNIQUE INDEX edges_forward ON edges (a, space, b);
-CREATE INDEX edges_backward ON edges (b, space);
-CREATE INDEX edges_step ON edges (space, step, key);
-CREATE TABLE vectors (space text COLLATE "C" NOT NULL, key bigint NOT NULL, vector bytea NOT NULL,
-  step bigint NOT NULL DEFAULT current_setting('tomewise.step')::bigint, PRIMARY KEY (key, space));
-ALTER TABLE vectors ALTER COLUMN vector SET STORAGE EXTERNAL;
-CREATE INDEX vectors_step ON vectors (space, step, key);
-CREATE TABLE spaces (space text COLLATE "C" PRIMARY KEY, version bigint NOT NULL);
 CREATE TABLE versions (space text COLLATE "C" NOT NULL, version bigint NOT NULL, step bigint NOT NULL,
   PRIMARY KEY (space, version));
 CREATE TABLE gone (space text COLLATE "C" NOT NULL, key bigint NOT NULL, step bigint NOT NULL);
 CREATE INDEX gone_step ON gone (space, step);
-CREATE TABLE intake (layer text COLLATE "C" NOT NULL, node bigint NOT NULL, failure text COLLATE "C" NOT NULL,
-  PRIMARY KEY (layer, node));
-CREATE INDEX intake_node ON intake (node);
-CREATE TABLE removals (layer text COLLATE "C" NOT NULL, node text COLLATE "C" NOT NULL, PRIMARY KEY (layer, node));
-CREATE TABLE builds (layer text COLLATE "C" PRIMARY KEY, record text COLLATE "C" NOT NULL);
-CREATE TABLE calls (key text COLLATE "C" PRIMARY KEY, role text COLLATE "C" NOT NULL, model text COLLATE "C" NOT NULL,
-  reply text COLLATE "C" NOT NULL, since text COLLATE "C" NOT NULL);
-CREATE TABLE traces (key bigint PRIMARY KEY, asked text COLLATE "C" NOT NULL, question text COLLATE "C" NOT NULL,
-  record text COLLATE "C" NOT NULL);
-CREATE TABLE sessions (name text COLLATE "C" PRIMARY KEY, record text COLLATE "C" NOT NULL);
+ALTER TABLE edges ADD COLUMN step bigint NOT NULL;
+ALTER TABLE edges ALTER COLUMN step SET DEFAULT current_setting('tomewise.step')::bigint;
+DROP INDEX edges_space;
+CREATE INDEX edges_step ON edges (space, step, key);
+ALTER TABLE vectors ADD COLUMN step bigint NOT NULL;
+ALTER TABLE vectors ALTER COLUMN step SET DEFAULT current_setting('tomewise.step')::bigint;
+ALTER TABLE vectors ALTER COLUMN vector SET STORAGE EXTERNAL;
+ALTER TABLE vectors DROP CONSTRAINT vectors_pkey;
+ALTER TABLE vectors ADD PRIMARY KEY (key, space);
+DROP INDEX vectors_key;
+CREATE INDEX vectors_step ON vectors (space, step, key);
 INSERT INTO last_keys VALUES ('documents', 0), ('edges', 0), ('nodes', 0), ('traces', 0);
 """
-_NAMES = tuple(re.findall(r"CREATE TABLE (\w+)", _TABLES))
+_NAMES = [*TABLES, *re.findall(r"CREATE TABLE (\w+)", _TABLES)]
 _APPENDED = "calls", "traces", "last_keys"  # beside any writer
 
 _STATE = """
@@ -271,13 +263,20 @@ def _refuse_schema(address: DatabaseAddress) -> StoreError:
 
 def make_tables(connection: Connection) -> None:
     """Make the tables of a new tome, with its identity."""
-    run_statements(connection, _TABLES)
+    run_statements(connection, _translate_statements(TABLE_STATEMENTS) + _TABLES)
     identity = uuid4().hex
     connection.exec_driver_sql(f"INSERT INTO tomewise VALUES ({FORMAT}, 0, 1)")
     connection.exec_driver_sql("INSERT INTO meta (key, value) VALUES ('identity', %s)", (identity,))
     # Says that this program made the schema. Backups hold it too.
     schema = sql.Identifier(str(read_value(connection, "SELECT current_schema()")))
     run(connection, sql.SQL("COMMENT ON SCHEMA {} IS {}").format(schema, sql.Literal(f"tomewise {identity}")))
+
+
+def _translate_statements(statements: str) -> str:
+    """Statements of SQLite that declare tables, as PostgreSQL says them."""
+    for words, translated in _SAYS_OTHERWISE.items():
+        statements = statements.replace(words, translated)
+    return statements
 
 
 def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: bool) -> Marks:
@@ -300,7 +299,7 @@ def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: 
 
 def refuse_traps(connection: Connection, address: DatabaseAddress) -> None:
     """Raise StoreError if using this tome, which has another owner, would run functions of his."""
-    if found := connection.exec_driver_sql(_TRAPS, (list(_NAMES),)).first():
+    if found := connection.exec_driver_sql(_TRAPS, (_NAMES,)).first():
         name, owner = found
         raise StoreError(
             f"{address} belongs to {owner}, and its {name} does more than hold rows (a function, trigger, rule, view "

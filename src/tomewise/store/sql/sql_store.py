@@ -20,11 +20,10 @@ from tomewise.store.beside import UnsafeFile
 from tomewise.store.rights import WRITER, work_alone
 from tomewise.store.sql.arrays import Arrays, load_rows, read_space_version
 from tomewise.store.sql.call_cache import StoredCalls
-from tomewise.store.sql.damage import describe_damage, find_damage
+from tomewise.store.sql.damage import find_damage
 from tomewise.store.sql.dialects import Dialect, Transaction, begin_new_tome, open_dialect
 from tomewise.store.sql.mirror import Columns
-from tomewise.store.sql.row_values import RESTORE, describe_value
-from tomewise.store.sql.schema import meta
+from tomewise.store.sql.row_values import describe_row
 from tomewise.store.sql.scope import ScopeKeys
 from tomewise.store.sql.spaces import StoredSpaces
 from tomewise.store.sql.stored_records import StoredRecords, StoredTraces, reads
@@ -37,12 +36,12 @@ if TYPE_CHECKING:
     from tomewise.store.sql.near_rows import NearRows
 
 _TURN_SECONDS = 60.0  # longer than any transaction takes
-_NUMBER = re.compile("[0-9]{0,7}"), "a number"  # an empty one counts as none
+# The forms of settings; an empty number counts as none.
 _FORMS = {
-    "identity": (re.compile("[0-9a-f]{32}"), "32 hexadecimal digits"),  # the caches name it
-    "dimensions": _NUMBER,
-    "overlap": _NUMBER,
-    "passage_tokens": (re.compile("[1-9][0-9]{0,6}|"), "a number above 0"),
+    "identity": "[0-9a-f]{32}",  # the caches name it
+    "dimensions": "[0-9]{0,7}",
+    "overlap": "[0-9]{0,7}",
+    "passage_tokens": "[1-9][0-9]{0,6}|",
 }
 
 
@@ -209,7 +208,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         """
         with self.read() as transaction:
             if found := find_damage(transaction) or transaction.find_damaged_index():
-                return describe_damage(self.address, found)
+                return f"{self.address} is damaged: {found}"
             is_stale = self._arrays.find_mismatch(transaction)
         self._arrays.delete_kept()
         if not is_stale:
@@ -328,7 +327,7 @@ def _read_identity(dialect: Dialect) -> str:
             settings = _check_settings(transaction)
             if "identity" not in settings:
                 settings["identity"] = uuid4().hex
-                transaction.upsert(meta, [{"key": "identity", "value": settings["identity"]}])
+                transaction.upsert("meta", [{"key": "identity", "value": settings["identity"]}])
     return settings["identity"]
 
 
@@ -337,8 +336,6 @@ def _check_settings(transaction: Transaction) -> dict[str, str]:
     query = "SELECT meta.key, meta.value\nFROM meta WHERE meta.key IN :names"
     settings: dict[str, str] = dict(transaction.fetch(query, names=list(_FORMS)))
     for key, value in settings.items():
-        form, words = _FORMS[key]
-        if form.fullmatch(value) is None:
-            problem = f"the row {key!a} of the table meta is {describe_value(value)}, not {words}; {RESTORE}"
-            raise StoreError(describe_damage(transaction.address, problem))
+        if re.fullmatch(_FORMS[key], value) is None:
+            raise StoreError(f"{transaction.address} is damaged: {describe_row('meta', key)}")
     return settings

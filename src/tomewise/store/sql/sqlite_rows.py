@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import repeat
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Column, Table
-from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from tomewise.errors import ReadingError
 from tomewise.store.sql.mirror import EDGE, Block, Keys, Rows, join_blocks
 from tomewise.store.sql.row_values import LONGEST, RESTORE, Misfit, decode_plain
-from tomewise.store.sql.schema import TABLES, edges, make_tables
+from tomewise.store.sql.schema import TABLES, Table, make_tables
 from tomewise.store.sql.transaction import SharedTransaction
 from tomewise.types import Document
 
@@ -33,7 +31,6 @@ _VALUES = f"""FROM json_each({_TITLED}) AS field, json_each(CASE field.type WHEN
 WHEN 'true' THEN '[true]' WHEN 'false' THEN '[false]' ELSE json_array(field.value) END) AS item
 WHERE field.key = :field"""
 
-_NUMBERS: Mapping[str, Callable[[bytes], Any]] = {"integer": int, "real": float}
 _EDGES = "INSERT OR IGNORE INTO edges (space, a, b, weight) VALUES (?, ?, ?, ?)"
 # CROSS JOIN: the pairs come first, each with one look-up in the index. SQLite cannot know how few they are.
 _PAIRS = """
@@ -41,6 +38,8 @@ SELECT edges.key, pair.key FROM json_each(?) AS pair
 CROSS JOIN edges INDEXED BY edges_forward ON edges.space = ? AND edges.a = json_extract(pair.value, '$[0]')
   AND edges.b = json_extract(pair.value, '$[1]')
 """
+# The type of a value, and the value; a text as bytes.
+_FIELD = "typeof({0}), CASE typeof({0}) WHEN 'text' THEN CAST({0} AS BLOB) ELSE {0} END"
 _LIST = re.compile(r"IN :(\w+)")
 _SEARCH = """
 SELECT rowid, -bm25(lexical) AS score FROM lexical WHERE lexical MATCH :match {} ORDER BY score DESC, rowid LIMIT :most
@@ -57,7 +56,6 @@ class SqliteTransaction(SharedTransaction):
     """See `PostgresTransaction` for the same of another database."""
 
     field_values = _VALUES
-    insert = staticmethod(insert)
     last_keys = used_keys = "sqlite_sequence"
     format_query = "PRAGMA user_version"
     holds_gone_words = False
@@ -82,11 +80,11 @@ class SqliteTransaction(SharedTransaction):
             return f"the table lexical, the full-text index, does not fit in itself ({error.orig}); {RESTORE}"
         return ""
 
-    def read_bare(self, table: Table) -> Iterator[list[Any]]:
-        """See `SharedTransaction`."""
-        fields = ", ".join(f'typeof("{column.name}"), CAST("{column.name}" AS BLOB)' for column in table.c)
-        for row in self.run(f'SELECT {fields} FROM "{table.name}"'):
-            yield list(map(_decode_value, row[::2], row[1::2]))
+    def read_rows(self, table: Table) -> Iterator[list[Any]]:
+        """See `SharedTransaction`. A text is read as bytes, since the driver raises an error for one not in UTF-8."""
+        fields = ", ".join(_FIELD.format(f'"{name}"') for name in table.columns)
+        for row in self.run(f"SELECT {fields} FROM {table.name} ORDER BY {', '.join(table.keys)}"):
+            yield list(map(_decode_text, row[::2], row[1::2]))
 
     def set_last_keys(self, rows: Sequence[tuple[str, int]]) -> None:
         """Replace the last keys of all tables."""
@@ -131,22 +129,21 @@ class SqliteTransaction(SharedTransaction):
                 f"{document.id!r} has {size:,} bytes of text, and a tome takes {_LONGEST_TEXT:,} at most: split it"
             )
 
-    def find_new_keys(self, table: Table, count: int) -> list[int]:
+    def find_new_keys(self, table: str, count: int) -> list[int]:
         """Ascending keys for so many rows, which no row ever had."""
         # The sequence does not go back after deletions, so a key is never used twice.
         last, used = self.run(
-            "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0), "
-            f"coalesce(max(key), 0) FROM {table.name}",
-            (table.name,),
+            f"SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0), coalesce(max(key), 0) FROM {table}",
+            (table,),
         ).one()
         if type(last) is not int or last < used:
-            raise Misfit(table.name, "no last key in the table sqlite_sequence")
+            raise Misfit(table)
         return list(range(last + 1, last + 1 + count))
 
     def insert_rows(self, table: str, rows: Sequence[tuple[Any, ...]], names: Sequence[str] = ()) -> None:
         """Insert many rows, with all columns or with these. Raises DBAPIError for a value that no column can have."""
         if rows:
-            names = names or TABLES.tables[table].c.keys()
+            names = names or list(TABLES[table].columns)
             listed = ", ".join(f'"{name}"' for name in names)
             self.run(f'INSERT INTO "{table}" ({listed}) VALUES ({", ".join("?" * len(names))})', list(rows))
 
@@ -156,7 +153,7 @@ class SqliteTransaction(SharedTransaction):
 
     def insert_missing_edges(self, space: str, a: Keys, b: Keys, weights: Rows) -> Block:
         """Insert the edges between these nodes that are missing; of equal ones the first counts. Returns these."""
-        (first,) = self.find_new_keys(edges, 1)
+        (first,) = self.find_new_keys("edges", 1)
         self.run(_EDGES, list(zip(repeat(space, len(a)), a.tolist(), b.tolist(), weights.tolist(), strict=True)))
         return join_blocks(self.load_edges(space, first - 1), EDGE, np.float64)
 
@@ -186,11 +183,9 @@ class SqliteTransaction(SharedTransaction):
     def load_vectors(self, space: str, width: int) -> Iterator[Block]:
         """The vectors of a space in blocks: keys, and rows of float32. Raises Misfit for one of another width."""
         for rows in self._read_blocks("SELECT key, vector FROM vectors WHERE space = ? ORDER BY key", space):
+            if not all(type(key) is int and type(value) is bytes and len(value) == 4 * width for key, value in rows):
+                raise Misfit("vectors")
             keys, values = zip(*rows, strict=True)
-            if not all(type(key) is int for key in keys) or not all(type(value) is bytes for value in values):
-                raise Misfit("vectors", "a row without a key or a vector")
-            if any(len(value) != 4 * width for value in values):
-                raise Misfit("vectors", f"a vector that has not {width} numbers")
             yield np.array(keys, np.int64), np.frombuffer(b"".join(values), np.float32).reshape(-1, width)
 
     def load_changes(self, space: str, version: int, width: int) -> None:
@@ -202,11 +197,10 @@ class SqliteTransaction(SharedTransaction):
         while rows := cursor.fetchmany(_BLOCK):
             yield rows
 
-    def read_names(self, names: Column[str]) -> list[str]:
+    def read_names(self, table: str, column: str) -> list[str]:
         """All values of a column, sorted. What is not text is left out: nobody can ask for it."""
-        query = f"SELECT CAST({names.name} AS BLOB) FROM {names.table} WHERE typeof({names.name}) = 'text' ORDER BY 1"
-        found = [name for (name,) in self.run(query)]
-        return [text for name in found if (text := name.decode(errors="replace")).encode() == name]
+        found = self.run(f"SELECT {_FIELD.format(column)} FROM {table} ORDER BY 2")
+        return [name for kind, value in found if isinstance(name := _decode_text(kind, value), str)]
 
     # ------------------------------------------------------------ words
 
@@ -244,9 +238,9 @@ class SqliteTransaction(SharedTransaction):
         return int(count), np.sort(np.array(holders.split(",") if holders else [], np.int64))
 
 
-def _decode_value(kind: str, content: bytes) -> Any:
-    """The value of which SQLite gave the type and the bytes; bytes for a text that is not UTF-8."""
+def _decode_text(kind: str, value: Any) -> Any:
+    """The value that the fields of `_FIELD` hold; bytes for a text that is not UTF-8."""
     if kind == "text":
         with suppress(UnicodeDecodeError):
-            return content.decode()
-    return None if kind == "null" else _NUMBERS.get(kind, bytes)(content)
+            return value.decode()
+    return value

@@ -14,10 +14,14 @@ from tomewise.errors import ConnectionLost
 from tomewise.store.records import BUILDS, SESSIONS, SETTINGS, Intake
 from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.row_values import Misfit
-from tomewise.store.sql.schema import builds, meta, sessions, traces
 from tomewise.types import NodeId
 
-NOTES = {SETTINGS: meta, BUILDS: builds, SESSIONS: sessions}  # two columns each: the name, the note
+# The table of each kind of notes, its column of names and that of notes.
+NOTES = {
+    SETTINGS: ("meta", "key", "value"),
+    BUILDS: ("builds", "layer", "record"),
+    SESSIONS: ("sessions", "name", "record"),
+}
 # In order, so that a database can read two indexes side by side instead of looking up each node.
 _PENDING = """SELECT nodes.key
 FROM nodes LEFT JOIN documents ON documents.key = nodes.document WHERE nodes.key IN (
@@ -60,19 +64,19 @@ class StoredNotes(StoredPart):
     @reads
     def notes(self, transaction: Transaction, kind: str) -> dict[str, Any]:
         """All notes of a kind, sorted by name."""
-        name, note = NOTES[kind].c
-        return dict(transaction.fetch(f"SELECT {name}, {note}\nFROM {NOTES[kind]} ORDER BY 1"))
+        table, name, note = NOTES[kind]
+        return dict(transaction.fetch(f"SELECT {table}.{name}, {table}.{note}\nFROM {table} ORDER BY 1"))
 
     @reads
     def note_names(self, transaction: Transaction, kind: str) -> list[str]:
         """The names of all notes of a kind, sorted. A name that is not text is left out: nobody can ask for it."""
-        return transaction.read_names(next(iter(NOTES[kind].c)))
+        return transaction.read_names(*NOTES[kind][:2])
 
     @reads
     def note(self, transaction: Transaction, kind: str, name: str) -> Any:
         """A note, None where it does not exist."""
-        key, note = NOTES[kind].c
-        found = transaction.fetch(f"SELECT {note}\nFROM {NOTES[kind]} WHERE {key} = :name", name=name)
+        table, key, note = NOTES[kind]
+        found = transaction.fetch(f"SELECT {table}.{note}\nFROM {table} WHERE {key} = :name", name=name)
         return next(found, (None,))[0]
 
 
@@ -90,7 +94,7 @@ class StoredRecords(StoredNotes):
         done = frozenset(chain.from_iterable(transaction.ask(query.format("node", "="), **values)))
         failed = dict(transaction.ask(query.format("node, failure", "<>"), **values))
         if not {*map(type, done), *map(type, failed)} <= {int} or not {*map(type, failed.values())} <= {str}:
-            raise Misfit("intake", "a value of another type")
+            raise Misfit("intake")
         return Intake(done=done, failed=failed)
 
     @reads
@@ -134,7 +138,7 @@ class StoredTraces(StoredPart):
     def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> int:
         """Store the record of how a question was answered, and return its number."""
         with self.begin_append() as transaction:
-            (key,) = transaction.find_new_keys(traces, 1)
+            (key,) = transaction.find_new_keys("traces", 1)
             transaction.insert_rows("traces", [(key, asked, question, json.dumps(record))])
             return key
 

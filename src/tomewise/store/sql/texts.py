@@ -24,7 +24,6 @@ documents.characters, documents.metadata, (SELECT count(*) FROM nodes WHERE node
 FROM documents {} ORDER BY documents.id"""
 _DOCUMENT = """SELECT documents.id, documents.title, documents.source, documents.text, documents.metadata
 FROM documents WHERE documents.id = :document"""
-# It counts characters from 1.
 _PIECE = "SELECT substr(text, CAST(:first AS integer), CAST(:size AS integer)) FROM documents WHERE id = :document"
 _NODES = """SELECT nodes.key, nodes.id, nodes.layer, nodes.level, nodes.position, nodes.text, nodes.data
 FROM nodes"""
@@ -85,15 +84,12 @@ class StoredTexts(StoredPart):
     @reads
     def text_between(self, transaction: Transaction, document: DocumentId, start: int, end: int) -> str:
         """The characters of a document from `start` to before `end`, fewer where the text ends. Raises UnknownName."""
-        # It counts characters from 1.
-        query = (
-            "SELECT substr(text, CAST(:first AS integer), CAST(:size AS integer)) FROM documents WHERE id = :document"
-        )
-        found = transaction.ask(query, first=start + 1, size=max(0, end - start), document=document).fetchone()
+        # SQL counts characters from 1.
+        found = transaction.ask(_PIECE, first=start + 1, size=max(0, end - start), document=document).fetchone()
         if found is None:
             raise _refuse(transaction, document)
         if not isinstance(found[0], str):
-            raise Misfit("documents", "a value of another type")
+            raise Misfit("documents")
         return found[0]
 
     def passages(
@@ -143,7 +139,7 @@ class StoredTexts(StoredPart):
         # Rows as they are: there may be many.
         found = {name: Found(*place) for name, *place in transaction.ask(_FOUND, ids=list(ids))}
         if not all(type(each.key) is type(each.position) is int for each in found.values()):
-            raise Misfit("nodes", "a value of another type")
+            raise Misfit("nodes")
         return found
 
     @reads

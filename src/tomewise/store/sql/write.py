@@ -9,15 +9,13 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
-from sqlalchemy import bindparam, select, text, update
 
-from tomewise.store.records import PASSAGES, Lifetime, list_source_spaces, name_source_space
+from tomewise.store.records import PASSAGES, SETTINGS, Lifetime, list_source_spaces, name_source_space
 from tomewise.store.sql.arrays import read_space_version
 from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.mirror import Changes, Deltas, Keys, Rows
 from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
-from tomewise.store.sql.row_values import RowObject, encode_json, stack_vectors
-from tomewise.store.sql.schema import documents, intake, nodes, spaces
+from tomewise.store.sql.row_values import encode_json
 from tomewise.store.sql.stored_records import NOTES, StoredNotes
 from tomewise.store.sql.texts import find_dependants, find_orphans
 from tomewise.types import Document, DocumentId, Node, Passage, content_id
@@ -34,6 +32,9 @@ FROM nodes WHERE nodes.document IS NULL AND nodes.key IN (
   WITH RECURSIVE made (key) AS (SELECT key FROM nodes WHERE document = :document
     UNION SELECT edges.a FROM edges JOIN made ON edges.b = made.key WHERE edges.space LIKE 'made-of:%')
   SELECT key FROM made)"""
+_ROW = """SELECT nodes.id, nodes.layer, nodes.level, nodes.position, nodes.document, nodes.start, nodes."end",
+nodes.text, nodes.data
+FROM nodes WHERE nodes.key = :key"""
 _WITH_IDS = "SELECT nodes.id, nodes.key, nodes.layer\nFROM nodes WHERE nodes.id IN :ids"
 _LINKS = """SELECT edges.key, edges.space, edges.a, edges.b
 FROM edges WHERE edges.a IN :keys AND edges.space IN :spaces"""
@@ -64,7 +65,7 @@ class Write(StoredNotes):
         self._transaction.check_document(document)
         self.remove_document(document.id)
         self._changes_documents = True
-        (key,) = self._transaction.find_new_keys(documents, 1)
+        (key,) = self._transaction.find_new_keys("documents", 1)
         row = key, document.id, document.title, document.source, digest, len(document.text), document.text
         self._transaction.insert_rows("documents", [(*row, encode_json(document.metadata), "")])
         rows = []
@@ -121,21 +122,21 @@ class Write(StoredNotes):
         """Record the folders that documents were added with. Ids without a document are passed over."""
         if folders:
             rows = [{"id": id, "folder": folder} for id, folder in folders.items()]
-            self._transaction.execute(text("UPDATE documents SET folder = :folder WHERE id = :id"), rows)
+            self._transaction.repeat("UPDATE documents SET folder = :folder WHERE id = :id", rows)
             self._changes_documents = True
 
     def renew_passage(self, key: int) -> int:
         """Remove a passage with all that was made from it, and add the same passage again. Returns its new key."""
-        row = self._transaction.execute(select(nodes).where(nodes.c.key == key)).mappings().one()
+        ((*row, data),) = self._transaction.fetch(_ROW, key=key)
         texts = list_indexed_texts(self._transaction.fetch(f"{INDEXED} WHERE nodes.key = :key", key=key))
         query = "SELECT vectors.space, vectors.vector\nFROM vectors WHERE vectors.key = :key"
         stored_vectors = list(self._transaction.fetch(query, key=key))
         self._transaction.forget_words(texts)
         self.remove_nodes([key])
-        (fresh,) = self._insert_nodes([tuple({**row, "data": encode_json(row["data"])}.values())[1:]])
+        (fresh,) = self._insert_nodes([(*row, encode_json(data))])
         self._transaction.index_words([(fresh, text) for _, text in texts])
         for space, vector in stored_vectors:
-            self.put_vectors(space, [fresh], stack_vectors([vector]))
+            self.put_vectors(space, [fresh], np.frombuffer(vector, np.float32)[None])
         return fresh
 
     # ------------------------------------------------------------ nodes
@@ -187,8 +188,9 @@ class Write(StoredNotes):
     def _update_rows(self, values: Mapping[int, Mapping[str, Any]]) -> None:
         """Give the nodes under these keys other values, all of the same columns."""
         if values:
-            change = update(nodes).where(nodes.c.key == bindparam("at"))
-            self._transaction.execute(change, [{"at": key, **each} for key, each in values.items()])
+            names = ", ".join(f"{name} = :{name}" for name in next(iter(values.values())))
+            rows = [{"at": key, **each} for key, each in values.items()]
+            self._transaction.repeat(f"UPDATE nodes SET {names} WHERE key = :at", rows)
 
     def _remove_derived(self, keys: Sequence[int], layers: set[str]) -> None:
         """Remove what other node layers than `layers` made from these nodes, as if the nodes were removed."""
@@ -235,7 +237,7 @@ class Write(StoredNotes):
     def _insert_nodes(self, rows: Sequence[tuple[Any, ...]]) -> list[int]:
         """Insert rows with all columns but the key. Returns their keys."""
         self.rows_written += len(rows)
-        keys = self._transaction.find_new_keys(nodes, len(rows))
+        keys = self._transaction.find_new_keys("nodes", len(rows))
         self._transaction.insert_rows("nodes", [(key, *row) for key, row in zip(keys, rows, strict=True)])
         return keys
 
@@ -315,23 +317,20 @@ class Write(StoredNotes):
 
     def put_note(self, kind: str, name: str, data: Any) -> None:
         """Store a note; it replaces an earlier note of this kind and name."""
-        table = NOTES[kind]
-        key, note = table.c
-        stored = encode_json(data) if isinstance(note.type, RowObject) else data
-        self._transaction.upsert(table, [{key.name: name, note.name: stored}])
+        table, key, note = NOTES[kind]
+        self._transaction.upsert(table, [{key: name, note: data if kind == SETTINGS else encode_json(data)}])
 
     def remove_note(self, kind: str, name: str) -> bool:
         """Remove a note, and return whether it existed."""
-        key, _ = NOTES[kind].c
-        query = f"DELETE FROM {NOTES[kind]} WHERE {key} = :name"
-        return bool(self._transaction.ask(query, name=name).rowcount)
+        table, key, _ = NOTES[kind]
+        return bool(self._transaction.ask(f"DELETE FROM {table} WHERE {key} = :name", name=name).rowcount)
 
     def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:
         """Record which nodes a layer has processed, and which failed, each with its reason. Empties its removal log."""
         reasons = dict.fromkeys(taken, "") | dict(failed or {})
         if reasons:
             rows = [{"layer": layer, "node": key, "failure": reason} for key, reason in reasons.items()]
-            self._transaction.upsert(intake, rows)
+            self._transaction.upsert("intake", rows)
         self._transaction.ask("DELETE FROM removals WHERE layer = :layer", layer=layer)
 
     def forget_intake(self, layer: str) -> None:
@@ -354,7 +353,7 @@ class Write(StoredNotes):
 
     def _renew_version(self, space: str) -> int:
         version = secrets.randbits(62) + 1  # a counter would repeat numbers after a tome is restored from a copy
-        self._transaction.upsert(spaces, [{"space": space, "version": version}])
+        self._transaction.upsert("spaces", [{"space": space, "version": version}])
         return version
 
     def _find_moved_ids(self, key: int, name: DocumentId) -> dict[int, str]:
