@@ -54,8 +54,8 @@ def connect(path: Path, *, create: bool) -> Engine:
             raise StoreError(f"the folder {path.parent} does not exist: make it first")
         if path.is_symlink():
             raise StoreError(f"{path} is a link to where no tome is, and no tome is made through a link: delete it")
-    else:
-        _check_header(path)
+    elif _read_bytes(path, 0, len(_HEADER)) != _HEADER:
+        raise StoreError(f"{path} is not a tome: name another file with -m")
     try:
         return _open(path, create=create)
     except StoreError as error:
@@ -204,7 +204,14 @@ def _translate(path: Path, error: DBAPIError | sqlite3.Error) -> StoreError | No
     """What to say of an error of SQLite that users can cause; None for others, which are bugs."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.OperationalError):
-        return _make_store_error(path, str(cause))
+        words = str(cause)
+        if "locked" in words or "busy" in words:
+            return Locked(f"{path} is being written by another program: try again when it has finished")
+        if "readonly" in words or "unable to open" in words:
+            return StoreError(
+                f"{path} cannot be opened for writing ({cause}): check the permissions of it and its folder"
+            )
+        return StoreError(f"{path} could not be read or written ({cause}): check the disk and the permissions")
     if isinstance(cause, sqlite3.DataError):
         return StoreError(
             f"{path} takes no value of more than {LONGEST:,} bytes, and one was to be written or is in it: write "
@@ -214,14 +221,6 @@ def _translate(path: Path, error: DBAPIError | sqlite3.Error) -> StoreError | No
     if type(cause) is sqlite3.DatabaseError or str(cause) == "constraint failed":
         return StoreError(f"{path} is damaged or not a tome ({cause}): {RESTORE}")
     return None
-
-
-def _make_store_error(path: Path, cause: str) -> StoreError:
-    if "locked" in cause or "busy" in cause:
-        return Locked(f"{path} is being written by another program: try again when it has finished")
-    if "readonly" in cause or "unable to open" in cause:
-        return StoreError(f"{path} cannot be opened for writing ({cause}): check the permissions of it and its folder")
-    return StoreError(f"{path} could not be read or written ({cause}): check the disk and the permissions")
 
 
 def _prepare(engine: Engine, path: Path, *, create: bool) -> None:
@@ -331,29 +330,20 @@ def _check_files(path: Path) -> None:
             status = log.lstat()
             if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
                 raise StoreError(f"{log} is a link or not a plain file, so {path} is not opened: delete it")
-            if log.name.endswith("-journal") and _read_end(log, len(_NAMES_FILE)) == _NAMES_FILE:
+            start = max(0, status.st_size - len(_NAMES_FILE))
+            if log.name.endswith("-journal") and _read_bytes(log, start, len(_NAMES_FILE)) == _NAMES_FILE:
                 raise StoreError(
                     f"{log} names another file, which SQLite would delete, so {path} is not opened: delete it"
                 )
 
 
-def _read_end(path: Path, count: int) -> bytes:
-    """The last `count` bytes of a file, or all if it has fewer. Raises StoreError."""
+def _read_bytes(path: Path, start: int, count: int) -> bytes:
+    """So many bytes of a file, or those that there are; none of a file that is gone. Raises StoreError."""
     try:
         with path.open("rb") as file:
-            file.seek(-min(count, file.seek(0, os.SEEK_END)), os.SEEK_END)
-            return file.read()
+            file.seek(start)
+            return file.read(count)
     except FileNotFoundError:
-        raise
+        return b""
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _check_header(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            header = file.read(len(_HEADER))
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
-    if header != _HEADER:
-        raise StoreError(f"{path} is not a tome: name another file with -m")

@@ -37,6 +37,7 @@ class PostgresDialect:
 
     follows_steps = True  # files of arrays may lag; they lie in the user's own folder, so their version says enough
     remedy = "ask its owner for the right to write, or name the main server"
+    forget_removed_words = None  # words stay in the cache, which is deleted whole
 
     def __init__(
         self,
@@ -64,8 +65,9 @@ class PostgresDialect:
     # ------------------------------------------------------------ the database, its transactions and rights
 
     @classmethod
-    def open(cls, place: DatabaseAddress, *, create: bool, read_only: bool, exact_rows: int) -> PostgresDialect:
+    def open(cls, place: TomeAddress, *, create: bool, read_only: bool, exact_rows: int) -> PostgresDialect:
         """Open the tome; make it if needed. Raises Locked, and StoreError where neither is possible."""
+        assert isinstance(place, DatabaseAddress)
         engine = postgres_server.make_engine(place)
         try:
             marks = postgres_server.prepare(engine, place, create=create and not read_only)
@@ -76,8 +78,9 @@ class PostgresDialect:
 
     @classmethod
     @contextmanager
-    def begin_new(cls, place: DatabaseAddress, exact_rows: int) -> Iterator[PostgresTransaction]:
+    def begin_new(cls, place: TomeAddress, exact_rows: int) -> Iterator[PostgresTransaction]:
         """One write transaction in a new tome, which is there once all is written. Raises StoreError."""
+        assert isinstance(place, DatabaseAddress)
         engine = postgres_server.make_engine(place)
         dialect = cls(place, engine, None, exact_rows)
         try:
@@ -192,9 +195,6 @@ class PostgresDialect:
         """The size of the tables in bytes, with their indices."""
         with self.read() as transaction:
             return int(transaction.read_value(postgres_server.SIZE))
-
-    def forget_removed_words(self) -> None:
-        """Words stay in the cache, which is deleted whole."""
 
     def tend_indexes(self) -> None:
         """Make the tables and indexes of vectors that are missing, and drop those of spaces that became small.

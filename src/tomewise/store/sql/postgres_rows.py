@@ -26,7 +26,7 @@ from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
 from tomewise.store.sql.postgres_arrays import load_edges, load_vectors, read_keys, write_columns
 from tomewise.store.sql.postgres_server import make_tables
 from tomewise.store.sql.row_values import STREAMED, encode_json
-from tomewise.store.sql.schema import TABLES, Table
+from tomewise.store.sql.schema import OBJECT, TABLES, Table
 from tomewise.store.sql.transaction import SharedTransaction
 from tomewise.types import Document
 
@@ -51,6 +51,12 @@ SELECT string_agg(int8send(edges.key) || int8send(pair.at - 1), '')
 FROM unnest(%s::bigint[], %s::bigint[]) WITH ORDINALITY AS pair (a, b, at)
 JOIN edges ON edges.a = pair.a AND edges.space = %s AND edges.b = pair.b
 """
+_INSERT_EDGES = """
+WITH fresh AS (INSERT INTO edges (key, space, a, b, weight) SELECT given.key, %s, given.a, given.b, given.weight
+  FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::float8[]) AS given (key, a, b, weight)
+  ON CONFLICT DO NOTHING RETURNING key)
+SELECT string_agg(int8send(key), '') FROM fresh
+"""
 _WEIGHTS = """
 UPDATE edges SET weight = given.weight, step = current_setting('tomewise.step')::bigint
 FROM unnest(%s::bigint[], %s::float8[]) AS given (key, weight) WHERE edges.key = given.key
@@ -67,7 +73,7 @@ FROM nodes JOIN documents ON documents.key = nodes.document WHERE layer = 'passa
 """
 _LIST = re.compile(r"IN :(\w+)")
 _LARGEST_FLOAT = sys.float_info.max
-_TYPES = {"TEXT": "text", "INTEGER": "int8", "REAL": "float8", "BLOB": "bytea"}
+_TYPES = {"TEXT": "text", OBJECT: "text", "INTEGER": "int8", "REAL": "float8", "BLOB": "bytea"}
 
 
 class PostgresTransaction(SharedTransaction):
@@ -112,8 +118,7 @@ class PostgresTransaction(SharedTransaction):
                 for table in ("versions", "gone"):
                     self.run(f"DELETE FROM {table} WHERE space = %s", (space,))
             elif len(delta.removed):
-                steps = np.full(len(delta.removed), self.step, np.int64)
-                write_columns(self.driver, "gone", {"space": space, "key": delta.removed, "step": steps})
+                self.run("INSERT INTO gone SELECT %s, unnest(%s), %s", (space, delta.removed, self.step))
             self.run("INSERT INTO versions VALUES (%s, %s, %s)", (space, version, self.step))
         if deltas and self.step % FORGET_EVERY == 0:
             self.run(_FORGET, (MOST_VERSIONS, MOST_MARKS))
@@ -221,16 +226,9 @@ class PostgresTransaction(SharedTransaction):
 
     def insert_missing_edges(self, space: str, a: Keys, b: Keys, weights: Rows) -> Block:
         """Insert the edges between these nodes that are missing; of equal ones the first counts. Returns these."""
-        order = np.lexsort((b, a))  # which keeps equal ones in their order
-        is_again = np.zeros(len(order), bool)
-        is_again[order[1:]] = (a[order[1:]] == a[order[:-1]]) & (b[order[1:]] == b[order[:-1]])
-        _, known = self.find_edges(space, np.column_stack((a, b)))
-        is_again[known] = True
-        a, b, weights = a[~is_again], b[~is_again], weights[~is_again].astype(np.float64)
         keys = np.array(self.find_new_keys("edges", len(a)), np.int64)
-        if len(keys):
-            write_columns(self.driver, "edges", {"key": keys, "space": space, "a": a, "b": b, "weight": weights})
-        return keys, np.column_stack((a, b, weights))
+        fresh = np.isin(keys, read_keys(self.read_value(_INSERT_EDGES, space, keys, a, b, weights.astype(np.float64))))
+        return keys[fresh], np.column_stack((a, b, weights))[fresh]
 
     def find_edges(self, space: str, pairs: Keys) -> tuple[Keys, Keys]:
         """The keys of the edges between these pairs of node keys (n, 2), and for each of them the row of its pair.

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 from math import isfinite
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from sqlalchemy import Connection
 
 from tomewise.errors import StoreError
-from tomewise.store.sql.row_values import Misfit, decode_object
+from tomewise.store.sql.row_values import Misfit, decode_object, decode_plain
 
 APPLICATION_ID = 0x746F6D65  # "tome"
 FORMAT = 6  # of a tome; no other one is read before the first release
@@ -65,8 +66,14 @@ CREATE TABLE sessions (name TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWI
 _WORDS = """
 CREATE VIRTUAL TABLE lexical USING fts5(text, content='', tokenize='porter unicode61 remove_diacritics 2');
 """
-_TYPES: Mapping[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (int, float), "BLOB": (bytes,)}
 _OBJECTS = "metadata", "data", "record"  # the columns of texts that are JSON objects, in any table
+OBJECT = "OBJECT"  # their kind
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "TEXT": (str,),
+    "INTEGER": (int,),
+    "REAL": (int, float),
+    "BLOB": (bytes,),
+}
 # The fields that layers read again, by table, each with its type and that of its items.
 _FIELDS: Mapping[str, Mapping[str, tuple[type, type]]] = {
     "builds": {
@@ -101,24 +108,24 @@ WHERE coalesce(sql, '') NOT IN ('CREATE TABLE sqlite_stat1(tbl,idx,stat)',
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: `kind` is its type in SQLite, `types` are those of its values in Python."""
+    """A column of a table. Its kind is its type in SQLite, or that its texts are JSON objects."""
 
     table: str
     kind: str
-    types: tuple[type, ...]
-    is_object: bool
-    """Whether it holds JSON objects, as texts."""
+    is_optional: bool
 
     def decode(self, value: Any) -> Any:
         """The value of a row, a JSON object as its fields. Raises Misfit for one that this column cannot hold."""
-        if self.is_object:
+        if self.kind == OBJECT:
             return self._decode_object(value)
-        is_sound = type(value) in self.types
-        if type(value) is float:
-            is_sound = is_sound and isfinite(value)
-        elif type(value) is bytes:  # a vector of float32
-            is_sound = is_sound and not len(value) % 4 and bool(np.isfinite(np.frombuffer(value, np.float32)).all())
-        if not is_sound:
+        if type(value) not in _TYPES[self.kind] and not (value is None and self.is_optional):
+            raise Misfit(self.table)
+        if type(value) is bytes:  # a vector
+            with decode_plain(self.table):
+                numbers = np.frombuffer(value, np.float32)
+            if not np.isfinite(numbers).all():
+                raise Misfit(self.table)
+        if type(value) is float and not isfinite(value):
             raise Misfit(self.table)
         return value
 
@@ -151,8 +158,8 @@ def _read_tables() -> dict[str, Table]:
         blank.executescript(TABLE_STATEMENTS)
         for table, name, kind, is_needed, place in blank.execute(_COLUMNS):
             found = tables.setdefault(table, Table(table, {}, []))
-            types = _TYPES[kind] if is_needed or place else (*_TYPES[kind], type(None))
-            found.columns[name] = Column(table, kind, types, is_object=name in _OBJECTS)
+            kind = OBJECT if name in _OBJECTS else kind
+            found.columns[name] = Column(table, kind, is_optional=not (is_needed or place))
             if place:  # in the key: each table names its columns in the order of the key
                 found.keys.append(name)
     return tables
@@ -162,10 +169,11 @@ TABLES = _read_tables()
 
 
 def make_tables(connection: Connection) -> None:
-    """Make the tables in a blank file, inside a write transaction."""
+    """Make the tables in a blank file, inside a write transaction, and give it its identity."""
     run_statements(connection, TABLE_STATEMENTS + _WORDS)
     connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
+    connection.exec_driver_sql("INSERT INTO meta (key, value) VALUES ('identity', ?)", (uuid4().hex,))
 
 
 def run_statements(connection: Connection, script: str) -> None:

@@ -22,7 +22,7 @@ from tomewise.store.sql.damage import find_damage
 from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
 from tomewise.store.sql.row_values import Misfit, decode_object, describe_row, encode_json
-from tomewise.store.sql.schema import FORMAT, TABLES, Column, check_format
+from tomewise.store.sql.schema import FORMAT, OBJECT, TABLES, Column, check_format
 
 _HEADER = "tomewise"  # the key of the first line
 _SEQUENCES = "sqlite_sequence"  # the last keys, none of which is used again
@@ -123,12 +123,14 @@ def _read_rows(numbered: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, str
 
 
 def _read_value(value: Any, column: Column | None, name: str) -> Any:
-    if column is not None and column.kind == "BLOB":
+    kind = column.kind if column is not None else ""
+    if kind == "BLOB":
         return b64decode(value, validate=True)
-    is_object = column is not None and column.is_object
-    if not isinstance(value, dict if is_object else str | int | float | None) or isinstance(value, bool):
+    if kind == OBJECT and isinstance(value, dict):
+        return encode_json(value)
+    if kind == OBJECT or isinstance(value, bool) or not isinstance(value, str | int | float | None):
         raise TypeError(f"{type(value).__name__} as its {name}")
-    return encode_json(value) if is_object else value
+    return value
 
 
 def _insert(transaction: Transaction, table: str, rows: Iterable[tuple[int, str, dict[str, Any]]]) -> None:
