@@ -50,6 +50,7 @@ class Write(StoredNotes):
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
+        self._ask, self._fetch = transaction.ask, transaction.fetch
         self._changes: dict[str, Changes] = defaultdict(Changes)
         self.rows_written = 0
         self._changes_documents = False  # their ids, sources, folders or metadata
@@ -73,21 +74,19 @@ class Write(StoredNotes):
             data = encode_json(write_places(each.place, each.marks))
             rows.append((each.id, PASSAGES, 0, each.position, key, each.start, each.end, each.text, data))
         keys = self._insert_nodes(rows)
-        query = f"{INDEXED} WHERE nodes.document = :key ORDER BY nodes.key"
-        self._transaction.index_words(list_indexed_texts(self._transaction.fetch(query, key=key)))
+        self._transaction.index_words(self._list_indexed_texts("nodes.document = :key ORDER BY nodes.key", key))
         return keys
 
     def remove_document(self, document: DocumentId) -> list[int]:
         """Remove a document, its passages, and all that was made from them. Returns the keys of all nodes removed."""
-        row = next(self._transaction.fetch(_NAMED, id=document), None)
+        row = next(self._fetch(_NAMED, id=document), None)
         if row is None:
             return []
         (key,) = row
-        query = f"{INDEXED} WHERE nodes.document = :key"
-        passages = list_indexed_texts(self._transaction.fetch(query, key=key))
+        passages = self._list_indexed_texts("nodes.document = :key", key)
         self._transaction.forget_words(passages)
         removed = self.remove_nodes(passage for passage, _ in passages)
-        self._transaction.ask("DELETE FROM documents WHERE key = :key", key=key)
+        self._ask("DELETE FROM documents WHERE key = :key", key=key)
         self._changes_documents = True
         return removed
 
@@ -99,9 +98,9 @@ class Write(StoredNotes):
         later has the old id may bring nodes of the old ids again. `data["document"]`, where there is one, gets the new
         id as well.
         """
-        ((key,),) = self._transaction.fetch(_NAMED, id=former)
+        ((key,),) = self._fetch(_NAMED, id=former)
         values = {"key": key, "id": document.id, "source": document.source, "digest": digest}
-        self._transaction.ask(_MOVE, **values, metadata=encode_json(document.metadata))
+        self._ask(_MOVE, **values, metadata=encode_json(document.metadata))
         self._changes_documents = True
         if former == document.id:
             return
@@ -109,11 +108,11 @@ class Write(StoredNotes):
         self._update_rows({key: {"id": name} for key, name in ids.items()})
         # These spaces get new versions, so that nobody uses ids that were read before.
         query = "SELECT vectors.space\nFROM vectors WHERE vectors.key IN :keys GROUP BY vectors.space"
-        for (space,) in self._transaction.fetch(query, keys=list(ids)):
+        for (space,) in self._fetch(query, keys=list(ids)):
             self._changes[f"vectors/{space}"].is_renewed = True
         names_document = f"{self._transaction.write_field('nodes.data', 'document')} = :former"
         query = f"SELECT nodes.key, nodes.data\nFROM nodes WHERE nodes.key IN :keys AND {names_document}"
-        renamed = dict(self._transaction.fetch(query, keys=list(ids), former=former))
+        renamed = dict(self._fetch(query, keys=list(ids), former=former))
         self._update_rows(
             {key: {"data": encode_json({**data, "document": document.id})} for key, data in renamed.items()}
         )
@@ -127,10 +126,10 @@ class Write(StoredNotes):
 
     def renew_passage(self, key: int) -> int:
         """Remove a passage with all that was made from it, and add the same passage again. Returns its new key."""
-        ((*row, data),) = self._transaction.fetch(_ROW, key=key)
-        texts = list_indexed_texts(self._transaction.fetch(f"{INDEXED} WHERE nodes.key = :key", key=key))
+        ((*row, data),) = self._fetch(_ROW, key=key)
+        texts = self._list_indexed_texts("nodes.key = :key", key)
         query = "SELECT vectors.space, vectors.vector\nFROM vectors WHERE vectors.key = :key"
-        stored_vectors = list(self._transaction.fetch(query, key=key))
+        stored_vectors = list(self._fetch(query, key=key))
         self._transaction.forget_words(texts)
         self.remove_nodes([key])
         (fresh,) = self._insert_nodes([(*row, encode_json(data))])
@@ -138,6 +137,9 @@ class Write(StoredNotes):
         for space, vector in stored_vectors:
             self.put_vectors(space, [fresh], np.frombuffer(vector, np.float32)[None])
         return fresh
+
+    def _list_indexed_texts(self, test: str, key: int) -> list[tuple[int, str]]:
+        return list_indexed_texts(self._fetch(f"{INDEXED} WHERE {test}", key=key))
 
     # ------------------------------------------------------------ nodes
 
@@ -169,7 +171,7 @@ class Write(StoredNotes):
         if missing := [node.id for node in changed if node.id not in keys]:
             raise ValueError(f"{missing[0]!r} is the id of no node: add it with put_nodes")
         query = "SELECT nodes.key, nodes.text\nFROM nodes WHERE nodes.key IN :keys"
-        texts: dict[int, str] = dict(self._transaction.fetch(query, keys=list(keys.values())))
+        texts: dict[int, str] = dict(self._fetch(query, keys=list(keys.values())))
         self._update_rows(
             {
                 keys[n.id]: {"text": n.text, "level": n.level, "position": n.position, "data": encode_json(n.data)}
@@ -178,7 +180,7 @@ class Write(StoredNotes):
         )
         wanted = self._put_sources(changed, keys, lifetime)
         source_spaces = [space for layer in {node.layer for node in changed} for space in list_source_spaces(layer)]
-        found = self._transaction.fetch(_LINKS, keys=list(keys.values()), spaces=source_spaces)
+        found = self._fetch(_LINKS, keys=list(keys.values()), spaces=source_spaces)
         gone = [key for key, space, *ends in found if tuple(ends) not in wanted[space]]
         self._drop("edges", "key IN :keys", keys=gone)
         reworded = [node for node in changed if texts[keys[node.id]] != node.text]
@@ -206,7 +208,7 @@ class Write(StoredNotes):
     ) -> dict[str, dict[tuple[int, int], None]]:
         """Put the edges from each node to its sources. Returns the keys of both, in one order, by space."""
         sources = {source for node in made for source in node.sources}
-        source_keys = {id: key for id, key, _ in self._transaction.fetch(_WITH_IDS, ids=list(sources))}
+        source_keys = {id: key for id, key, _ in self._fetch(_WITH_IDS, ids=list(sources))}
         pairs: dict[str, dict[tuple[int, int], None]] = defaultdict(dict)
         for node in made:
             ends = ((keys[node.id], source_keys[source]) for source in node.sources)
@@ -226,13 +228,13 @@ class Write(StoredNotes):
             self._forget_intake(removed)
             for table, column in (("edges", "a"), ("edges", "b"), ("vectors", "key")):
                 self._drop(table, f"{column} IN :keys", keys=removed)
-            self._transaction.ask("DELETE FROM nodes WHERE key IN :keys", keys=removed)
+            self._ask("DELETE FROM nodes WHERE key IN :keys", keys=removed)
         return removed
 
     def _forget_intake(self, keys: Sequence[int]) -> None:
         """Log these nodes as removed for the layers that had processed them or failed to, which forget them."""
-        self._transaction.ask(_LOG, keys=list(keys))
-        self._transaction.ask("DELETE FROM intake WHERE node IN :keys", keys=list(keys))
+        self._ask(_LOG, keys=list(keys))
+        self._ask("DELETE FROM intake WHERE node IN :keys", keys=list(keys))
 
     def _insert_nodes(self, rows: Sequence[tuple[Any, ...]]) -> list[int]:
         """Insert rows with all columns but the key. Returns their keys."""
@@ -244,7 +246,7 @@ class Write(StoredNotes):
     def _find_keys_of_nodes(self, made: Sequence[Node]) -> dict[str, int]:
         layers = {node.id: node.layer for node in made}
         found: dict[str, int] = {}
-        for node, key, layer in self._transaction.fetch(_WITH_IDS, ids=list(layers)):
+        for node, key, layer in self._fetch(_WITH_IDS, ids=list(layers)):
             if layer != layers[node]:
                 raise ValueError(
                     f"{node!r} is the id of a node in {layer!r} and in {layers[node]!r}: name the layer in ids"
@@ -308,7 +310,7 @@ class Write(StoredNotes):
     def _drop(self, table: str, test: str, **values: Any) -> None:
         """Delete the rows of `edges` or `vectors` that pass a test, which changes their spaces."""
         keys: dict[str, list[int]] = defaultdict(list)
-        for space, key in self._transaction.ask(f"DELETE FROM {table} WHERE {test} RETURNING space, key", **values):
+        for space, key in self._ask(f"DELETE FROM {table} WHERE {test} RETURNING space, key", **values):
             keys[space].append(key)
         for space, space_keys in keys.items():
             self._changes[f"{table}/{space}"].remove(space_keys)
@@ -323,7 +325,7 @@ class Write(StoredNotes):
     def remove_note(self, kind: str, name: str) -> bool:
         """Remove a note, and return whether it existed."""
         table, key, _ = NOTES[kind]
-        return bool(self._transaction.ask(f"DELETE FROM {table} WHERE {key} = :name", name=name).rowcount)
+        return bool(self._ask(f"DELETE FROM {table} WHERE {key} = :name", name=name).rowcount)
 
     def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:
         """Record which nodes a layer has processed, and which failed, each with its reason. Empties its removal log."""
@@ -331,12 +333,12 @@ class Write(StoredNotes):
         if reasons:
             rows = [{"layer": layer, "node": key, "failure": reason} for key, reason in reasons.items()]
             self._transaction.upsert("intake", rows)
-        self._transaction.ask("DELETE FROM removals WHERE layer = :layer", layer=layer)
+        self._ask("DELETE FROM removals WHERE layer = :layer", layer=layer)
 
     def forget_intake(self, layer: str) -> None:
         """Forget what a layer has processed, removals too, so that it processes all nodes again."""
-        self._transaction.ask("DELETE FROM removals WHERE layer = :layer", layer=layer)
-        self._transaction.ask("DELETE FROM intake WHERE layer = :layer", layer=layer)
+        self._ask("DELETE FROM removals WHERE layer = :layer", layer=layer)
+        self._ask("DELETE FROM intake WHERE layer = :layer", layer=layer)
 
     # ------------------------------------------------------------ changes of the arrays
 
@@ -359,7 +361,7 @@ class Write(StoredNotes):
     def _find_moved_ids(self, key: int, name: DocumentId) -> dict[int, str]:
         """The new ids, by key, of the passages of a document that is now called `name`, and of what they made."""
         query = 'SELECT nodes.key, nodes.start, nodes."end", nodes.text\nFROM nodes WHERE nodes.document = :document'
-        passages = self._transaction.fetch(query, document=key)
+        passages = self._fetch(query, document=key)
         ids: dict[int, str] = {passage: content_id("p", name, *place) for passage, *place in passages}
-        made = self._transaction.fetch(_MADE_OF, document=key)
+        made = self._fetch(_MADE_OF, document=key)
         return ids | {node: content_id(id[:1], "moved", name, id) for node, id in made}
