@@ -230,10 +230,9 @@ def test_several_spaces_and_tomes_are_apart(make: OpenStore) -> None:
 
 def test_the_index_is_used(make: OpenStore, store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     put(store, ROWS)
-    table, half, near = find_table(store), round_to_half(QUERY), store.dialect.near
+    table, half = find_table(store), round_to_half(QUERY)
     assert table is not None
     assert half is not None
-    assert near is not None
     with store.read() as transaction:
         transaction.run("SET LOCAL enable_seqscan = off")
         query, values = table.write_query([write_literal(half)] * 2, 50, by_index=True)
@@ -245,7 +244,7 @@ def test_the_index_is_used(make: OpenStore, store: SqlStore, monkeypatch: pytest
     expected = make("a", exact_rows=0).nearest(SPACE, QUERY, 20)
     assert len(set(found.keys.tolist()) & set(expected.keys.tolist())) >= 19
     with store.read() as transaction:
-        moment = near.search(transaction, SPACE, QUERY, 20, None)
+        moment = table.search(transaction.driver, QUERY, 20, None)
         assert moment is not None
         assert_equal(moment, found)
         setting = transaction.run("SELECT current_setting('enable_seqscan')").scalar()

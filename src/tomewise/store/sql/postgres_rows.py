@@ -84,8 +84,9 @@ class PostgresTransaction(SharedTransaction):
     """
 
     field_values = _VALUES
+    text_field = "coalesce(jsonb_extract_path_text(CAST({} AS jsonb), '{}'), '')"
+    size = "octet_length({})"
     last_keys = "last_keys"
-    used_keys = "last_keys WHERE seq > 0"
     format_query = "SELECT format FROM tomewise"
 
     def __init__(self, connection: Connection, address: str, words: LocalWords) -> None:
@@ -145,16 +146,6 @@ class PostgresTransaction(SharedTransaction):
             self.run("UPDATE last_keys SET seq = %s WHERE name = %s", (last, name))
 
     # ------------------------------------------------------------ expressions
-
-    @staticmethod
-    def write_field(column: str, name: str) -> str:
-        """The expression for one text of a JSON object; empty for an object without this field."""
-        return f"coalesce(jsonb_extract_path_text(CAST({column} AS jsonb), '{name}'), '')"
-
-    @staticmethod
-    def write_size(column: str) -> str:
-        """The expression for how many bytes a text takes."""
-        return f"octet_length({column})"
 
     @staticmethod
     def write_test(value: object, operator: str | None) -> str:

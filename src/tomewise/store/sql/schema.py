@@ -11,7 +11,6 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from hashlib import sha256
 from math import isfinite
 from typing import Any
 from uuid import uuid4
@@ -94,10 +93,8 @@ _FIELDS: Mapping[str, Mapping[str, tuple[type, type]]] = {
 }
 _COLUMNS = """
 SELECT m.name, c.name, c.type, c."notnull", c.pk FROM sqlite_master m, pragma_table_info(m.name) c
-WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%'
+WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%' AND m.name NOT LIKE 'lexical%'
 """
-# Of what a file has after these statements, so that no opening has to run them to know that.
-_DIGEST = "ffa3bedab00c9b4ac387da9b4a5d0d47e2425597aa90ffcf2cee9e88ad195723"
 # What `ANALYZE` makes is left out.
 _DECLARED = """
 SELECT type, name, tbl_name, CAST(coalesce(sql, '') AS TEXT) FROM sqlite_master
@@ -152,20 +149,28 @@ class Table:
         return {name: column.decode(value) for (name, column), value in zip(self.columns.items(), row, strict=True)}
 
 
-def _read_tables() -> dict[str, Table]:
+def _read_tables(blank: sqlite3.Connection) -> dict[str, Table]:
     tables: dict[str, Table] = {}
-    with closing(sqlite3.connect(":memory:")) as blank:
-        blank.executescript(TABLE_STATEMENTS)
-        for table, name, kind, is_needed, place in blank.execute(_COLUMNS):
-            found = tables.setdefault(table, Table(table, {}, []))
-            kind = OBJECT if name in _OBJECTS else kind
-            found.columns[name] = Column(table, kind, is_optional=not (is_needed or place))
-            if place:  # in the key: each table names its columns in the order of the key
-                found.keys.append(name)
+    for table, name, kind, is_needed, place in blank.execute(_COLUMNS):
+        found = tables.setdefault(table, Table(table, {}, []))
+        kind = OBJECT if name in _OBJECTS else kind
+        found.columns[name] = Column(table, kind, is_optional=not (is_needed or place))
+        if place:  # in the key: each table names its columns in the order of the key
+            found.keys.append(name)
     return tables
 
 
-TABLES = _read_tables()
+def _list_statements(connection: sqlite3.Connection) -> set[tuple[str, str, str, str]]:
+    """The kind, name, table and statement of all that a file declares; blanks, case and kinds of quotes are one."""
+    return {
+        (kind, name, table, re.sub(r"\s+", " ", statement, flags=re.ASCII).replace("'", '"').lower())
+        for kind, name, table, statement in connection.execute(_DECLARED)
+    }
+
+
+with closing(sqlite3.connect(":memory:")) as _blank:
+    _blank.executescript(TABLE_STATEMENTS + _WORDS)
+    TABLES, _KNOWN = _read_tables(_blank), _list_statements(_blank)
 
 
 def make_tables(connection: Connection) -> None:
@@ -198,21 +203,8 @@ def find_strange_statement(connection: sqlite3.Connection) -> str:
     Checks, computed columns, indexes, views, triggers and virtual tables of a stranger would run with any statement.
     """
     found = _list_statements(connection)
-    if sha256(repr(sorted(found, key=repr)).encode()).hexdigest() == _DIGEST:
-        return ""
-    with closing(sqlite3.connect(":memory:")) as blank:
-        blank.executescript(TABLE_STATEMENTS + _WORDS)
-        known = _list_statements(blank)
-    for kind, name, *_ in sorted(found - known, key=repr):
+    for kind, name, *_ in sorted(found - _KNOWN, key=repr):
         return f"its {kind} {name!a} is not one of a tome"
-    for kind, name, *_ in sorted(known - found):
+    for kind, name, *_ in sorted(_KNOWN - found):
         return f"it has no {kind} {name!a}"
     return ""
-
-
-def _list_statements(connection: sqlite3.Connection) -> set[tuple[str, str, str, str]]:
-    """The kind, name, table and statement of all that a file declares; blanks, case and kinds of quotes are one."""
-    return {
-        (kind, name, table, re.sub(r"\s+", " ", statement, flags=re.ASCII).replace("'", '"').lower())
-        for kind, name, table, statement in connection.execute(_DECLARED)
-    }

@@ -154,7 +154,8 @@ class StoredSpaces(StoredPart):
     def _search_indexed(
         self, transaction: Transaction, near: NearRows, space: str, queries: Vectors, limit: int, among: Keys | None
     ) -> Nearest | None:
-        return near.search(transaction, space, queries, limit, among)
+        table = near.find_table(transaction, space)
+        return None if table is None else table.search(transaction.driver, queries, limit, among)
 
     @reads
     def _read_columns(self, transaction: Transaction, space: str) -> Columns:

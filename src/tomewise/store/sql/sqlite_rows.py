@@ -56,7 +56,9 @@ class SqliteTransaction(SharedTransaction):
     """See `PostgresTransaction` for the same of another database."""
 
     field_values = _VALUES
-    last_keys = used_keys = "sqlite_sequence"
+    text_field = "CASE WHEN json_valid({0}) THEN coalesce(json_extract({0}, '$.{1}'), '') ELSE '' END"
+    size = "length(CAST({} AS BLOB))"
+    last_keys = "sqlite_sequence"
     format_query = "PRAGMA user_version"
     holds_gone_words = False
     """Whether this transaction removed texts from the index of words, which has their words until it is merged."""
@@ -93,16 +95,6 @@ class SqliteTransaction(SharedTransaction):
             self.run("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", list(rows))
 
     # ------------------------------------------------------------ expressions
-
-    @staticmethod
-    def write_field(column: str, name: str) -> str:
-        """The expression for one text of a JSON object; empty for an object without this field, and for no object."""
-        return f"CASE WHEN json_valid({column}) THEN coalesce(json_extract({column}, '$.{name}'), '') ELSE '' END"
-
-    @staticmethod
-    def write_size(column: str) -> str:
-        """The expression for how many bytes a text takes."""
-        return f"length(CAST({column} AS BLOB))"
 
     @staticmethod
     def write_test(value: object, operator: str | None) -> str:

@@ -41,10 +41,13 @@ class SharedTransaction(ABC):
     field_values: str
     """The FROM clause with each value of the field `:field` of a document as a row `item`: a list has one row for each
     item. The title is a field too, where the metadata has none of that name."""
+    text_field: str
+    """The expression for one text of a JSON object, with places for a column and the name of the field; empty without
+    this field."""
+    size: str
+    """The expression for how many bytes a text takes, with a place for a column."""
     last_keys: str
     """The table of the last key of each table, none of which is used again."""
-    used_keys: str
-    """The FROM clause of its rows that were used."""
     format_query: str
     """The query for the format of the tome."""
 
@@ -83,7 +86,8 @@ class SharedTransaction(ABC):
 
     def read_last_keys(self) -> list[tuple[str, int]]:
         """For each table with keys of its own that was used, the last one; sorted."""
-        return [(name, last) for name, last in self.run(f"SELECT name, seq FROM {self.used_keys} ORDER BY name")]
+        query = f"SELECT name, seq FROM {self.last_keys} WHERE seq > 0 ORDER BY name"
+        return [(name, last) for name, last in self.run(query)]
 
     @staticmethod
     @abstractmethod

@@ -110,7 +110,7 @@ class Write(StoredNotes):
         query = "SELECT vectors.space\nFROM vectors WHERE vectors.key IN :keys GROUP BY vectors.space"
         for (space,) in self._fetch(query, keys=list(ids)):
             self._changes[f"vectors/{space}"].is_renewed = True
-        names_document = f"{self._transaction.write_field('nodes.data', 'document')} = :former"
+        names_document = f"{self._transaction.text_field.format('nodes.data', 'document')} = :former"
         query = f"SELECT nodes.key, nodes.data\nFROM nodes WHERE nodes.key IN :keys AND {names_document}"
         renamed = dict(self._fetch(query, keys=list(ids), former=former))
         self._update_rows(
