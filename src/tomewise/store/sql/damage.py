@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
 
 from sqlalchemy.exc import OperationalError
 
@@ -11,6 +14,7 @@ from tomewise.store.sql.row_values import RESTORE, Misfit, describe_row
 from tomewise.store.sql.schema import TABLES
 from tomewise.store.sql.transaction import SharedTransaction
 
+T = TypeVar("T", bound=SharedTransaction)
 # Rows that name what does not exist, or that contradict others: table and query. `{keys}` is the table in which a
 # database has the last keys.
 _CONTRADICTIONS = (
@@ -48,15 +52,18 @@ _CONTRADICTIONS = (
 )
 
 
-def name_damage(transaction: SharedTransaction, error: Exception) -> None:
-    """Raise a StoreError that names the row if the error was raised by a value that does not fit, or is not UTF-8."""
-    if isinstance(error, Misfit):
-        problem, table = str(error), error.table
-    elif isinstance(error, OperationalError | sqlite3.OperationalError) and "decode to UTF-8" in str(error):
+@contextmanager
+def name_damage(transaction: T) -> Iterator[T]:
+    """A transaction. A value in it that does not fit, or is not UTF-8, raises a StoreError that names the row."""
+    try:
+        yield transaction
+    except (Misfit, OperationalError, sqlite3.OperationalError) as error:
         problem, table = f"a row holds a text that is not UTF-8; {RESTORE}", ""
-    else:
-        return
-    raise StoreError(f"{transaction.address} is damaged: {find_damage(transaction, table) or problem}") from error
+        if isinstance(error, Misfit):
+            problem, table = str(error), error.table
+        elif "decode to UTF-8" not in str(error):
+            raise
+        raise StoreError(f"{transaction.address} is damaged: {find_damage(transaction, table) or problem}") from error
 
 
 def find_damage(transaction: SharedTransaction, first: str = "") -> str:

@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import Locked, StoreError
 from tomewise.store.sql.damage import name_damage
-from tomewise.store.sql.row_values import LONGEST, RESTORE
+from tomewise.store.sql.row_values import LONGEST, RESTORE, find_cause
 from tomewise.store.sql.schema import APPLICATION_ID, check_format, find_strange_statement
 from tomewise.store.sql.sqlite_rows import SqliteTransaction
 
@@ -76,8 +76,7 @@ def _open(path: Path, *, create: bool, alone: bool = False) -> Engine:
 
 def _lacks_room_beside(error: StoreError) -> bool:
     """Whether the disk is too full for the small file by which the programs that have a tome open agree."""
-    cause = error.__cause__.orig if isinstance(error.__cause__, DBAPIError) else error.__cause__
-    name = getattr(cause, "sqlite_errorname", "")
+    name = getattr(find_cause(error.__cause__), "sqlite_errorname", "")
     return os.name == "posix" and name in ("SQLITE_IOERR_SHMOPEN", "SQLITE_IOERR_SHMSIZE")
 
 
@@ -183,12 +182,8 @@ def begin(engine: Engine, path: Path, *, writes: bool = False, wait: bool = True
                 connection.info["wrote"] = True
             driver.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             _check_content(driver, path, connection.info)
-            transaction = SqliteTransaction(connection, str(path))
-            try:
+            with name_damage(SqliteTransaction(connection, str(path))) as transaction:
                 yield transaction
-            except Exception as error:
-                name_damage(transaction, error)
-                raise
             if writes:
                 connection.commit()
     except MemoryError as error:
@@ -202,7 +197,7 @@ def begin(engine: Engine, path: Path, *, writes: bool = False, wait: bool = True
 
 def _translate(path: Path, error: DBAPIError | sqlite3.Error) -> StoreError | None:
     """What to say of an error of SQLite that users can cause; None for others, which are bugs."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
+    cause = find_cause(error)
     if isinstance(cause, sqlite3.OperationalError):
         words = str(cause)
         if "locked" in words or "busy" in words:

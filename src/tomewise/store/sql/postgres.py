@@ -25,6 +25,7 @@ from tomewise.store.sql.mirror import FILE_NAMES, Deltas
 from tomewise.store.sql.near_rows import NearRows
 from tomewise.store.sql.postgres_rows import PostgresTransaction
 from tomewise.store.sql.postgres_server import PostgresServer, Right
+from tomewise.store.sql.row_values import find_cause
 
 _LOCK = "files.lock"
 _LOCK_SECONDS = 3.0
@@ -78,7 +79,7 @@ class PostgresDialect:
         dialect = cls(server, exact_rows)
         try:
             with server.write() as connection:
-                transaction = PostgresTransaction(connection, dialect.address, dialect._words)
+                transaction = dialect._make_transaction(connection)
                 transaction.begin_step(is_first=True)
                 postgres_server.make_schema(connection, place)
                 yield transaction
@@ -94,7 +95,7 @@ class PostgresDialect:
         """One moment of the tome. Raises StoreError."""
         with (
             self._server.read() as connection,
-            self._make_transaction(connection) as transaction,
+            name_damage(self._make_transaction(connection)) as transaction,
         ):
             yield transaction
 
@@ -104,7 +105,7 @@ class PostgresDialect:
         rights = [WRITER] if self._writes_unheld else []
         with (
             self._server.write(wait=wait, rights=rights) as connection,
-            self._make_transaction(connection) as transaction,
+            name_damage(self._make_transaction(connection)) as transaction,
         ):
             transaction.begin_step()
             for right in tuple(self._rights):
@@ -116,16 +117,10 @@ class PostgresDialect:
     def append(self) -> Iterator[PostgresTransaction]:
         """One write transaction for replies and traces, which waits for no writer."""
         with self._server.write(alone=False) as connection:
-            yield PostgresTransaction(connection, self.address, self._words)
+            yield self._make_transaction(connection)
 
-    @contextmanager
-    def _make_transaction(self, connection: Connection) -> Iterator[PostgresTransaction]:
-        transaction = PostgresTransaction(connection, self.address, self._words)
-        try:
-            yield transaction
-        except Exception as error:
-            name_damage(transaction, error)
-            raise
+    def _make_transaction(self, connection: Connection) -> PostgresTransaction:
+        return PostgresTransaction(connection, self.address, self._words)
 
     @contextmanager
     def repair(self, reading: Any) -> Iterator[PostgresTransaction]:
@@ -201,8 +196,7 @@ class PostgresDialect:
                 with self.write() as transaction:
                     without_index = self.near.make_tables(transaction)
         except (StoreError, DBAPIError, psycopg.Error) as error:
-            cause = error.__cause__ if isinstance(error, StoreError) else error
-            cause = cause.orig if isinstance(cause, DBAPIError) else cause
+            cause = find_cause(error.__cause__ if isinstance(error, StoreError) else error)
             self.near.is_hopeless = isinstance(cause, psycopg.errors.DiskFull | psycopg.errors.OutOfMemory)
             self._warn("tables for approximate search", error)
             return

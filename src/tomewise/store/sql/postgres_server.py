@@ -21,7 +21,7 @@ from tomewise.credentials import hide_credentials
 from tomewise.errors import ConnectionLost, Locked, StoreError
 from tomewise.store.address import DatabaseAddress
 from tomewise.store.sql.postgres_arrays import ArrayDumper
-from tomewise.store.sql.row_values import RESTORE, read_value
+from tomewise.store.sql.row_values import RESTORE, find_cause, read_value
 from tomewise.store.sql.schema import FORMAT, TABLE_STATEMENTS, TABLES, check_format, run_statements
 
 _CONNECT_SECONDS = 10
@@ -465,7 +465,7 @@ def translate_errors(address: DatabaseAddress) -> Iterator[None]:
     try:
         yield
     except (DBAPIError, psycopg.Error) as error:
-        cause = error.orig if isinstance(error, DBAPIError) else error
+        cause = find_cause(error)
         is_lost = isinstance(error, DBAPIError) and error.connection_invalidated
         translated = _translate(address, cause, is_lost=is_lost) if isinstance(cause, psycopg.Error) else None
         if translated is None:

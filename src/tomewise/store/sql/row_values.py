@@ -1,4 +1,4 @@
-"""The values of rows: what they are in JSON and as vectors, and what is said where one cannot be used.
+"""The values of rows: JSON, vectors, and the message for a row that cannot be used.
 
 SQLite keeps values of any type in any column, and a tome may come from anyone or from a failing disk. So each value is
 decoded by its column (see `schema`), and one that does not fit it is damage. There is one message for all damage: it
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import StoreError
 
@@ -38,7 +39,7 @@ class Misfit(Exception):
 
 
 def describe_row(table: str, *keys: Any) -> str:
-    """What is said of a damaged row under these keys: which it is, and the remedy."""
+    """The words of the message for a damaged row under these keys: which row it is, and the remedy."""
     texts = [key.decode(errors="replace") if isinstance(key, bytes) else str(key) for key in keys]
     remedy = _REMEDIES.get(table, RESTORE).format(row=f"{texts[-1]!a}")
     return f"the row {', '.join(f'{text[:80]!a}' for text in texts)} of the table {table} cannot be used; {remedy}"
@@ -53,8 +54,10 @@ class Fields(dict[str, Any]):
         super().__init__(fields)
         self.node = node
 
-    def __missing__(self, name: str) -> Any:
-        raise StoreError(f"the tome is damaged: {describe_row('nodes', self.node)}")
+    def __getitem__(self, name: str) -> Any:
+        if name not in self:
+            raise StoreError(f"the tome is damaged: {describe_row('nodes', self.node)}")
+        return super().__getitem__(name)
 
 
 def encode_json(data: Mapping[str, Any]) -> str:
@@ -81,6 +84,11 @@ def stack_vectors(values: Iterable[Any]) -> NDArray[np.float32]:
     """The vectors (n, d) that the bytes of rows hold. Raises Misfit if they differ in width."""
     with decode_plain("vectors"):
         return np.stack([np.frombuffer(value, np.float32) for value in values])
+
+
+def find_cause(error: BaseException | None) -> BaseException | None:
+    """What the driver raised, of which SQLAlchemy made an error of its own; any other error is its own cause."""
+    return error.orig if isinstance(error, DBAPIError) else error
 
 
 def read_value(connection: Connection, query: str, *values: Any) -> Any:

@@ -21,7 +21,7 @@ from tomewise.store.export import write_line
 from tomewise.store.sql.damage import find_damage
 from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
-from tomewise.store.sql.row_values import Misfit, decode_object, describe_row, encode_json
+from tomewise.store.sql.row_values import Misfit, decode_object, describe_row, encode_json, find_cause
 from tomewise.store.sql.schema import FORMAT, OBJECT, TABLES, Column, check_format
 
 _HEADER = "tomewise"  # the key of the first line
@@ -144,8 +144,7 @@ def _insert(transaction: Transaction, table: str, rows: Iterable[tuple[int, str,
             else:
                 transaction.insert_rows(table, values, names)
         except (DBAPIError, ValueError, OverflowError) as error:
-            reason = str(error.orig if isinstance(error, DBAPIError) else error)
-            where = f"the lines {found[0][0]} to {found[-1][0]}"
+            where, reason = f"the lines {found[0][0]} to {found[-1][0]}", find_cause(error)
             raise StoreError(f"{where} hold a row that cannot be written ({reason}): export the tome again") from None
 
 
