@@ -134,11 +134,10 @@ class PostgresTransaction(SharedTransaction):
         """Indexes are those of the server."""
         return ""
 
-    def read_rows(self, table: Table) -> Iterable[Sequence[Any]]:
+    def read_rows(self, table: Table, order: str = "") -> Iterable[Sequence[Any]]:
         """See `SharedTransaction`."""
         listed = ", ".join(f'"{name}"' for name in table.columns)
-        query = f"SELECT {listed} FROM {table.name} ORDER BY {', '.join(table.keys)}"
-        return self.run(query, execution_options=STREAMED)
+        return self.run(f"SELECT {listed} FROM {table.name} {order}", execution_options=STREAMED)
 
     def set_last_keys(self, rows: Sequence[tuple[str, int]]) -> None:
         """Replace the last keys of these tables."""

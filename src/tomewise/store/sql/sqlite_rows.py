@@ -82,10 +82,10 @@ class SqliteTransaction(SharedTransaction):
             return f"the table lexical, the full-text index, does not fit in itself ({error.orig}); {RESTORE}"
         return ""
 
-    def read_rows(self, table: Table) -> Iterator[list[Any]]:
+    def read_rows(self, table: Table, order: str = "") -> Iterator[list[Any]]:
         """See `SharedTransaction`. A text is read as bytes, since the driver raises an error for one not in UTF-8."""
         fields = ", ".join(_FIELD.format(f'"{name}"') for name in table.columns)
-        for row in self.run(f"SELECT {fields} FROM {table.name} ORDER BY {', '.join(table.keys)}"):
+        for row in self.run(f"SELECT {fields} FROM {table.name} {order}"):
             yield list(map(_decode_text, row[::2], row[1::2]))
 
     def set_last_keys(self, rows: Sequence[tuple[str, int]]) -> None:

@@ -81,8 +81,8 @@ class SharedTransaction(ABC):
         check_format(self.read_value(self.format_query), self.address)
 
     @abstractmethod
-    def read_rows(self, table: Table) -> Iterable[Sequence[Any]]:
-        """All rows of a table as they are, whatever is in them, in the order of their keys."""
+    def read_rows(self, table: Table, order: str = "") -> Iterable[Sequence[Any]]:
+        """All rows of a table as they are, whatever is in them; `order` is an ORDER BY clause."""
 
     def read_last_keys(self) -> list[tuple[str, int]]:
         """For each table with keys of its own that was used, the last one; sorted."""

@@ -39,7 +39,7 @@ def write_lines(transaction: Transaction) -> Iterator[str]:
     """All rows of an open tome. Raises Misfit for a damaged one."""
     yield json.dumps({_HEADER: FORMAT})
     for table in TABLES.values():
-        for row in transaction.read_rows(table):
+        for row in transaction.read_rows(table, f"ORDER BY {', '.join(table.keys)}"):
             values = table.decode(row)
             if table.name != _SPACES and (table.name, values.get("key")) != _OWN:
                 yield _write_row(table.name, values)
