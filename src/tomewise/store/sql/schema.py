@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from math import isfinite
 from typing import Any
 from uuid import uuid4
@@ -93,7 +94,7 @@ _FIELDS: Mapping[str, Mapping[str, tuple[type, type]]] = {
 }
 _COLUMNS = """
 SELECT m.name, c.name, c.type, c."notnull", c.pk FROM sqlite_master m, pragma_table_info(m.name) c
-WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%' AND m.name NOT LIKE 'lexical%'
+WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%'
 """
 # What `ANALYZE` makes is left out.
 _DECLARED = """
@@ -149,15 +150,30 @@ class Table:
         return {name: column.decode(value) for (name, column), value in zip(self.columns.items(), row, strict=True)}
 
 
-def _read_tables(blank: sqlite3.Connection) -> dict[str, Table]:
+def _read_tables() -> dict[str, Table]:
     tables: dict[str, Table] = {}
-    for table, name, kind, is_needed, place in blank.execute(_COLUMNS):
-        found = tables.setdefault(table, Table(table, {}, []))
-        kind = OBJECT if name in _OBJECTS else kind
-        found.columns[name] = Column(table, kind, is_optional=not (is_needed or place))
-        if place:  # in the key: each table names its columns in the order of the key
-            found.keys.append(name)
+    with _open_blank(TABLE_STATEMENTS) as blank:
+        for table, name, kind, is_needed, place in blank.execute(_COLUMNS):
+            found = tables.setdefault(table, Table(table, {}, []))
+            kind = OBJECT if name in _OBJECTS else kind
+            found.columns[name] = Column(table, kind, is_optional=not (is_needed or place))
+            if place:  # in the key: each table names its columns in the order of the key
+                found.keys.append(name)
     return tables
+
+
+@contextmanager
+def _open_blank(statements: str) -> Iterator[sqlite3.Connection]:
+    """A database in memory that declares what these statements do."""
+    with closing(sqlite3.connect(":memory:")) as blank:
+        blank.executescript(statements)
+        yield blank
+
+
+@cache
+def _list_known() -> set[tuple[str, str, str, str]]:
+    with _open_blank(TABLE_STATEMENTS + _WORDS) as blank:
+        return _list_statements(blank)
 
 
 def _list_statements(connection: sqlite3.Connection) -> set[tuple[str, str, str, str]]:
@@ -168,9 +184,7 @@ def _list_statements(connection: sqlite3.Connection) -> set[tuple[str, str, str,
     }
 
 
-with closing(sqlite3.connect(":memory:")) as _blank:
-    _blank.executescript(TABLE_STATEMENTS + _WORDS)
-    TABLES, _KNOWN = _read_tables(_blank), _list_statements(_blank)
+TABLES = _read_tables()
 
 
 def make_tables(connection: Connection) -> None:
@@ -202,9 +216,9 @@ def find_strange_statement(connection: sqlite3.Connection) -> str:
 
     Checks, computed columns, indexes, views, triggers and virtual tables of a stranger would run with any statement.
     """
-    found = _list_statements(connection)
-    for kind, name, *_ in sorted(found - _KNOWN, key=repr):
+    found, known = _list_statements(connection), _list_known()
+    for kind, name, *_ in sorted(found - known, key=repr):
         return f"its {kind} {name!a} is not one of a tome"
-    for kind, name, *_ in sorted(_KNOWN - found):
+    for kind, name, *_ in sorted(known - found):
         return f"it has no {kind} {name!a}"
     return ""
