@@ -43,38 +43,42 @@ class Cited:
     derived: int = 0
 
 
-class Citer:
-    """Finds quotations of the model in the passages from which its evidence was made."""
+def cite(store: Texts, quotes: Sequence[roles.Quote], evidence: Sequence[Evidence]) -> Cited:
+    """Locate each quotation in the evidence that it names (E1 is the first), else in any other; else drop it.
 
-    def __init__(self, store: Texts) -> None:
-        self._store = store
+    Only passages are cited. A quotation of a summary is looked for in the passages below it; if it is in the summary
+    alone, it is counted as derived.
 
-    def cite(self, quotes: Sequence[roles.Quote], evidence: Sequence[Evidence]) -> Cited:
-        """Locate each quotation in the evidence that it names (E1 is the first), else in any other; else drop it.
-
-        Only passages are cited. A quotation of a summary is looked for in the passages below it; if it is in the
-        summary alone, it is counted as derived.
-
-        A quotation that leaves something out ("the tide … at nine") is cited part by part, if all parts are in one
-        passage. One that runs over the end of a passage into the next is cited in both, if both are shown as one piece.
-        """
-        wanted = {source for piece in evidence for source in piece.sources}
-        passages = load_passages(self._store, wanted) if quotes else {}
-        joined = [piece for piece in evidence if piece.layer == PASSAGES and len(piece.sources) > 1]
-        runs = [run for piece in joined if (run := [passages[id] for id in piece.sources if id in passages])]
-        found: dict[Quote, None] = {}
-        derived = dropped = 0
-        for quote in quotes:
-            located = _cite_parts(quote.quote, _order_passages(quote, evidence, passages))
-            located = located or _cite_across(quote.quote, runs)
-            found.update(dict.fromkeys(located))
-            if not located:
-                is_derived = any(_find(quote.quote, piece.text) for piece in evidence)
-                derived, dropped = derived + is_derived, dropped + (not is_derived)
-        return Cited(tuple(found), dropped, derived)
+    A quotation that leaves something out ("the tide … at nine") is cited part by part, if all parts are in one passage.
+    One that runs over the end of a passage into the next is cited in both, if both are shown as one piece.
+    """
+    wanted = {source for piece in evidence for source in piece.sources}
+    passages = load_passages(store, wanted) if quotes else {}
+    below = [[passages[id] for id in piece.sources if id in passages] for piece in evidence]
+    joined = [
+        run
+        for piece, run in zip(evidence, below, strict=True)
+        if run and piece.layer == PASSAGES and len(piece.sources) > 1
+    ]
+    found: dict[Quote, None] = {}
+    derived = dropped = 0
+    for quote in quotes:
+        located = cite_parts(quote, below) or _cite_across(quote.quote, joined)
+        found.update(dict.fromkeys(located))
+        if not located:
+            is_derived = any(_find(quote.quote, piece.text) for piece in evidence)
+            derived, dropped = derived + is_derived, dropped + (not is_derived)
+    return Cited(tuple(found), dropped, derived)
 
 
-def _cite_parts(quote: str, passages: Sequence[Passage]) -> list[Quote]:
+def cite_parts(written: roles.Quote, below: Sequence[Sequence[Passage]]) -> list[Quote]:
+    """The quotation, or each of its parts, in one passage; nothing if no passage has all of it.
+
+    `below` has the passages of each piece of evidence; those of the piece that is named come first.
+    """
+    pieces = (*find_labelled(read_labels(written.label), below), *below)
+    passages = {passage.id: passage for piece in pieces for passage in piece}.values()
+    quote = written.quote
     for passage in passages:
         if whole := locate(quote, passage):
             return [whole]
@@ -197,9 +201,3 @@ def _fold_special(special: str) -> tuple[str, int]:
     if any(sign in _DASHES for sign in special):
         return "-", len(special)
     return (" " if any(map(str.isspace, special)) else ""), len(special)
-
-
-def _order_passages(quote: roles.Quote, evidence: Sequence[Evidence], passages: dict[str, Passage]) -> list[Passage]:
-    first = find_labelled(read_labels(quote.label), evidence)
-    order = dict.fromkeys(source for piece in (*first, *evidence) for source in piece.sources)
-    return [passages[source] for source in order if source in passages]

@@ -36,11 +36,11 @@ class Contexts:
 
     def fit_cues(self, cues: Sequence[str]) -> list[str]:
         """Cues for a role that is shown nothing else."""
-        return self._layout.shortener.fit(cues, self._budget)
+        return self._layout.fit_texts(cues, self._budget)
 
     def fit_known(self, cues: Sequence[str]) -> list[str]:
         """Earlier cues for the encoding role, which also sees new evidence: the first ones that have room."""
-        return self._layout.shortener.fit(cues, self._budget // _KNOWN)
+        return self._layout.fit_texts(cues, self._budget // _KNOWN)
 
     def make_context(
         self, ranked: Sequence[Evidence], notes: Sequence[Note], beside: Mapping[str, Sequence[Evidence]] | None = None

@@ -29,16 +29,14 @@ from tomewise.events import make_event
 from tomewise.language.roles import ANSWER, EVOLVE, MERGE_POINTS, PLAN
 from tomewise.loops.context import Contexts, make_attempt_event
 from tomewise.loops.desk import Attempt, Desk
-from tomewise.loops.evidence import measure_texts
+from tomewise.loops.evidence import fold, measure_texts
 from tomewise.loops.exploring import Exploring, Material, Reading, Search
 from tomewise.loops.fusing import DEPTH, Searched
 from tomewise.loops.layout import Context, Note
 from tomewise.loops.planning import Concern, Plan, Planning
 from tomewise.loops.point_editor import Changes, PointEditor
-from tomewise.loops.repeats import fold
 from tomewise.loops.steps import LoopState, rank_found
 from tomewise.loops.working_pictures import draw_hypergraph
-from tomewise.pictures import Picture
 from tomewise.recall.ranking import drop_repeats, take_turns
 from tomewise.types import Answer, Embedder, Event, Evidence, In, NodeId, Out, Question, Retriever, Role
 from tomewise.working.hypergraph import Hypergraph
@@ -84,6 +82,7 @@ class Evolve:
     exploring: Exploring
     editor: PointEditor
     limits: Limits
+    draw = staticmethod(draw_hypergraph)
 
     @property
     def calls(self) -> CallCount:
@@ -99,10 +98,6 @@ class Evolve:
     def open_memory(self, data: object = None) -> Hypergraph:
         """A new hypergraph, or the one of which `dump` made `data`."""
         return Hypergraph() if data is None else Hypergraph.load(data)
-
-    def draw(self, question: Question, answer: Answer) -> Picture:
-        """The hypergraph behind an answer of this loop, from its events. Raises UsageError without it."""
-        return draw_hypergraph(question, answer)
 
     async def run(self, question: Question, memory: Hypergraph | None = None) -> AsyncIterator[Event | Answer]:
         """Events by round, then the answer. `memory` is used and changed; without it the hypergraph is new."""

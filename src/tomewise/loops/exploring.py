@@ -11,9 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tomewise.loops.desk import Desk
-from tomewise.loops.evidence import fit_to_budget
+from tomewise.loops.evidence import drop_near_repeats, fit_to_budget, fold
 from tomewise.loops.planning import Concern, Region
-from tomewise.loops.repeats import drop_near_repeats, fold
 from tomewise.recall.entity_graph import Findings, FoundEntity, Investigation
 from tomewise.text.sentences import split_sentences
 from tomewise.types import Evidence, NodeId, Retriever, Scope

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tomewise.recall.ranking import as_evidence, rank_evidence
-from tomewise.store.lookups import find_keys
 from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES
 from tomewise.types import Evidence, NodeId, Scope
@@ -47,7 +46,8 @@ def weigh_queries(found: Sequence[Sequence[Evidence]]) -> list[Searched]:
 def fuse(store: Texts, searches: Sequence[Searched], within: Scope | None) -> list[Evidence]:
     """All evidence of the searches, and neighbours of passages, best first; ties by id. Scores are the fused ones.
 
-    A scope of entities admits no neighbours, since these need not see the entities.
+    Each passage gets what the passages before and after it have for those `beside` them; some of these are new. A scope
+    of entities admits no neighbours, since these need not see the entities.
     """
     pieces: dict[NodeId, Evidence] = {}
     scores: dict[NodeId, float] = defaultdict(float)
@@ -59,23 +59,15 @@ def fuse(store: Texts, searches: Sequence[Searched], within: Scope | None) -> li
             scores[piece.id] += score
             beside[piece.id] += search.beside * score
     if not (within and (within.entities is not None or within.without_entities)):
-        _add_neighbours(store, pieces, scores, beside)
+        found = store.find(node for node in pieces if pieces[node].layer == PASSAGES)
+        nodes = {each.key: node for node, each in found.items()}
+        around = store.find_neighbours(nodes, 1)
+        new = store.passages({key for keys in around.values() for key in keys if key not in nodes})
+        for key, passage in new.items():
+            nodes[key] = passage.id
+            pieces[passage.id] = as_evidence(passage, 0.0)
+        for hit, keys in around.items():
+            for key in keys:
+                if key in nodes:
+                    scores[nodes[key]] += beside[nodes[hit]]
     return rank_evidence(replace(piece, score=round(scores[node], DECIMALS)) for node, piece in pieces.items())
-
-
-def _add_neighbours(
-    store: Texts, pieces: dict[NodeId, Evidence], scores: dict[NodeId, float], beside: dict[NodeId, float]
-) -> None:
-    """Give each passage what the passages before and after it have for those `beside` them; some are new."""
-    nodes = {
-        key: node for node, key in find_keys(store, (node for node in pieces if pieces[node].layer == PASSAGES)).items()
-    }
-    around = store.find_neighbours(nodes, 1)
-    new = store.passages({key for keys in around.values() for key in keys if key not in nodes})
-    for passage in new.values():
-        pieces[passage.id] = as_evidence(passage, 0.0)
-    nodes |= {key: passage.id for key, passage in new.items()}
-    for hit, keys in around.items():
-        for key in keys:
-            if key in nodes:
-                scores[nodes[key]] += beside[nodes[hit]]

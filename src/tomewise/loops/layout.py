@@ -13,8 +13,15 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from tomewise.loops.evidence import FENCE, Count, describe_source, join_texts, load_passages, measure_texts
-from tomewise.loops.repeats import drop_near_repeats
+from tomewise.loops.evidence import (
+    FENCE,
+    Count,
+    describe_source,
+    drop_near_repeats,
+    join_texts,
+    load_passages,
+    measure_texts,
+)
 from tomewise.store.records import PASSAGES
 from tomewise.text.sentences import split_sentences
 from tomewise.types import Evidence, NodeId, Passage
@@ -65,17 +72,16 @@ class _Size(NamedTuple):
     place: tuple[str, int] | None
 
 
+@dataclass(frozen=True, slots=True)
 class Layout:
     """Fills budgets with evidence and notes; `count` gives the tokens of texts.
 
     Without `joins`, passages are shown one by one, no note is left out for its grounds, and notes have up to a third.
     """
 
-    def __init__(self, store: Texts, count: Count, *, joins: bool = True) -> None:
-        self._store = store
-        self._count = count
-        self._joins = joins
-        self.shortener = Shortener(count)
+    store: Texts
+    count: Count
+    joins: bool = True
 
     def lay_out(
         self, ranked: Sequence[Evidence], budget: int, notes: Sequence[Note] = (), beside: Sequence[Share] = ()
@@ -88,7 +94,7 @@ class Layout:
         distinct = {id(piece) for piece in drop_near_repeats([piece for pieces in rankings for piece in pieces])}
         ranked, *others = [[piece for piece in pieces if id(piece) in distinct] for pieces in rankings]
         most = budget // _MOST_NOTES
-        for_notes = (min(most, max(budget // _NOTES, _FEW)) if self._joins else most) if notes else 0
+        for_notes = (min(most, max(budget // _NOTES, _FEW)) if self.joins else most) if notes else 0
         everything = [*ranked, *(piece for pieces in others for piece in pieces)]
         passages = self.find_passages(everything)
         sizes = self._measure(everything, passages)
@@ -97,10 +103,10 @@ class Layout:
         ]
         surely = _pack([*derived, *ranked], budget - for_notes, sizes)
         shown = {piece.id for piece in surely}
-        telling = shown if self._joins else ()
+        telling = shown if self.joins else ()
         texts = [note.text for note in notes if not (note.grounds and set(note.grounds).issubset(telling))]
-        fitting = self.shortener.fit(list(dict.fromkeys(filter(None, map(str.strip, texts)))), for_notes)
-        left = budget - sum(measure_texts(fitting, self._count))
+        fitting = self.fit_texts(list(dict.fromkeys(filter(None, map(str.strip, texts)))), for_notes)
+        left = budget - sum(measure_texts(fitting, self.count))
         evidence = _pack([*surely, *everything], left, sizes)
         return Context(tuple(evidence), passages, tuple(fitting), len(everything) - len(evidence))
 
@@ -114,22 +120,15 @@ class Layout:
     def _measure(self, evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> dict[NodeId, _Size]:
         pieces = list({piece.id: piece for piece in evidence}.values())
         places = {node: (passage.document, passage.position) for node, passage in passages.items()}
-        counts = iter(self._count([text for piece in pieces for text in (piece.text, describe_source(piece))]))
+        counts = iter(self.count([text for piece in pieces for text in (piece.text, describe_source(piece))]))
         sizes = zip(pieces, counts, counts, strict=True)
         return {piece.id: _Size(tokens, header, places.get(piece.id)) for piece, tokens, header in sizes}
 
     def find_passages(self, evidence: Sequence[Evidence]) -> Mapping[NodeId, Passage]:
         """The passages among the evidence that may be joined: shown as they are, without a gist."""
-        texts = {piece.id: piece.text for piece in evidence if self._joins and piece.layer == PASSAGES}
-        passages = load_passages(self._store, texts) if texts else {}
+        texts = {piece.id: piece.text for piece in evidence if self.joins and piece.layer == PASSAGES}
+        passages = load_passages(self.store, texts) if texts else {}
         return {id: passage for id, passage in passages.items() if passage.text == texts[id]}
-
-
-class Shortener:
-    """Shortens texts by their tokens: those that are too long for their room lose whole sentences, or others go."""
-
-    def __init__(self, count: Count) -> None:
-        self._count = count
 
     def shorten(self, text: str, most: int) -> str:
         """A text cut to `most` tokens: as many of its first sentences as fit, so that none loses what it follows from.
@@ -137,18 +136,18 @@ class Shortener:
         If not even one sentence fits, the text is cut between words.
         """
         text = text.strip()
-        if most <= 0 or self._count([text])[0] <= most:
+        if most <= 0 or self.count([text])[0] <= most:
             return text if most > 0 else ""
         sentences = split_sentences(text, limit=len(text), longest=len(text))
         cuts = [f"{text[: sentence.end]} …" for sentence in sentences[:-1]]
-        fitting = bisect_right(cuts, most, key=lambda cut: self._count([cut])[0])
+        fitting = bisect_right(cuts, most, key=lambda cut: self.count([cut])[0])
         return cuts[fitting - 1] if fitting else self._cut_between_words(text, most)
 
-    def fit(self, texts: Sequence[str], room: int) -> list[str]:
+    def fit_texts(self, texts: Sequence[str], room: int) -> list[str]:
         """Texts that fit into `room` tokens: the longest are cut; if all would get too short, the last are left out."""
         if not texts:
             return []
-        sizes = self._count(texts)
+        sizes = self.count(texts)
         needs = accumulate(min(size, _LEAST) + FENCE for size in sizes)
         count = max(1, sum(need <= room for need in needs))
         left, most = room - FENCE * count, 0
@@ -162,7 +161,7 @@ class Shortener:
     def _cut_between_words(self, text: str, most: int) -> str:
         """The beginning of a text, up to `most` tokens, between two words where one is near."""
         beginning, length = text, len(text)
-        while (size := self._count([beginning])[0]) > most:
+        while (size := self.count([beginning])[0]) > most:
             length = int(0.95 * length * most / size)  # a little less, so that few rounds do
             begun = text[:length].strip()
             if not begun:

@@ -42,12 +42,10 @@ from tomewise.language.roles import (
 )
 from tomewise.loops.chunking import Chunk
 from tomewise.loops.citing import locate
-from tomewise.loops.evidence import find_labelled, fit_to_window, load_passages
+from tomewise.loops.evidence import EXTRACTS, PASSAGE, find_labelled, fit_to_window, fold, load_passages
 from tomewise.loops.layout import Note
 from tomewise.loops.ledger_parts import NETS, LedgerParts, make_extract_role
 from tomewise.loops.notes import Findings, describe_chunk, list_passages
-from tomewise.loops.origins import EXTRACTS, PASSAGE
-from tomewise.loops.repeats import fold
 from tomewise.loops.steps import Skipped
 from tomewise.recall.ranking import take_turns
 from tomewise.types import Event, Evidence, In, Out, Passage, PassageId, Question, Role, content_id

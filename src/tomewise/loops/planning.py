@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from tomewise.errors import UsageError
 from tomewise.language.roles import PLAN, ConcernOut, PlanIn, PlanOut, PointShown
-from tomewise.loops.repeats import fold
+from tomewise.loops.evidence import fold
 from tomewise.loops.steps import Skipped
 from tomewise.types import LanguageModel
 from tomewise.working.hypergraph import Hypergraph

@@ -38,7 +38,6 @@ from tomewise.loops.layout import Context, Note
 from tomewise.loops.steps import LoopState, Skipped
 from tomewise.loops.working_pictures import draw_pool
 from tomewise.loops.workspace import Consolidating, Cue, Probing, Selection
-from tomewise.pictures import Picture
 from tomewise.recall.ranking import drop_repeats
 from tomewise.recall.several_searches import LayeredRecall
 from tomewise.store.records import PASSAGES
@@ -92,6 +91,7 @@ class Probe:
     consolidating: Consolidating
     selection: Selection
     bounds: Bounds
+    draw = staticmethod(draw_pool)
 
     @property
     def calls(self) -> CallCount:
@@ -111,10 +111,6 @@ class Probe:
     def open_memory(self, data: object = None) -> Pool:
         """A new pool, or the one of which `dump` made `data`."""
         return Pool(self.embedder) if data is None else Pool.load(data, self.embedder)
-
-    def draw(self, question: Question, answer: Answer) -> Picture:
-        """The pool behind an answer of this loop, from its events. Raises UsageError without it."""
-        return draw_pool(question, answer)
 
     async def run(self, question: Question, memory: Pool | None = None) -> AsyncIterator[Event | Answer]:
         """Events by cycle, 0 being the first attempt; then the answer.

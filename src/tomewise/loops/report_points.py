@@ -137,7 +137,7 @@ async def conclude(
     shown = best[: bisect_right(list(accumulate(sizes)), _POINTS * room)]
     used = sum(sizes[: len(shown)])
     most = round(_POINTS * room) - FENCE
-    if best and not shown and (text := desk.layout.shortener.shorten(best[0].text, most)):
+    if best and not shown and (text := desk.layout.shorten(best[0].text, most)):
         shown = [replace(best[0], text=text)]
         used = sum(measure_texts([text], desk.count))
     found = await asyncio.to_thread(find_passages, shown)
@@ -224,7 +224,7 @@ def fit_reports(desk: Desk, reports: Sequence[ReportedCommunity], room: int) -> 
     """Reports as they are; one with more than so many tokens by its title and summary, as far as these fit."""
 
     def shorten(community: ReportedCommunity) -> ReportedCommunity:
-        text = desk.layout.shortener.shorten(community.short_text, room - FENCE)
+        text = desk.layout.shorten(community.short_text, room - FENCE)
         return replace(community, report=replace(community.report, text=text))
 
     sizes = measure_texts([each.report.text for each in reports], desk.count)

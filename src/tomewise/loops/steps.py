@@ -70,14 +70,21 @@ class LoopState:
 async def take_steps(
     state: LoopState, take_step: Callable[[], AsyncIterator[Event]], *, most: int, name: str
 ) -> AsyncIterator[Event]:
-    """The events of up to `most` steps, then `stopped` with the reason. `name` is what the reason calls a step."""
+    """The events of up to `most` steps, then `stopped` with the reason. `name` is what the reason calls a step.
+
+    What a step skipped is reported before its next event.
+    """
     while not state.end:
         if state.step == most:
             state.end = f"no {name} is left (allowed: {most})"
             break
         state.step += 1
         async for event in take_step():
+            for skipped in state.report_skipped():
+                yield skipped
             yield event
+        for skipped in state.report_skipped():
+            yield skipped
     yield make_event("stopped", state.step, reason=state.end)
 
 
