@@ -16,8 +16,7 @@ from tomewise.language.call_slots import CallSlots
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts, render_once
 from tomewise.language.retry import Backoff, Failure, retry
-from tomewise.language.usage import report_call
-from tomewise.run import ModelCall, change_run, meter, open_run
+from tomewise.run import ModelCall, change_run, meter, open_run, report_call
 from tomewise.testing.scripted import ScriptedModel
 
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])

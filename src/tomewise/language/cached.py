@@ -17,8 +17,7 @@ from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts, render_once
 from tomewise.language.reply import write_schema
 from tomewise.language.roles import Batch
-from tomewise.language.usage import count_replies
-from tomewise.run import current_run, warn_unkept
+from tomewise.run import count_replies, current_run, warn_unkept
 from tomewise.types import CallCache, In, LanguageModel, Out, Role
 
 _ROOM_KEY = "0" * 64  # of no ask
@@ -83,11 +82,11 @@ class Cached(Forwarding):
         if self.samples(role) or isinstance(given, Batch):
             return await self._model.ask(role, given)
         with render_once():
-            return await self._ask_once(self.make_key(role, given), role, given)
+            return await self._ask_once(self.make_key(role, given), role, given, current_run().fresh_mark)
 
-    async def _ask_once(self, key: str, role: Role[In, Out], given: In) -> Out:
+    async def _ask_once(self, key: str, role: Role[In, Out], given: In, mark: str) -> Out:
         loop = asyncio.get_running_loop()
-        running_ask = (loop, key, current_run().fresh_mark)
+        running_ask = (loop, key, mark)
         while (equal_ask := self._running.get(running_ask)) is not None:
             await asyncio.wait([equal_ask])
             if not equal_ask.cancelled():  # if it was cancelled or its run ended, this ask goes to the model itself
@@ -95,7 +94,7 @@ class Cached(Forwarding):
                 return output.model_copy(deep=True)
         future = self._running[running_ask] = loop.create_future()
         try:
-            output = await self._fetch(key, role, given)
+            output = await self._fetch(key, role, given, mark)
         except (KeepsFailing, BudgetExceeded):
             raise
         except ModelError as error:
@@ -111,27 +110,29 @@ class Cached(Forwarding):
 
     async def recall(self, role: Role[In, Out], given: In) -> Out | None:
         """The cached output of this ask; None without one, and for a model that draws its replies at random."""
-        return None if self.samples(role) else await self._recall(self.make_key(role, given), role, given)
+        if self.samples(role):
+            return None
+        return await self._recall(self.make_key(role, given), role, given, current_run().fresh_mark)
 
     async def keep(self, role: Role[In, Out], given: In, output: Out) -> None:
         """Keep the output of this ask, unless the model draws its replies at random."""
         if not self.samples(role):
-            await self._keep(self.make_key(role, given), role, output)
+            await self._keep(self.make_key(role, given), role, output, current_run().fresh_mark)
 
     async def drop(self, role: Role[In, Out], given: In) -> None:
         """After an ask that failed with a `fresh_mark`: drop the earlier output, so that no later run uses it."""
-        await self._drop(self.make_key(role, given))
+        await self._drop(self.make_key(role, given), current_run().fresh_mark)
 
-    async def _fetch(self, key: str, role: Role[In, Out], given: In) -> Out:
-        cached = await self._recall(key, role, given)
+    async def _fetch(self, key: str, role: Role[In, Out], given: In, mark: str) -> Out:
+        cached = await self._recall(key, role, given, mark)
         if cached is not None:
             return cached
         try:
             output = role.accept(given, await self._ask_model(key, role, given))
         except ModelError:
-            await self._drop(key)
+            await self._drop(key, mark)
             raise
-        await self._keep(key, role, output)
+        await self._keep(key, role, output, mark)
         return output
 
     async def _ask_model(self, key: str, role: Role[In, Out], given: In) -> Out:
@@ -145,8 +146,8 @@ class Cached(Forwarding):
         """The text that the cache shall hold for this key."""
         return output.model_dump_json()
 
-    async def _recall(self, key: str, role: Role[In, Out], given: In) -> Out | None:
-        text = await self._calls.get(key, since=current_run().fresh_mark)
+    async def _recall(self, key: str, role: Role[In, Out], given: In, mark: str) -> Out | None:
+        text = await self._calls.get(key, since=mark)
         if text is None:
             return None
         try:
@@ -156,13 +157,13 @@ class Cached(Forwarding):
         count_replies(kept=1)
         return output
 
-    async def _keep(self, key: str, role: Role[In, Out], output: Out) -> None:
+    async def _keep(self, key: str, role: Role[In, Out], output: Out, mark: str) -> None:
         reply, model = self._write(key, output), self.name_for(role)
         with _warn_or_raise():
-            await self._calls.keep(key, role=role.name, model=model, reply=reply, since=current_run().fresh_mark)
+            await self._calls.keep(key, role=role.name, model=model, reply=reply, since=mark)
 
-    async def _drop(self, key: str) -> None:
-        if current_run().fresh_mark:
+    async def _drop(self, key: str, mark: str) -> None:
+        if mark:
             with _warn_or_raise():
                 await self._calls.drop(key)
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from tomewise.language import roles
 from tomewise.language.fences import BRACKETS, INVISIBLE, OPENING
-from tomewise.language.labels import read_labels
-from tomewise.loops.evidence import find_labelled, join_texts, load_passages
+from tomewise.language.labels import find_labelled
+from tomewise.loops.evidence import join_texts, load_passages
 from tomewise.reading.places import find_place
 from tomewise.store.records import PASSAGES
 from tomewise.types import Evidence, Passage, Quote
@@ -76,7 +76,7 @@ def cite_parts(written: roles.Quote, below: Sequence[Sequence[Passage]]) -> list
 
     `below` has the passages of each piece of evidence; those of the piece that is named come first.
     """
-    pieces = (*find_labelled(read_labels(written.label), below), *below)
+    pieces = (*find_labelled(written.label, below), *below)
     passages = {passage.id: passage for piece in pieces for passage in piece}.values()
     quote = written.quote
     for passage in passages:

@@ -13,7 +13,6 @@ from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
-from tomewise.language.labels import find_number
 from tomewise.language.per_role import find_window
 from tomewise.place import describe_place
 from tomewise.store.records import PASSAGES
@@ -132,12 +131,6 @@ def describe_origin(places: Sequence[tuple[DocumentId, int]], totals: Mapping[Do
         return name, f"part {parts[0]} of {total}"
     gaps = "" if parts[-1] - parts[0] + 1 == len(parts) else ", with gaps"
     return name, f"parts {parts[0]} to {parts[-1]} of {total}{gaps}"
-
-
-def find_labelled(labels: Iterable[str], shown: Sequence[Piece]) -> list[Piece]:
-    """What a prompt shows under these labels, each once; labels that it does not show are passed over."""
-    numbers = dict.fromkeys(find_number(label, "E") for label in labels)
-    return [shown[number - 1] for number in numbers if number and number <= len(shown)]
 
 
 def join_texts(run: Sequence[Passage]) -> tuple[str, list[int]]:

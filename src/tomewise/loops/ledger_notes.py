@@ -24,7 +24,7 @@ from typing import Any
 from tomewise.calls import NO_CALLS, CallCount, read_calls
 from tomewise.concurrency import gather_calls
 from tomewise.events import Row, make_event
-from tomewise.language.labels import read_labels
+from tomewise.language.labels import find_labelled
 from tomewise.language.roles import (
     INFER_NOTES,
     PLAN_READING,
@@ -42,7 +42,7 @@ from tomewise.language.roles import (
 )
 from tomewise.loops.chunking import Chunk
 from tomewise.loops.citing import locate
-from tomewise.loops.evidence import EXTRACTS, PASSAGE, find_labelled, fit_to_window, fold, load_passages
+from tomewise.loops.evidence import EXTRACTS, PASSAGE, fit_to_window, fold, load_passages
 from tomewise.loops.layout import Note
 from tomewise.loops.ledger_parts import NETS, LedgerParts, make_extract_role
 from tomewise.loops.notes import Findings, describe_chunk, list_passages
@@ -353,7 +353,7 @@ def check_fact(noted: NotedFact, passages: Sequence[Passage], shown: Sequence[Sh
 
     `shown` are the passages as the reader saw them.
     """
-    named = [passage.id for passage in find_labelled(read_labels(noted.label), passages)]
+    named = [passage.id for passage in find_labelled(noted.label, passages)]
     places = {passage.id: _write_place(piece) for passage, piece in zip(passages, shown, strict=True)}
     text = noted.fact or noted.quote
     for passage in sorted(passages, key=lambda passage: passage.id not in named):

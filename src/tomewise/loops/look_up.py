@@ -20,9 +20,10 @@ from typing import Literal
 
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.events import make_event, report_retrieved
+from tomewise.language.labels import find_labelled
 from tomewise.language.roles import LOOK_UP, LookUpIn, Shown
 from tomewise.loops.desk import Desk
-from tomewise.loops.evidence import find_labelled, load_passages
+from tomewise.loops.evidence import load_passages
 from tomewise.loops.steps import LoopState, take_steps
 from tomewise.recall.ranking import as_evidence
 from tomewise.types import Answer, Event, Evidence, NodeId, Question, Retriever

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tomewise.errors import UsageError
+from tomewise.language.labels import find_labelled
 from tomewise.language.roles import (
     EVOLVE,
     MERGE_POINTS,
@@ -18,7 +19,6 @@ from tomewise.language.roles import (
     UpdateOut,
 )
 from tomewise.loops.desk import Desk
-from tomewise.loops.evidence import find_labelled
 from tomewise.loops.exploring import Material
 from tomewise.loops.planning import as_prompt_points
 from tomewise.loops.steps import Skipped

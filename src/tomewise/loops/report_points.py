@@ -12,9 +12,10 @@ from typing import TypeAlias
 from tomewise.calls import CallCount, sum_calls
 from tomewise.concurrency import gather_calls
 from tomewise.events import make_event, report_retrieved
+from tomewise.language.labels import find_labelled
 from tomewise.language.roles import MAP_REPORTS, RATE_REPORT, MapIn, MapOut, RateIn
 from tomewise.loops.desk import Desk, decline
-from tomewise.loops.evidence import FENCE, find_labelled, measure_texts
+from tomewise.loops.evidence import FENCE, measure_texts
 from tomewise.loops.fusing import DEPTH
 from tomewise.loops.steps import Skipped
 from tomewise.recall.community_reports import CommunityReports, ReportedCommunity, ReportShelf

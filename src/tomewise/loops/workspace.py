@@ -13,9 +13,10 @@ from typing import TypeAlias
 
 from tomewise.calls import NO_CALLS, CallCount
 from tomewise.errors import UsageError
+from tomewise.language.labels import find_labelled
 from tomewise.language.roles import ENCODE, FUSE, PROBE, EncodeIn, FuseIn, ProbeIn
 from tomewise.loops.desk import Desk
-from tomewise.loops.evidence import find_labelled, fold
+from tomewise.loops.evidence import fold
 from tomewise.recall.ranking import drop_repeats, take_turns
 from tomewise.recall.several_searches import Found
 from tomewise.types import Evidence, LanguageModel, NodeId

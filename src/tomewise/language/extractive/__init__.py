@@ -9,8 +9,7 @@ from typing import cast
 
 from pydantic import BaseModel
 
-from tomewise.language.usage import report_call
-from tomewise.run import ModelCall
+from tomewise.run import ModelCall, report_call
 from tomewise.types import Embedder, In, Out, Role
 
 __all__ = ["ExtractiveModel"]
