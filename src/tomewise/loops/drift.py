@@ -161,7 +161,7 @@ class Drift:
 
     async def _follow_up(self, search: _Search, query: str) -> _Step | None:
         room = min(self.budget, self.desk.measure_room(EXPLORE))
-        context = await self.search.select(query, search.question.within, room, _SHARES)
+        context = await asyncio.to_thread(self.search.select, query, search.question.within, room, _SHARES)
         return await self._explore(search, query, context.evidence)
 
     async def _explore(self, search: _Search, query: str, found: Sequence[Evidence]) -> _Step | None:

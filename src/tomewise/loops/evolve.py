@@ -27,7 +27,6 @@ from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
 from tomewise.events import make_event
 from tomewise.language.roles import ANSWER, EVOLVE, MERGE_POINTS, PLAN
-from tomewise.loops.context import Contexts, make_attempt_event
 from tomewise.loops.desk import Attempt, Desk
 from tomewise.loops.evidence import fold, measure_texts
 from tomewise.loops.exploring import Exploring, Material, Reading, Search
@@ -35,7 +34,7 @@ from tomewise.loops.fusing import DEPTH, Searched
 from tomewise.loops.layout import Context, Note
 from tomewise.loops.planning import Concern, Plan, Planning
 from tomewise.loops.point_editor import Changes, PointEditor
-from tomewise.loops.steps import LoopState, rank_found
+from tomewise.loops.steps import Contexts, LoopState, make_attempt_event, rank_found
 from tomewise.loops.working_pictures import draw_hypergraph
 from tomewise.recall.ranking import drop_repeats, take_turns
 from tomewise.types import Answer, Embedder, Event, Evidence, In, NodeId, Out, Question, Retriever, Role

@@ -49,11 +49,8 @@ class LocalSearch:
     reports: CommunityReports
     level: int
 
-    async def select(self, query: str, within: Scope | None, budget: int, shares: LocalShares) -> LocalContext:
+    def select(self, query: str, within: Scope | None, budget: int, shares: LocalShares) -> LocalContext:
         """What fits into so many tokens: reports, entities, relations, passages."""
-        return await asyncio.to_thread(self._select, query, within, budget, shares)
-
-    def _select(self, query: str, within: Scope | None, budget: int, shares: LocalShares) -> LocalContext:
         found = self.graph.find(query, within)
         reports = self._fit_reports(found, within, round(budget * shares.reports)) if shares.reports else []
         left = budget - self._measure(reports)
@@ -119,7 +116,7 @@ class LocalAnswer:
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """Two steps: `retrieved`, then the answer."""
         budget = min(self.budget, await asyncio.to_thread(self.desk.measure_answer_room, question))
-        context = await self.search.select(question.text, question.within, budget, self.shares)
+        context = await asyncio.to_thread(self.search.select, question.text, question.within, budget, self.shares)
         prepared = await self.desk.prepare(question, context.evidence, budget=None)
         cut = context.found - len(prepared.evidence)
         yield make_event("retrieved", evidence=prepared.evidence, found=context.found, cut=cut)
