@@ -141,7 +141,7 @@ MUTATIONS = (
     ),
     Mutation(
         "selecting: near-repeats take no room",
-        "loops/repeats.py",
+        "loops/evidence.py",
         "if any(map(wording.repeats, known)):",
         "if False:",
         ("tests/loops/test_desk.py",),
@@ -156,7 +156,7 @@ MUTATIONS = (
     Mutation(
         "selecting: notes whose grounds are shown take no room",
         "loops/layout.py",
-        "telling = shown if self._joins else ()",
+        "telling = shown if self.joins else ()",
         "telling: set[str] = set()",
         ("tests/loops/test_layout.py",),
     ),

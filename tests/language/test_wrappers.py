@@ -10,10 +10,9 @@ from tests.patience import SOON
 
 from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelUnavailable, Refused, StoreError, UsageError
 from tomewise.language import roles
-from tomewise.language.budget import Budgeted
+from tomewise.language.budget import Budgeted, StopAtFailures
 from tomewise.language.cached import Cached
 from tomewise.language.call_slots import CallSlots
-from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts, render_once
 from tomewise.language.retry import Backoff, Failure, retry
 from tomewise.run import ModelCall, change_run, meter, open_run, report_call

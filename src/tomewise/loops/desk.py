@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic
 
 from tomewise.language.fences import get_letter
-from tomewise.language.per_role import find_window
+from tomewise.language.forwarding import find_window
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
 from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.citing import cite

@@ -13,7 +13,7 @@ from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
-from tomewise.language.per_role import find_window
+from tomewise.language.forwarding import find_window
 from tomewise.place import describe_place
 from tomewise.store.records import PASSAGES
 from tomewise.types import DocumentId, Embedder, Evidence, In, LanguageModel, Out, Passage, PassageId, Role

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from tomewise.language.choose_model import EXTRACTIVE
-from tomewise.language.per_role import find_name
+from tomewise.language.forwarding import find_name
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Quotable, QuoteIn
 from tomewise.loops.citing import cite_parts
 from tomewise.loops.evidence import load_passages

@@ -95,19 +95,19 @@ async def take_steps(
     yield make_event("stopped", state.step, reason=state.end)
 
 
+@dataclass(slots=True, eq=False)
 class Collection:
     """What searches found: pieces of evidence, each once. Each search adds `limit`; `most` bounds them, None does not.
 
     `lists` is all that each search found, best first: to a depth at which rankings are fused.
     """
 
-    def __init__(self, recall: Retriever, limit: int, most: int | None = None) -> None:
-        self.lists: list[list[Evidence]] = []
-        self._recall = recall
-        self._limit = limit
-        self._most = most
-        self._searches: list[list[Evidence]] = []  # what each search found first
-        self._known: set[NodeId] = set()
+    recall: Retriever
+    limit: int
+    most: int | None = None
+    lists: list[list[Evidence]] = field(default_factory=list)
+    searches: list[list[Evidence]] = field(default_factory=list)  # what each search found first
+    known: set[NodeId] = field(default_factory=set)
 
     @property
     def pieces(self) -> list[Evidence]:
@@ -115,23 +115,23 @@ class Collection:
 
         So what the last search found is shown even where few pieces fit.
         """
-        return list(take_turns(self._searches[::-1]))
+        return list(take_turns(self.searches[::-1]))
 
     @property
     def is_full(self) -> bool:
-        return self._most is not None and len(self._known) >= self._most
+        return self.most is not None and len(self.known) >= self.most
 
     async def search(self, query: str, state: LoopState) -> Event:
         """Add what a search finds until the collection is full. Returns the event, which holds what is new."""
-        found = await self._recall.retrieve(query, max(self._limit, DEPTH), within=state.question.within)
+        found = await self.recall.retrieve(query, max(self.limit, DEPTH), within=state.question.within)
         self.lists.append(found)
         new: list[Evidence] = []
-        for piece in found[: self._limit]:
-            if piece.id not in self._known and not self.is_full:
-                self._known.add(piece.id)
+        for piece in found[: self.limit]:
+            if piece.id not in self.known and not self.is_full:
+                self.known.add(piece.id)
                 new.append(piece)
-        self._searches.append(new)
-        return make_event("searched", state.step, query=query, evidence=new, collected=len(self._known))
+        self.searches.append(new)
+        return make_event("searched", state.step, query=query, evidence=new, collected=len(self.known))
 
 
 async def rank_found(
