@@ -81,32 +81,30 @@ class Cached(Forwarding):
         """The output from the cache, or else from the model. The items of a batch are cached one by one, by `keep`."""
         if self.samples(role) or isinstance(given, Batch):
             return await self._model.ask(role, given)
+        loop, mark = asyncio.get_running_loop(), current_run().fresh_mark
         with render_once():
-            return await self._ask_once(self.make_key(role, given), role, given, current_run().fresh_mark)
-
-    async def _ask_once(self, key: str, role: Role[In, Out], given: In, mark: str) -> Out:
-        loop = asyncio.get_running_loop()
-        running_ask = (loop, key, mark)
-        while (equal_ask := self._running.get(running_ask)) is not None:
-            await asyncio.wait([equal_ask])
-            if not equal_ask.cancelled():  # if it was cancelled or its run ended, this ask goes to the model itself
-                output: Out = equal_ask.result()
-                return output.model_copy(deep=True)
-        future = self._running[running_ask] = loop.create_future()
-        try:
-            output = await self._fetch(key, role, given, mark)
-        except (KeepsFailing, BudgetExceeded):
-            raise
-        except ModelError as error:
-            future.set_exception(error)
-            future.exception()  # asyncio warns about an error that nobody reads; this line reads it
-            raise
-        else:
-            future.set_result(output)
-            return output
-        finally:
-            future.cancel()  # does nothing where there is a result to share
-            del self._running[running_ask]
+            key = self.make_key(role, given)
+            running_ask = (loop, key, mark)
+            while (equal_ask := self._running.get(running_ask)) is not None:
+                await asyncio.wait([equal_ask])
+                if not equal_ask.cancelled():  # if it was cancelled or its run ended, this ask goes to the model itself
+                    output: Out = equal_ask.result()
+                    return output.model_copy(deep=True)
+            future = self._running[running_ask] = loop.create_future()
+            try:
+                output = await self._fetch(key, role, given, mark)
+            except (KeepsFailing, BudgetExceeded):
+                raise
+            except ModelError as error:
+                future.set_exception(error)
+                future.exception()  # asyncio warns about an error that nobody reads; this line reads it
+                raise
+            else:
+                future.set_result(output)
+                return output
+            finally:
+                future.cancel()  # does nothing where there is a result to share
+                del self._running[running_ask]
 
     async def recall(self, role: Role[In, Out], given: In) -> Out | None:
         """The cached output of this ask; None without one, and for a model that draws its replies at random."""

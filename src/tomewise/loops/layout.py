@@ -180,7 +180,7 @@ def join(evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> li
             runs[-1].append(piece)
         else:
             runs.append([piece])
-    return [_join_run([passages[piece.id] for piece in run], run[0]) if run[1:] else run[0] for run in runs]
+    return [_join_run(run, passages) if run[1:] else run[0] for run in runs]
 
 
 def _pack(ranked: Sequence[Evidence], budget: int, sizes: Mapping[NodeId, _Size]) -> list[Evidence]:
@@ -199,5 +199,6 @@ def _pack(ranked: Sequence[Evidence], budget: int, sizes: Mapping[NodeId, _Size]
     return chosen
 
 
-def _join_run(run: Sequence[Passage], first: Evidence) -> Evidence:
-    return replace(first, text=join_texts(run)[0], sources=tuple(passage.id for passage in run))
+def _join_run(run: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> Evidence:
+    text, _ = join_texts([passages[piece.id] for piece in run])
+    return replace(run[0], text=text, sources=tuple(piece.id for piece in run))

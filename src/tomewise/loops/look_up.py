@@ -91,7 +91,8 @@ class LookUp:
         if reply is None:
             state.end = "the reply was not usable"
             return
-        new = _choose_new(reply.labels, state, limit)
+        chosen = {piece.id: piece for piece in find_labelled(reply.labels, state.evidence)}
+        new = [piece for node, piece in chosen.items() if node not in state.texts][:limit]
         state.texts |= await asyncio.to_thread(self._read_texts, new)
         state.read += [piece.id for piece in new]
         state.end = "" if new else "no further page is needed"
@@ -150,9 +151,3 @@ class _LookUpState(LoopState):
             for number, node in enumerate((page.id, *page.sources))
         }
         return sorted(evidence, key=lambda piece: positions[piece.id])
-
-
-def _choose_new(labels: Sequence[str], state: _LookUpState, limit: int) -> list[Evidence]:
-    """The pages of these labels that were not read before, each once, at most `limit`."""
-    chosen = {piece.id: piece for piece in find_labelled(labels, state.evidence)}
-    return [piece for node, piece in chosen.items() if node not in state.texts][:limit]

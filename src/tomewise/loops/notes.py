@@ -132,7 +132,10 @@ def check_fact(noted: NotedFact, passages: Sequence[Passage], shown: Sequence[Sh
     `shown` are the passages as the reader saw them.
     """
     named = [passage.id for passage in find_labelled(noted.label, passages)]
-    places = {passage.id: _write_place(piece) for passage, piece in zip(passages, shown, strict=True)}
+    places = {
+        passage.id: ", ".join(filter(None, (piece.title or piece.document, piece.place)))
+        for passage, piece in zip(passages, shown, strict=True)
+    }
     text = noted.fact or noted.quote
     for passage in sorted(passages, key=lambda passage: passage.id not in named):
         if found := locate(noted.quote, passage):
@@ -141,10 +144,6 @@ def check_fact(noted: NotedFact, passages: Sequence[Passage], shown: Sequence[Sh
             return Fact(label="", text=text, passage=passage.id, quote=found.quote, place=place, in_text=True)
     where = named[0] if named else ""
     return Fact(label="", text=text, passage=where, quote=noted.quote, place=places.get(where, ""))
-
-
-def _write_place(shown: Shown) -> str:
-    return ", ".join(filter(None, (shown.title or shown.document, shown.place)))
 
 
 def make_extracts(
