@@ -148,14 +148,14 @@ MUTATIONS = (
     ),
     Mutation(
         "selecting: neighbours gain",
-        "loops/fusing.py",
+        "loops/last_prompt.py",
         "                scores[nodes[key]] += beside[nodes[hit]]\n",
         "                pass\n",
         ("tests/loops/test_layout.py",),
     ),
     Mutation(
         "selecting: notes whose grounds are shown take no room",
-        "loops/layout.py",
+        "loops/last_prompt.py",
         "telling = shown if self.joins else ()",
         "telling: set[str] = set()",
         ("tests/loops/test_layout.py",),

@@ -12,7 +12,7 @@ from tests.loops.doubles import EMBEDDER, put_passages
 
 from tomewise.language.roles import AnswerIn, AnswerOut, Quote
 from tomewise.loops import citing
-from tomewise.loops.quoting import prepare_quoting, quote_sentences
+from tomewise.loops.citing import prepare_quoting, quote_sentences
 from tomewise.recall.ranking import as_evidence
 from tomewise.testing import document_of, put_document
 from tomewise.types import Document, Evidence, Passage, Place

@@ -1,20 +1,29 @@
-"""Verify citations: a quotation counts only if it is found, to the character, in a passage."""
+"""Verify citations: a quotation counts only if it is found, to the character, in a passage.
+
+A model that only quotes has its sentences cited in place of an answer. It gets the best passages one by one, with the
+headings in them, beside what any model is shown.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from tomewise.language import roles
+from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.fences import BRACKETS, INVISIBLE, OPENING
+from tomewise.language.forwarding import find_name
 from tomewise.language.labels import find_labelled
+from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Quotable, QuoteIn
 from tomewise.loops.evidence import join_texts, load_passages
 from tomewise.reading.places import find_place
 from tomewise.store.records import PASSAGES
-from tomewise.types import Evidence, Passage, Quote
+from tomewise.text.quotable import find_sentences
+from tomewise.types import Evidence, LanguageModel, Passage, Quote, Statement
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
@@ -29,6 +38,9 @@ _ALONE = {variant: mark for mark, variants in _QUOTES.items() for variant in var
 _LEFT_OUT = re.compile(r"\[\s*+(?:…|\.{3,}+)\s*+\]|…|\.{3,}+|(?:\. ){2,}\.")
 _LEAST = 3  # characters: fewer are found anywhere
 _LONGER = 4  # times: `<` is shown as `&lt;`, and nothing as more
+_PASSAGES = 10  # that the model gets
+_AROUND = 1500  # characters on either side of a sentence, in which its neighbours are
+_DROP = 0.02  # off the worth of a rewrite for each rank of the passage that gave its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,3 +213,69 @@ def _fold_special(special: str) -> tuple[str, int]:
     if any(sign in _DASHES for sign in special):
         return "-", len(special)
     return (" " if any(map(str.isspace, special)) else ""), len(special)
+
+
+def only_quotes(model: LanguageModel) -> bool:
+    """Whether the model that answers quotes sentences in place of an answer."""
+    return find_name(model, ANSWER) == EXTRACTIVE
+
+
+def prepare_quoting(store: Texts, given: AnswerIn, found: Sequence[Evidence]) -> tuple[QuoteIn, list[Passage]]:
+    """The input with passages that may be quoted, and these in the order of their labels.
+
+    They are the best of what was found, best first: those that are shown as they are, then others' sources.
+    """
+    ranked = sorted(found, key=lambda piece: len(piece.sources) > 1)
+    nodes = list(dict.fromkeys(chain.from_iterable(piece.sources for piece in ranked)))[:_PASSAGES]
+    passages = list(load_passages(store, nodes).values())
+    ranks = {passage.id: rank for rank, passage in enumerate(passages)}
+    rewrites = {piece.rewrite.text: _DROP * ranks.get(piece.rewrite.source, 0) for piece in found if piece.rewrite}
+    quotables = [
+        Quotable(
+            label=f"E{number}",
+            text=passage.text,
+            title=passage.title,
+            document=passage.document,
+            headings=[(at, place.chapter) for at, place in passage.marks] or [(0, passage.place.chapter)],
+        )
+        for number, passage in enumerate(passages, start=1)
+    ]
+    return QuoteIn(**dict(given), passages=quotables, rewrites=list(rewrites.items())), passages
+
+
+def quote_sentences(store: Texts, reply: AnswerOut, passages: Sequence[Passage]) -> tuple[Statement, ...]:
+    """The sentences that a reply quotes, as statements. On the first rests the option that the reply chooses."""
+    below = [[passage] for passage in passages]
+    found = [quote for each in reply.quotes for quote in cite_parts(each, below)[:1]]
+    statements = []
+    for number, quote in enumerate(found):
+        start = reply.answer.find(quote.text)
+        start, end = (start, start + len(quote.text)) if start >= 0 else (0, 0)  # declined, or without a text
+        statements.append(
+            Statement(
+                text=quote.text,
+                start=start,
+                end=end,
+                support="quoted",
+                quotes=(_add_neighbours(store, quote),),
+                choice=None if number else reply.choice,
+            )
+        )
+    return tuple(statements)
+
+
+def _add_neighbours(store: Texts, quote: Quote) -> Quote:
+    """The quote with the sentences beside it."""
+    begins = max(0, quote.start - _AROUND)
+    text = store.text_between(quote.document, begins, quote.end + _AROUND)
+    start, end = quote.start - begins, quote.end - begins
+    sentences = list(find_sentences(text))
+    before = next((span for span in reversed(sentences) if span[1] <= start), (start, start))
+    after = next((span for span in sentences if span[0] >= end), (end, end))
+    # No neighbour is beyond a heading.
+    is_near = [not any(map(str.isalnum, gap)) for gap in (text[before[1] : start], text[end : after[0]])]
+    return replace(
+        quote,
+        before=text[slice(*before)] if is_near[0] else "",
+        after=text[slice(*after)] if is_near[1] else "",
+    )

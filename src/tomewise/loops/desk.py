@@ -15,11 +15,9 @@ from tomewise.language.fences import get_letter
 from tomewise.language.forwarding import find_window
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
 from tomewise.loops.answer_parts import ask_answer
-from tomewise.loops.citing import cite
+from tomewise.loops.citing import cite, only_quotes, prepare_quoting, quote_sentences
 from tomewise.loops.evidence import Count, describe_origin, drop_near_repeats, fit_to_budget, fit_to_window, name_kind
-from tomewise.loops.fusing import DEPTH, Searched, fuse
-from tomewise.loops.layout import Context, Layout, Note, join
-from tomewise.loops.quoting import only_quotes, prepare_quoting, quote_sentences
+from tomewise.loops.last_prompt import DEPTH, Context, Layout, Note, Searched, fuse, join
 from tomewise.place import describe_place
 from tomewise.recall.ranking import as_evidence, drop_repeats, take_turns
 from tomewise.store.records import PASSAGES

@@ -10,9 +10,8 @@
 - Roles are shown the points that are most relevant to the question, up to a number of tokens.
 - What cannot be used of a reply is recorded and skipped: a point, label or entity that does not exist, an empty
   description, a point merged twice.
-- The answering role sees what all searches found and the points, by the rule of the last prompt (`loops.fusing`,
-  `loops.layout`); the passages on which points rest count as one more search. The question may be declined unless a
-  guess is asked for.
+- The answering role sees what all searches found and the points, by the rule of the last prompt (`loops.last_prompt`);
+  the passages on which points rest count as one more search. The question may be declined unless a guess is asked for.
 """
 
 from __future__ import annotations
@@ -29,10 +28,8 @@ from tomewise.events import make_event
 from tomewise.language.roles import ANSWER, EVOLVE, MERGE_POINTS, PLAN
 from tomewise.loops.desk import Attempt, Desk
 from tomewise.loops.evidence import fold, measure_texts
-from tomewise.loops.exploring import Exploring, Material, Reading, Search
-from tomewise.loops.fusing import DEPTH, Searched
-from tomewise.loops.layout import Context, Note
-from tomewise.loops.planning import Concern, Plan, Planning
+from tomewise.loops.exploring import Concern, Exploring, Material, Plan, Planning, Reading, Search
+from tomewise.loops.last_prompt import DEPTH, Context, Note, Searched
 from tomewise.loops.point_editor import Changes, PointEditor
 from tomewise.loops.steps import Contexts, LoopState, make_attempt_event, rank_found
 from tomewise.loops.working_pictures import draw_hypergraph

@@ -44,7 +44,7 @@ from tomewise.language.roles import (
 from tomewise.loops.chunking import LEAST_ROOM, Chunk, Chunking, Room, check_rooms
 from tomewise.loops.desk import Desk, make_answer_input
 from tomewise.loops.evidence import fit_to_window, fold, load_passages
-from tomewise.loops.layout import Note
+from tomewise.loops.last_prompt import Note
 from tomewise.loops.notes import Findings, check_fact, describe_chunk, list_passages, make_extracts
 from tomewise.loops.steps import Skipped
 from tomewise.recall.ranking import take_turns

@@ -19,7 +19,7 @@ from tomewise.loops.chunking import Chunk, Room, check_rooms
 from tomewise.loops.citing import locate
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import EXTRACTS, PASSAGE
-from tomewise.loops.layout import Note
+from tomewise.loops.last_prompt import Note
 from tomewise.loops.steps import Skipped
 from tomewise.recall.ranking import as_evidence
 from tomewise.types import DocumentId, Event, Evidence, Passage, PassageId, Question, content_id

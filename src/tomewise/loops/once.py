@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.events import report_retrieved
 from tomewise.loops.desk import Desk
-from tomewise.loops.fusing import Searched
+from tomewise.loops.last_prompt import Searched
 from tomewise.types import Answer, Choosing, Event, Question, Retriever
 
 _BESIDE_CHOSEN = 0.2  # of the score of a hit that a model chose goes to the passages beside it

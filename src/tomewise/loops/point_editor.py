@@ -19,8 +19,7 @@ from tomewise.language.roles import (
     UpdateOut,
 )
 from tomewise.loops.desk import Desk
-from tomewise.loops.exploring import Material
-from tomewise.loops.planning import as_prompt_points
+from tomewise.loops.exploring import Material, as_prompt_points
 from tomewise.loops.steps import Skipped
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.recall.entity_graph import Investigation

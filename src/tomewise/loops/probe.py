@@ -32,8 +32,7 @@ from tomewise.errors import UsageError
 from tomewise.events import make_event
 from tomewise.loops.answer_parts import show_only_full
 from tomewise.loops.desk import Attempt, Desk, decline
-from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
-from tomewise.loops.layout import Context, Note
+from tomewise.loops.last_prompt import DEPTH, Context, Note, Searched, weigh_queries
 from tomewise.loops.steps import HISTORY, Contexts, LoopState, Skipped, make_attempt_event
 from tomewise.loops.working_pictures import draw_pool
 from tomewise.loops.workspace import Consolidating, Cue, Probing, Selection

@@ -1,8 +1,8 @@
 """Read the whole text in order, chunk by chunk, then answer from what was written down (COSMIR; Chain of Agents).
 
 A `Reading` says what is written down: a ledger, or a note in free text. The answering role sees the notes. Ours: where
-a ledger leaves room, passages fill it, by the rule of the last prompt (`loops.fusing`, `loops.layout`). A chunk whose
-call failed is named to the answering role and in the answer.
+a ledger leaves room, passages fill it, by the rule of the last prompt (`loops.last_prompt`). A chunk whose call failed
+is named to the answering role and in the answer.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.loops.chunking import Chunk, Chunking
 from tomewise.loops.desk import Desk, Prepared, decline, make_answer_input
 from tomewise.loops.evidence import drop_near_repeats, fit_to_window, fold, measure_pieces, measure_texts
-from tomewise.loops.fusing import DEPTH
-from tomewise.loops.layout import Note, join
+from tomewise.loops.last_prompt import DEPTH, Note, join
 from tomewise.loops.ledger_notes import LedgerNotes, LedgerReading
 from tomewise.loops.notes import Findings, NoteReading, SingleNote, describe_chunk
 from tomewise.loops.steps import Skipped, rank_found

@@ -16,7 +16,7 @@ from tomewise.language.labels import find_labelled
 from tomewise.language.roles import MAP_REPORTS, RATE_REPORT, MapIn, MapOut, RateIn
 from tomewise.loops.desk import Desk, decline
 from tomewise.loops.evidence import FENCE, measure_texts
-from tomewise.loops.fusing import DEPTH
+from tomewise.loops.last_prompt import DEPTH
 from tomewise.loops.steps import Skipped
 from tomewise.recall.community_reports import CommunityReports, ReportedCommunity, ReportShelf
 from tomewise.types import Answer, Event, Evidence, Question

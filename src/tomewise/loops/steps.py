@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
 from tomewise.events import make_event
 from tomewise.loops.desk import Attempt, Desk
-from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
-from tomewise.loops.layout import Context, Note, Share
+from tomewise.loops.last_prompt import DEPTH, Context, Note, Searched, Share, weigh_queries
 from tomewise.recall.ranking import take_turns
 from tomewise.run import PART_SKIPPED, REPLY_SKIPPED, record_fallback
 from tomewise.types import Event, Evidence, NodeId, Question, Retriever

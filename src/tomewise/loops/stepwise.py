@@ -20,8 +20,7 @@ from tomewise.events import make_event, report_retrieved
 from tomewise.language.roles import STEP, StepIn, StepOut
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import fold
-from tomewise.loops.fusing import DEPTH, Searched
-from tomewise.loops.layout import Note
+from tomewise.loops.last_prompt import DEPTH, Note, Searched
 from tomewise.loops.steps import Collection, LoopState, rank_found, take_steps
 from tomewise.recall.ranking import drop_repeats
 from tomewise.types import Answer, Event, Evidence, Question, Retriever

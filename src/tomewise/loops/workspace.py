@@ -146,7 +146,7 @@ Consolidating: TypeAlias = Consolidation | NoConsolidation
 
 
 class BestSoFar:
-    """Each search keeps its own best hits; an attempt shows the best of everything found so far (`loops.fusing`)."""
+    """Each search keeps its own best hits; an attempt shows the best of all that was found (`loops.last_prompt`)."""
 
     least_fused = 2
 

@@ -134,5 +134,5 @@ def carry_note(given: CarryIn) -> CarryOut:
     candidates = [i for i in ranked.order[:80] if ranked.scores[i] > 0 and lines[i].bag]
     chosen = choose_varied(ranked, candidates, 40, room=round(given.words / _WORDS_PER_TOKEN))
     # Those of the note come first, then those of the passages, both in the order of the text.
-    told = sorted((lines[i] for i in chosen), key=lambda line: (_read_number(line.label), line.sentence.start))
-    return CarryOut(note=join_lines(told))
+    ordered = sorted((lines[i] for i in chosen), key=lambda line: (_read_number(line.label), line.sentence.start))
+    return CarryOut(note=join_lines(ordered))
