@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Any, TypeAlias
@@ -157,21 +156,21 @@ class Cached(Forwarding):
 
     async def _keep(self, key: str, role: Role[In, Out], output: Out, mark: str) -> None:
         reply, model = self._write(key, output), self.name_for(role)
-        with _warn_or_raise():
+        try:
             await self._calls.keep(key, role=role.name, model=model, reply=reply, since=mark)
+        except StoreError as error:
+            _warn_or_raise(error)
 
     async def _drop(self, key: str, mark: str) -> None:
         if mark:
-            with _warn_or_raise():
+            try:
                 await self._calls.drop(key)
+            except StoreError as error:
+                _warn_or_raise(error)
 
 
-@contextmanager
-def _warn_or_raise() -> Iterator[None]:
-    """Turn StoreError into a warning: the reply is worth more than its place. A run that `must_keep` gets the error."""
-    try:
-        yield
-    except StoreError as error:
-        if current_run().must_keep:
-            raise
-        warn_unkept(error)
+def _warn_or_raise(error: StoreError) -> None:
+    """Warn of a reply that has no place: it is worth more than its place. A run that `must_keep` gets the error."""
+    if current_run().must_keep:
+        raise error
+    warn_unkept(error)

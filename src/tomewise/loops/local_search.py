@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 from tomewise.calls import CallCount
 from tomewise.concurrency import gather_calls
@@ -163,9 +163,6 @@ class _Step:
     evidence: Sequence[Evidence]
 
 
-_Asked: TypeAlias = Coroutine[Any, Any, _Step | None]
-
-
 @dataclass(slots=True)
 class _Search:
     """The steps of one question, and what is still to be asked with the score of the step that names it."""
@@ -252,7 +249,9 @@ class Drift:
         hypothesis = await search.skipped.try_call(self.desk.model.ask(HYPOTHESISE, given), usual)
         return await asyncio.to_thread(self.reports.find_nearest, hypothesis.answer, _REPORTS, shelf)
 
-    async def _take(self, search: _Search, asked: Iterable[_Asked], depth: int) -> AsyncIterator[Event]:
+    async def _take(
+        self, search: _Search, asked: Iterable[Coroutine[Any, Any, _Step | None]], depth: int
+    ) -> AsyncIterator[Event]:
         """Take several steps side by side."""
         for step in await gather_calls(asked):
             if step is not None:
