@@ -35,9 +35,8 @@ from tomewise.loops.steps import Contexts, LoopState, make_attempt_event, rank_f
 from tomewise.loops.working_pictures import draw_hypergraph
 from tomewise.recall.ranking import drop_repeats, take_turns
 from tomewise.types import Answer, Embedder, Event, Evidence, In, NodeId, Out, Question, Retriever, Role
-from tomewise.working.hypergraph import Hypergraph
+from tomewise.working.hypergraph import Hypergraph, MemoryPoint
 from tomewise.working.nearness import Nearness
-from tomewise.working.point import MemoryPoint
 
 _POINTS = 3  # points take at most one part in so many of what a role is shown
 

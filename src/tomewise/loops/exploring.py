@@ -20,8 +20,7 @@ from tomewise.loops.steps import Skipped
 from tomewise.recall.entity_graph import Findings, FoundEntity, Investigation
 from tomewise.text.sentences import split_sentences
 from tomewise.types import Evidence, LanguageModel, NodeId, Retriever, Scope
-from tomewise.working.hypergraph import Hypergraph
-from tomewise.working.point import MemoryPoint, PointId
+from tomewise.working.hypergraph import Hypergraph, MemoryPoint, PointId
 
 # Where to search: around points, beyond all of them, or in the whole memory.
 Region: TypeAlias = Literal["local", "global", "everywhere"]

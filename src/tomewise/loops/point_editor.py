@@ -24,8 +24,7 @@ from tomewise.loops.steps import Skipped
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.recall.entity_graph import Investigation
 from tomewise.types import Evidence, NodeId, content_id
-from tomewise.working.hypergraph import Hypergraph
-from tomewise.working.point import MemoryPoint, PointId, Vertex
+from tomewise.working.hypergraph import Hypergraph, MemoryPoint, PointId, Vertex
 
 
 @dataclass(frozen=True, slots=True)

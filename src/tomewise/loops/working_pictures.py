@@ -23,9 +23,8 @@ from tomewise.pictures import (
     read_uses,
 )
 from tomewise.types import Answer, Event, Loop, PassageId, Question
-from tomewise.working.hypergraph import Hypergraph
+from tomewise.working.hypergraph import Hypergraph, MemoryPoint, PointId, VertexId
 from tomewise.working.ledger import Fact, Inference, Ledger, load
-from tomewise.working.point import MemoryPoint, PointId, VertexId
 
 if TYPE_CHECKING:
     from tomewise.memory.communities.community_names import CommunityNames
