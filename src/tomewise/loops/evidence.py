@@ -1,4 +1,4 @@
-"""Pieces of evidence: what each is and where it stands, which are repeats, how much fits, and which a label names."""
+"""Pieces of evidence: what each is, where it stands, which repeat others, and how many fit."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What loops share while they work on one question.
 
-That are their state, replies they skipped, steps, evidence they collect, and what loops with a working memory show.
+Their state, replies that they skipped, steps, evidence that they collect, and what those with a working memory show.
 """
 
 from __future__ import annotations
