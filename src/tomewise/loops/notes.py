@@ -139,9 +139,9 @@ def check_fact(noted: NotedFact, passages: Sequence[Passage], shown: Sequence[Sh
     text = noted.fact or noted.quote
     for passage in sorted(passages, key=lambda passage: passage.id not in named):
         if found := locate(noted.quote, passage):
-            text = found.quote if text == noted.quote else text
+            text = found.text if text == noted.quote else text
             place = places[passage.id]
-            return Fact(label="", text=text, passage=passage.id, quote=found.quote, place=place, in_text=True)
+            return Fact(label="", text=text, passage=passage.id, quote=found.text, place=place, in_text=True)
     where = named[0] if named else ""
     return Fact(label="", text=text, passage=where, quote=noted.quote, place=places.get(where, ""))
 
