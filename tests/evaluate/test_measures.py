@@ -15,7 +15,7 @@ from tomewise.evaluate.report import write_markdown
 from tomewise.evaluate.results import measure_risks, tabulate
 from tomewise.evaluate.rows import Row, read_answer_fields
 from tomewise.evaluate.table import LEVELS, Risk
-from tomewise.loops.origins import EXTRACTS
+from tomewise.loops.evidence import EXTRACTS
 from tomewise.recall.flat import Everything
 from tomewise.systems.kit import Kit, System, answer_once
 from tomewise.systems.registry import assemble

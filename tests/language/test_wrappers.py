@@ -10,14 +10,12 @@ from tests.patience import SOON
 
 from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelUnavailable, Refused, StoreError, UsageError
 from tomewise.language import roles
-from tomewise.language.budget import Budgeted
+from tomewise.language.budget import Budgeted, StopAtFailures
 from tomewise.language.cached import Cached
 from tomewise.language.call_slots import CallSlots
-from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts, render_once
 from tomewise.language.retry import Backoff, Failure, retry
-from tomewise.language.usage import report_call
-from tomewise.run import ModelCall, change_run, meter, open_run
+from tomewise.run import ModelCall, change_run, meter, open_run, report_call
 from tomewise.testing.scripted import ScriptedModel
 
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tomewise.loops.working_pictures import draw_entries, draw_memory
 from tomewise.pictures import Uses
 from tomewise.types import Answer, Event, Question
-from tomewise.working.hypergraph import Hypergraph
-from tomewise.working.hypergraph_picture import draw_memory
+from tomewise.working.hypergraph import Hypergraph, Vertex
 from tomewise.working.ledger import Fact, Ledger, add_facts, add_inferences, infer_from
-from tomewise.working.ledger_picture import draw_entries
-from tomewise.working.point import Vertex
 
 XODAR, ISSUS, CARTER = Vertex("e-1", "Xodar"), Vertex("e-2", "Issus"), Vertex("o-3", "Carter", in_graph=False)
 

@@ -24,8 +24,8 @@ from tomewise.evaluate.digests import digest_documents, digest_prompts
 from tomewise.evaluate.items import Item, Prediction, RankedPassage
 from tomewise.evaluate.replay import ReplayedModel, remember_question, replay
 from tomewise.evaluate.rows import Row, make_cost_record, read_answer_fields, sum_costs
-from tomewise.loops.ledger_notes import BETWEEN_QUOTES, NOTED
-from tomewise.loops.origins import EXTRACTS
+from tomewise.loops.evidence import EXTRACTS
+from tomewise.loops.notes import BETWEEN_QUOTES, NOTED
 from tomewise.memory.building import Provide, build, find_changes
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.imports.extraction_file import read_extractions

@@ -32,8 +32,8 @@ from tomewise.language.reply import THINKING_ROOM, Reply, make_lean_schema
 from tomewise.language.retry import Backoff, Failure, retry
 from tomewise.language.server_errors import classify_error, shorten
 from tomewise.language.spec import ModelSpec
-from tomewise.language.usage import announce_request, estimate_tokens, report_call
-from tomewise.run import Listener, ModelCall, Request
+from tomewise.language.usage import announce_request, estimate_tokens
+from tomewise.run import Listener, ModelCall, Request, report_call
 from tomewise.types import Cost
 
 

@@ -10,9 +10,8 @@
 - Roles are shown the points that are most relevant to the question, up to a number of tokens.
 - What cannot be used of a reply is recorded and skipped: a point, label or entity that does not exist, an empty
   description, a point merged twice.
-- The answering role sees what all searches found and the points, by the rule of the last prompt (`loops.fusing`,
-  `loops.layout`); the passages on which points rest count as one more search. The question may be declined unless a
-  guess is asked for.
+- The answering role sees what all searches found and the points, by the rule of the last prompt (`loops.last_prompt`);
+  the passages on which points rest count as one more search. The question may be declined unless a guess is asked for.
 """
 
 from __future__ import annotations
@@ -27,23 +26,17 @@ from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
 from tomewise.events import make_event
 from tomewise.language.roles import ANSWER, EVOLVE, MERGE_POINTS, PLAN
-from tomewise.loops.context import Contexts, make_attempt_event
 from tomewise.loops.desk import Attempt, Desk
-from tomewise.loops.evidence import measure_texts
-from tomewise.loops.exploring import Exploring, Material, Reading, Search
-from tomewise.loops.fusing import DEPTH, Searched
-from tomewise.loops.layout import Context, Note
-from tomewise.loops.planning import Concern, Plan, Planning
+from tomewise.loops.evidence import fold, measure_texts
+from tomewise.loops.exploring import Concern, Exploring, Material, Plan, Planning, Reading, Search
+from tomewise.loops.last_prompt import DEPTH, Context, Note, Searched
 from tomewise.loops.point_editor import Changes, PointEditor
-from tomewise.loops.repeats import fold
-from tomewise.loops.steps import LoopState, rank_found
+from tomewise.loops.steps import Contexts, LoopState, make_attempt_event, rank_found
 from tomewise.loops.working_pictures import draw_hypergraph
-from tomewise.pictures import Picture
 from tomewise.recall.ranking import drop_repeats, take_turns
 from tomewise.types import Answer, Embedder, Event, Evidence, In, NodeId, Out, Question, Retriever, Role
-from tomewise.working.hypergraph import Hypergraph
+from tomewise.working.hypergraph import Hypergraph, MemoryPoint
 from tomewise.working.nearness import Nearness
-from tomewise.working.point import MemoryPoint
 
 _POINTS = 3  # points take at most one part in so many of what a role is shown
 
@@ -84,6 +77,7 @@ class Evolve:
     exploring: Exploring
     editor: PointEditor
     limits: Limits
+    draw = staticmethod(draw_hypergraph)
 
     @property
     def calls(self) -> CallCount:
@@ -99,10 +93,6 @@ class Evolve:
     def open_memory(self, data: object = None) -> Hypergraph:
         """A new hypergraph, or the one of which `dump` made `data`."""
         return Hypergraph() if data is None else Hypergraph.load(data)
-
-    def draw(self, question: Question, answer: Answer) -> Picture:
-        """The hypergraph behind an answer of this loop, from its events. Raises UsageError without it."""
-        return draw_hypergraph(question, answer)
 
     async def run(self, question: Question, memory: Hypergraph | None = None) -> AsyncIterator[Event | Answer]:
         """Events by round, then the answer. `memory` is used and changed; without it the hypergraph is new."""

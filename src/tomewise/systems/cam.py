@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tomewise.loops.fusing import DEPTH
+from tomewise.loops.last_prompt import DEPTH
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import MOST_LEVELS, Clusters, SchemataRules

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Literal, TypeAlias
 
 from tomewise.errors import UsageError
-from tomewise.loops.context import HISTORY
 from tomewise.loops.probe import Bounds, Probe
+from tomewise.loops.steps import HISTORY
 from tomewise.loops.workspace import (
     BestSoFar,
     Consolidating,

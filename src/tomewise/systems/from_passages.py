@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from tomewise.loops.fusing import DEPTH
+from tomewise.loops.last_prompt import DEPTH
 from tomewise.loops.once import Once
 from tomewise.recall.flat import REWRITING, WORDS, Dense, Everything, Summed
 from tomewise.recall.rewriting import Rewriter, Rewriting, find_title_leads

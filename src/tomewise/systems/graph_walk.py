@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
-from tomewise.loops.fusing import DEPTH
+from tomewise.loops.last_prompt import DEPTH
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import Calls, Style

@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from tomewise.language.roles.community_roles import REPORT_WORDS
-from tomewise.loops.drift import Drift, DriftLimits
-from tomewise.loops.local_context import LocalAnswer, LocalSearch, LocalShares
+from tomewise.loops.local_search import Drift, DriftLimits, LocalAnswer, LocalSearch, LocalShares
 from tomewise.loops.report_points import Chooser, LevelChoice, RatedChoice, ReportPoints
 from tomewise.loops.working_pictures import OnCommunities
 from tomewise.memory.communities.communities_layer import CommunitiesLayer

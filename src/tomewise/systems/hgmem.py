@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, TypeAlias
 
 from tomewise.loops.evolve import Evolve, Limits
-from tomewise.loops.exploring import Exploring
-from tomewise.loops.planning import Planning, Regions
+from tomewise.loops.exploring import Exploring, Planning, Regions
 from tomewise.loops.point_editor import PointEditor
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import find_graph

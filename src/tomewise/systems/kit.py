@@ -15,7 +15,7 @@ from tomewise.language.together import MOST_TOGETHER
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import Count as Counter
 from tomewise.loops.evidence import make_token_counter
-from tomewise.loops.fusing import DEPTH
+from tomewise.loops.last_prompt import DEPTH
 from tomewise.loops.once import Once
 from tomewise.recall.flat import make_hybrid
 from tomewise.recall.several_searches import FollowedUp

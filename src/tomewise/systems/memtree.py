@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tomewise.loops.fusing import DEPTH
+from tomewise.loops.last_prompt import DEPTH
 from tomewise.memory.growing_tree.memtree_layer import MemTreeLayer
 from tomewise.memory.growing_tree.memtree_names import MemTreeRules
 from tomewise.recall.derived import CollapsedTree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from tomewise.loops.fusing import DEPTH
+from tomewise.loops.last_prompt import DEPTH
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import CollapsedTree, TreeTraversal
 from tomewise.systems.declaration import SystemDeclaration

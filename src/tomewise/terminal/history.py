@@ -81,7 +81,7 @@ def chat(
 
 def _greet(chosen: Session, book: Tome) -> None:
     """Say how a chat works, which session goes on in it, and how to set a model if none is set."""
-    from tomewise.loops.quoting import only_quotes
+    from tomewise.loops.citing import only_quotes
     from tomewise.terminal import render
 
     record = chosen.read()

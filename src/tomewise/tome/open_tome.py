@@ -51,9 +51,8 @@ class OpenTome:
     @cached_property
     def kit(self) -> Kit:
         """The store, model and embedder from which systems are wired. The model's replies are kept in the store."""
-        from tomewise.language.budget import BudgetPerWork
+        from tomewise.language.budget import BudgetPerWork, StopAtFailures
         from tomewise.language.cached import Cached
-        from tomewise.language.failures import StopAtFailures
         from tomewise.systems.kit import Kit
 
         model = BudgetPerWork(StopAtFailures(self.model, self.settings.max_failures))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from tomewise.loops.origins import EXTRACTS
+from tomewise.loops.evidence import EXTRACTS
 from tomewise.memory.grounds import find_grounds
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys, read_places
