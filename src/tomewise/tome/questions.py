@@ -19,7 +19,7 @@ from tomewise.loops.steps import Skipped
 from tomewise.run import open_run
 from tomewise.settings import Settings
 from tomewise.store.contract import Store
-from tomewise.systems.answer import OnEvent, answer_question
+from tomewise.systems.answer import OnEvent, run_loop
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.lag import LagFinder
 from tomewise.systems.registry import Choice, Variant, choose_variant
@@ -86,13 +86,15 @@ class Questions:
             memory = await asyncio.to_thread(session.open_memory, ready.system.loop) if session else None
 
             # The question so that it stands alone. Its trace keeps it as it was asked.
-            text, opening = await rephrase(model, question.text, session.record.turns if session else turns)
-            opening = [session.resumed, *opening] if session else opening
+            text, opening = question.text, [session.resumed] if session else []
+            if earlier := session.record.turns if session else turns:
+                text, rephrased = await rephrase(model, text, earlier)
+                opening += rephrased
             pass_on(opening, on_event)
             alone = replace(question, text=text)
 
             lagging = await ready.lag.describe(alone) if ready.lag else None
-            answer = await answer_question(ready.system, alone, on_event, memory)
+            answer = await run_loop(ready.system, alone, used, on_event, memory)
             answer = replace(answer, events=(*opening, *answer.events), lagging=answer.lagging or lagging)
             if session:
                 answer = await asyncio.to_thread(session.add_turn, question.text, text, answer)
@@ -160,12 +162,10 @@ def pass_on(events: Iterable[Event], on_event: OnEvent | None) -> None:
 
 
 async def rephrase(model: LanguageModel, question: str, turns: Sequence[Turn]) -> tuple[str, list[Event]]:
-    """The question so that it stands alone, and the events of that. The first question of a session stays as it is.
+    """The question after these turns so that it stands alone, and the events of that.
 
     An unusable reply is skipped: then the question stays as it is. Raises what every further call would meet as well.
     """
-    if not turns:
-        return question, []
     shown = [
         TurnShown(question=shorten(turn.question, _SHOWN), answer=shorten(turn.answer, _SHOWN))
         for turn in turns[-_TURNS:]

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from tomewise.errors import UsageError
-from tomewise.tome.arguments import make_question, read_integer
-from tomewise.tome.open_tome import OpenTome, PartOfTome, names_damage, plain, plain_stream
+from tomewise.tome.arguments import read_integer
+from tomewise.tome.open_tome import PartOfTome, names_damage, plain, plain_stream
 from tomewise.tome.session import Sessions
-from tomewise.types import Question, Scope
+from tomewise.types import Question
 
 # What a tome works with is imported where it is first used: who only looks at a tome does not wait for it.
 if TYPE_CHECKING:
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
 
 class TomeView(PartOfTome):
     """What can be asked of a tome, or of the part of it that lies `within` a scope (see `Tome.within`)."""
-
-    def __init__(self, opened: OpenTome, within: Scope | None = None) -> None:
-        super().__init__(opened)
-        self.scope = within
-        """What it is narrowed to; None for the whole."""
 
     @cached_property
     def documents(self) -> Documents:
@@ -169,6 +164,3 @@ class TomeView(PartOfTome):
         return await self._opened.questions.search(question, system, limit)
 
     search = plain(asearch)
-
-    def _make_question(self, question: str | Question, **more: Any) -> Question:
-        return make_question(question, self.scope, current=self._opened.current, **more)
