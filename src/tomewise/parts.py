@@ -33,7 +33,6 @@ from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import CollapsedTree, DenseDerived, TreeTraversal
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.systems.comorag import probe
-from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import (
     Above0,
     Context,
@@ -47,6 +46,7 @@ from tomewise.systems.kit import (
     Selection,
     Share,
     System,
+    SystemDeclaration,
     Together,
     Weight,
     answer_once,

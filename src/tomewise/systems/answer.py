@@ -26,7 +26,7 @@ async def answer_question(system: System, question: Question, on_event: OnEvent 
 
 
 async def run_loop(
-    system: System, question: Question, used: Meter, on_event: OnEvent | None = None, memory: WorkingMemory | None = None
+    system: System, question: Question, used: Meter, on_event: OnEvent | None, memory: WorkingMemory | None = None
 ) -> Answer:
     """Run the loop of a system on a question. The answer holds the events on the way.
 

@@ -13,7 +13,6 @@ from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import MOST_LEVELS, Clusters, SchemataRules
 from tomewise.recall.flat import Dense
 from tomewise.recall.schemata_nodes import GlobalSchemata, HierarchicalSchemata, PruneAndGrow, SchemataNodes
-from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import (
     CONTEXT,
     Above0,
@@ -26,6 +25,7 @@ from tomewise.systems.kit import (
     Selection,
     Share,
     System,
+    SystemDeclaration,
     answer_once,
 )
 from tomewise.types import Layer, Retriever

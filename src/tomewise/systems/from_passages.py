@@ -9,9 +9,9 @@ from tomewise.loops.once import Once
 from tomewise.recall.flat import REWRITING, WORDS, Dense, Everything, Summed
 from tomewise.recall.rewriting import Rewriter, Rewriting, find_title_leads
 from tomewise.recall.several_searches import ComparedRecall
-from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.kit import (
     CONTEXT,
+    OURS,
     Above0,
     Context,
     Count,
@@ -19,6 +19,7 @@ from tomewise.systems.kit import (
     Limit,
     Selection,
     System,
+    SystemDeclaration,
     Weight,
     answer_once,
     once,

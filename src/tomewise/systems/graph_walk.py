@@ -33,7 +33,6 @@ from tomewise.recall.seeding import (
     RecognisedFacts,
     SumOfSeeds,
 )
-from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.from_passages import (
     Comparing,
     Drop,
@@ -46,6 +45,7 @@ from tomewise.systems.from_passages import (
 )
 from tomewise.systems.kit import (
     CONTEXT,
+    OURS,
     Context,
     Count,
     Kit,
@@ -54,6 +54,7 @@ from tomewise.systems.kit import (
     Positive,
     Selection,
     System,
+    SystemDeclaration,
     Together,
     Weight,
     answer_once,

@@ -16,7 +16,6 @@ from tomewise.recall.entity_graph import (
     Investigation,
 )
 from tomewise.recall.flat import Dense
-from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import (
     CONTEXT,
     Context,
@@ -28,6 +27,7 @@ from tomewise.systems.kit import (
     Recall,
     Selection,
     System,
+    SystemDeclaration,
     find_recall,
     with_settings_of,
 )

@@ -89,13 +89,6 @@ def read_names(argument: str, names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else read_texts(argument, names)
 
 
-def check_asking(fresh: object, on_event: object) -> None:
-    """Raise UsageError for arguments of another type; before any call."""
-    check_type("fresh", fresh, bool, "True or False")
-    if on_event is not None and not callable(on_event):
-        raise UsageError(f"on_event must be a function of an event, not {on_event!r:.200}")
-
-
 def read_integer(name: str, value: object, wanted: str) -> int:
     """A whole number, also of another library, such as NumPy. Raises UsageError, see `check_type`."""
     check_type(name, value, int if isinstance(value, bool) else Integral, wanted)

@@ -23,7 +23,7 @@ from tomewise.systems.answer import OnEvent, run_loop
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.lag import LagFinder
 from tomewise.systems.registry import Choice, Variant, choose_variant
-from tomewise.tome.arguments import check_asking
+from tomewise.tome.arguments import check_type
 from tomewise.tome.fixed_settings import check_embedder
 from tomewise.tome.reports import complete_answer, complete_evidence
 from tomewise.tome.scopes import check_scope
@@ -79,7 +79,9 @@ class Questions:
 
         With `session`, its working memory is used and changed, and its turns count.
         """
-        check_asking(fresh, on_event)
+        check_type("fresh", fresh, bool, "True or False")
+        if on_event is not None and not callable(on_event):
+            raise UsageError(f"on_event must be a function of an event, not {on_event!r:.200}")
         model, store = self._kit.model, self._kit.store
         with open_run(queue=object(), fresh_mark=token_hex(8) if fresh else "") as used:
             ready = await self.prepare(question, system)

@@ -16,8 +16,7 @@ from pydantic.errors import PydanticUserError
 from tomewise.calls import CallCount, read_calls, sum_calls, write_number
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.systems.declaration import SystemDeclaration
-from tomewise.systems.kit import Kit
+from tomewise.systems.kit import Kit, SystemDeclaration
 from tomewise.systems.recipe_settings import read_declared
 from tomewise.systems.registry import Variant
 from tomewise.tome.open_store import open_store

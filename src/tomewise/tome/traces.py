@@ -15,8 +15,8 @@ from tomewise.run import warn_unkept
 from tomewise.store.contract import Store
 from tomewise.tome.arguments import check_type, read_integer
 from tomewise.tome.damaged import explain_damage, skip_damaged
-from tomewise.tome.plain_texts import map_texts
 from tomewise.types import Answer, Event, Noun, Question, read_plain, write_plain
+from tomewise.types.plain import map_texts
 
 if TYPE_CHECKING:
     from tomewise.pictures import Picture
@@ -41,20 +41,12 @@ class Trace(Noun):
     """What was left out to keep the trace small."""
 
 
-def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str, Any]:
-    """What a tome keeps of an answer: a record of at most `most_bytes` bytes of JSON, plain data.
+class Traces:
+    """The traces of a tome: how its questions were answered. Each is kept in at most `most_bytes` bytes of JSON.
 
     Each piece of evidence is kept once. Where that is too large, the record is cut (see `cut_to_fit`); `cut` says
     how. The question is kept whole, however long it is, so that it can be asked again.
     """
-    record = answer.to_dict() | {"events": write_plain(answer.events), "nearest": []}  # a search finds these again
-    share_pieces(record)
-    cut = cut_to_fit(record, most_bytes)  # before the record is copied: it replaces lists of it
-    return {**record, "cut": cut, "question": question.to_dict()}
-
-
-class Traces:
-    """The traces of a tome: how its questions were answered. Each is kept in at most `most_bytes` bytes."""
 
     def __init__(self, store: Store, most_bytes: int, make_kit: Callable[[], Kit]) -> None:
         self._store = store
@@ -107,7 +99,12 @@ class Traces:
         """The number of the trace, None where it was not kept."""
         if self._store.read_only:
             return None
-        record = make_record(question, answer, self._most_bytes)
+        record = write_plain(answer) | {
+            "events": write_plain(answer.events),
+            "nearest": [],
+        }  # a search finds these again
+        share_pieces(record)
+        record |= {"cut": cut_to_fit(record, self._most_bytes), "question": write_plain(question)}
         asked = datetime.now(UTC).isoformat()
         try:
             with self._lock:
@@ -155,7 +152,14 @@ def share_pieces(record: Record) -> None:
     for event in record["events"]:
         evidence = event["detail"].get("evidence")
         if isinstance(evidence, list) and all(map(_is_piece, evidence)):
-            event["shared"] = [_share(piece, record["pieces"], indices) for piece in evidence]
+            event["shared"] = shared = []
+            for piece in evidence:
+                fields = {name: value for name, value in piece.items() if name != "score"}
+                key = json.dumps(fields, sort_keys=True)
+                if key not in indices:
+                    indices[key] = len(record["pieces"])
+                    record["pieces"].append(fields)
+                shared.append([indices[key], piece["score"]])
             event["detail"]["evidence"] = []
 
 
@@ -193,15 +197,6 @@ def cut_to_fit(record: Record, most_bytes: int) -> list[str]:
 
 def _is_piece(piece: Any) -> bool:
     return isinstance(piece, dict) and {"id", "score", "text"} <= piece.keys()
-
-
-def _share(piece: Record, pieces: list[Record], indices: dict[str, int]) -> list[Any]:
-    fields = {name: value for name, value in piece.items() if name != "score"}
-    key = json.dumps(fields, sort_keys=True)
-    if key not in indices:
-        indices[key] = len(pieces)
-        pieces.append(fields)
-    return [indices[key], piece["score"]]
 
 
 def _shorten_evidence(record: Record, length: int) -> None:

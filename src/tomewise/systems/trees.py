@@ -1,17 +1,34 @@
-"""Answers from a tree that grows as passages come: MemTree."""
+"""Answers from a tree of summaries: RAPTOR, and MemTree, whose tree grows as passages come."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from tomewise.loops.fusing import DEPTH
 from tomewise.memory.growing_tree.memtree_layer import MemTreeLayer
 from tomewise.memory.growing_tree.memtree_names import MemTreeRules
-from tomewise.recall.derived import CollapsedTree
-from tomewise.systems.declaration import SystemDeclaration
-from tomewise.systems.kit import CONTEXT, Context, Kit, Limit, Selection, System, answer_once
+from tomewise.memory.tree.tree_layer import TreeLayer
+from tomewise.recall.derived import CollapsedTree, TreeTraversal
+from tomewise.systems.kit import CONTEXT, Context, Kit, Limit, Selection, System, SystemDeclaration, answer_once
+
+
+def raptor(
+    kit: Kit,
+    *,
+    search: Annotated[
+        Literal["collapsed", "traversal"],
+        "over all nodes of the tree at once, or level by level from its top",
+    ] = "collapsed",
+    selection: Selection = "fused",
+    limit: Limit = DEPTH,
+    context: Context = CONTEXT,
+) -> System:
+    """The recipe of `raptor`: `recall.derived` over `memory.tree`."""
+    tree = TreeLayer(kit.store, kit.model, kit.embedder)
+    kind = CollapsedTree if search == "collapsed" else TreeTraversal
+    return answer_once(kit, kind(kit.store, kit.embedder), limit, context, (tree,), selection)
 
 
 def memtree(
@@ -39,6 +56,13 @@ def memtree(
 
 
 SYSTEMS = {
+    "raptor": SystemDeclaration(
+        recipe=raptor,
+        kind="one search",
+        summary="Retrieve passages and the summaries above them from one tree, then answer.",
+        paper="RAPTOR, arXiv 2401.18059",
+        ablations={"traversal": {"search": "traversal"}},
+    ),
     "memtree": SystemDeclaration(
         recipe=memtree,
         kind="one search",
