@@ -3,7 +3,7 @@
     from tomewise.parts import Count, Dense, Kit, System, answer_once
 
     def mine(kit: Kit, *, limit: Count = 5) -> System:
-        return answer_once(kit, Dense(kit.store, kit.embedder), limit, 6000)
+        return answer_once(kit, Dense(kit.store, kit.embedder), limit=limit)
 
 A loop of one's own searches, lays out what it found on a `Desk` (`kit.desk`), and yields events and an answer. A
 layer that asks about passages or nodes is a `MappedLayer`. A metric or a judge is a `Metric` or a `Judge`.

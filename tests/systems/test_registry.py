@@ -8,11 +8,12 @@ import pytest
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.systems import registry
+from tomewise.systems.kit import read_declaration
 from tomewise.systems.recipe_settings import read_declared, validate_settings
 from tomewise.systems.registry import Declared, Variant, parse_variant, parse_variants
 
 if TYPE_CHECKING:
-    from tomewise.systems.kit import Kit, System, read_declaration
+    from tomewise.systems.kit import Kit, System
 
 
 def test_systems_settings_and_all():

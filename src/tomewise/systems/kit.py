@@ -172,11 +172,12 @@ def read_declaration(part: Recipe | SystemDeclaration) -> SystemDeclaration:
 
 
 def with_settings_of(source: Callable[..., object]) -> Callable[[Recipe], Recipe]:
-    """Decorates a recipe that takes `**settings`: it has those of `source`, which stands in the same module, too."""
+    """Decorates a recipe that takes `**settings`: it has those of `source` too."""
 
     def extend(recipe: Recipe) -> Recipe:
         own = [each for each in signature(recipe).parameters.values() if each.kind != each.VAR_KEYWORD]
-        taken = [each for each in signature(source).parameters.values() if each.kind == each.KEYWORD_ONLY]
+        among = signature(source, eval_str=True).parameters.values()
+        taken = [each for each in among if each.kind == each.KEYWORD_ONLY]
         recipe.__signature__ = Signature([*own, *taken])  # type: ignore[attr-defined]
         return recipe
 
@@ -194,42 +195,35 @@ def find_recall(name: str, found: object) -> Recall:
     return Recall(retriever=found.retriever, layers=found.layers)
 
 
-def once(
+def answer_once(
     kit: Kit,
-    recall: Recall | System,
+    retriever: Retriever,
+    layers: tuple[Layer, ...] = (),
     *,
     selection: Selection = "fused",
     limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
+    """A system that retrieves once and then answers, with the settings of that."""
+    loop = Once(retriever, kit.make_desk(selection), limit=limit, budget=context)
+    return System(loop=loop, retriever=retriever, layers=layers)
+
+
+@with_settings_of(answer_once)
+def once(kit: Kit, recall: Recall | System, **answering: Any) -> System:
     """The loop that retrieves once and then answers."""
     recall = find_recall("this System", recall)
-    return answer_once(kit, recall.retriever, limit, context, recall.layers, selection)
+    return answer_once(kit, recall.retriever, recall.layers, **answering)
 
 
+@with_settings_of(answer_once)
 def rewrite(
     kit: Kit,
     recall: Recall | System,
     *,
     shown: Annotated[Positive, "pieces of evidence from which the model rewrites the question"] = 5,
-    selection: Selection = "fused",
-    limit: Limit = DEPTH,
-    context: Context = CONTEXT,
+    **answering: Any,
 ) -> System:
     """The loop that searches again with a rewritten question (`recall.several_searches`), and then answers."""
     recall = find_recall("this System", recall)
-    retriever = FollowedUp(recall.retriever, kit.model, shown=shown)
-    return answer_once(kit, retriever, limit, context, recall.layers, selection)
-
-
-def answer_once(
-    kit: Kit,
-    retriever: Retriever,
-    limit: int,
-    context: int | None,
-    layers: tuple[Layer, ...] = (),
-    selection: Selection = "fused",
-) -> System:
-    """A system that retrieves once and then answers."""
-    loop = Once(retriever, kit.make_desk(selection), limit=limit, budget=context)
-    return System(loop=loop, retriever=retriever, layers=layers)
+    return answer_once(kit, FollowedUp(recall.retriever, kit.model, shown=shown), recall.layers, **answering)

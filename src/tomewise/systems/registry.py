@@ -17,7 +17,7 @@ from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.plugins import KINDS, find_plugin, list_names, name_faults, refuse_hidden
 from tomewise.settings import Settings
 from tomewise.systems.kit import Kit, Recipe, System, SystemDeclaration, find_recall, read_declaration
-from tomewise.systems.recipe_settings import list_settings, name_recipe, read_types, validate_settings
+from tomewise.systems.recipe_settings import list_settings, name_recipe, validate_settings
 
 _SYSTEM_AND_ABLATION = re.compile(r"(?P<system>[^\s:=]+)(?::(?P<ablation>[^=]*))?")
 _SETTING = re.compile(r"\w+=.+", re.DOTALL)
@@ -310,7 +310,7 @@ def compose(name: str, recall: SystemDeclaration, loop: SystemDeclaration) -> Sy
     Raises UsageError for a setting that both have, except `limit`, `context` and `selection`, which are the loop's.
     """
     _check_loop(name, loop.recipe)
-    of_recall, of_loop = _list_typed(recall.recipe), _list_typed(partial(loop.recipe, None))
+    of_recall, of_loop = list_settings(recall.recipe), list_settings(partial(loop.recipe, None))
     both = of_recall.keys() & of_loop.keys() - _OF_ANSWERS
     if both:
         raise UsageError(f"{name}: recall and loop both have the setting {sorted(both)[0]!r}: rename it in one of them")
@@ -342,13 +342,3 @@ def _check_loop(name: str, loop: Recipe) -> None:
         inspect.signature(loop).bind_partial(None, None)
     except (TypeError, ValueError):
         raise UsageError(f"{name}: {loop!r} is not a loop: it must take a Kit and a Recall by position") from None
-
-
-def _list_typed(part: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The settings with types in place of their texts, which only the module of the part can read."""
-    settings = list_settings(part)
-    types = read_types(part, settings)
-    return {
-        key: each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=types.get(key, Any))
-        for key, each in settings.items()
-    }

@@ -62,7 +62,7 @@ def lightrag(
         kit.store, kit.embedder, kit.model, layer.names, measure, mode=mode, keywords=keywords, room=context
     )
     found: Retriever = recall if graph else Dense(kit.store, kit.embedder)
-    return answer_once(kit, found, limit, context, (layer,) if graph else (), "as found")
+    return answer_once(kit, found, (layer,) if graph else (), selection="as found", limit=limit, context=context)
 
 
 _POINT_WORDS = 400  # of the points of one batch

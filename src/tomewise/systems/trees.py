@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from tomewise.loops.fusing import DEPTH
 from tomewise.memory.growing_tree.memtree_layer import MemTreeLayer
 from tomewise.memory.growing_tree.memtree_names import MemTreeRules
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import CollapsedTree, TreeTraversal
-from tomewise.systems.kit import CONTEXT, Context, Kit, Limit, Selection, System, SystemDeclaration, answer_once
+from tomewise.systems.kit import Kit, System, SystemDeclaration, answer_once, with_settings_of
 
 
+@with_settings_of(answer_once)
 def raptor(
     kit: Kit,
     *,
@@ -21,16 +21,15 @@ def raptor(
         Literal["collapsed", "traversal"],
         "over all nodes of the tree at once, or level by level from its top",
     ] = "collapsed",
-    selection: Selection = "fused",
-    limit: Limit = DEPTH,
-    context: Context = CONTEXT,
+    **answering: Any,
 ) -> System:
     """The recipe of `raptor`: `recall.derived` over `memory.tree`."""
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
     kind = CollapsedTree if search == "collapsed" else TreeTraversal
-    return answer_once(kit, kind(kit.store, kit.embedder), limit, context, (tree,), selection)
+    return answer_once(kit, kind(kit.store, kit.embedder), (tree,), **answering)
 
 
+@with_settings_of(answer_once)
 def memtree(
     kit: Kit,
     *,
@@ -45,14 +44,12 @@ def memtree(
     aggregation: Annotated[
         bool, "whether a model writes the nodes; else they have the beginning of the texts below"
     ] = True,
-    selection: Selection = "fused",
-    limit: Limit = DEPTH,
-    context: Context = CONTEXT,
+    **answering: Any,
 ) -> System:
     """The recipe of `memtree`: `recall.derived` over `memory.growing_tree`."""
     rules = MemTreeRules(depth_scale=depth_scale, batch=batch, aggregation=aggregation)
     tree = MemTreeLayer(kit.store, kit.model, kit.embedder, rules)
-    return answer_once(kit, CollapsedTree(kit.store, kit.embedder, tree.name), limit, context, (tree,), selection)
+    return answer_once(kit, CollapsedTree(kit.store, kit.embedder, tree.name), (tree,), **answering)
 
 
 SYSTEMS = {

@@ -41,12 +41,20 @@ class Trace(Noun):
     """What was left out to keep the trace small."""
 
 
-class Traces:
-    """The traces of a tome: how its questions were answered. Each is kept in at most `most_bytes` bytes of JSON.
+def make_record(question: Question, answer: Answer, most_bytes: int) -> Record:
+    """What a tome keeps of an answer: a record of at most `most_bytes` bytes of JSON, plain data.
 
     Each piece of evidence is kept once. Where that is too large, the record is cut (see `cut_to_fit`); `cut` says
     how. The question is kept whole, however long it is, so that it can be asked again.
     """
+    # A search finds the nearest passages again.
+    record: Record = {**write_plain(answer), "events": write_plain(answer.events), "nearest": []}
+    share_pieces(record)
+    return record | {"cut": cut_to_fit(record, most_bytes), "question": write_plain(question)}
+
+
+class Traces:
+    """The traces of a tome: how its questions were answered. Each is kept in at most `most_bytes` bytes."""
 
     def __init__(self, store: Store, most_bytes: int, make_kit: Callable[[], Kit]) -> None:
         self._store = store
@@ -99,12 +107,7 @@ class Traces:
         """The number of the trace, None where it was not kept."""
         if self._store.read_only:
             return None
-        record = write_plain(answer) | {
-            "events": write_plain(answer.events),
-            "nearest": [],
-        }  # a search finds these again
-        share_pieces(record)
-        record |= {"cut": cut_to_fit(record, self._most_bytes), "question": write_plain(question)}
+        record = make_record(question, answer, self._most_bytes)
         asked = datetime.now(UTC).isoformat()
         try:
             with self._lock:
