@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -80,14 +81,10 @@ def summarise_system(variant: Variant) -> SystemSummary:
     Raises UsageError and MissingDependency if it cannot be wired.
     """
     declaration = variant.declaration
-    with TemporaryDirectory() as folder:
-        embedder = HashEmbedder()
-        store = open_store(Path(folder) / "empty.tome")
-        try:
-            system = variant.wire(Kit(store, ExtractiveModel(embedder), embedder))
-            layers = tuple(LayerSummary(layer.name, tuple(layer.needs), read_calls(layer)) for layer in system.layers)
-        finally:
-            store.close()
+    embedder = HashEmbedder()
+    with TemporaryDirectory() as folder, closing(open_store(Path(folder) / "empty.tome")) as store:
+        system = variant.wire(Kit(store, ExtractiveModel(embedder), embedder))
+        layers = tuple(LayerSummary(layer.name, tuple(layer.needs), read_calls(layer)) for layer in system.layers)
     return SystemSummary(
         name=variant.name,
         description=declaration.description,

@@ -225,8 +225,8 @@ def _drop_details(record: Record, kept: int) -> None:
         event["detail"] = {}
 
 
-def _empty(record: Record, name: str) -> None:
-    record[name] = []
+def _drop_events(record: Record) -> None:
+    record["events"] = []
 
 
 def _drop_quotes(record: Record) -> None:
@@ -251,7 +251,7 @@ _CUTS: tuple[tuple[str, str, _Shorten], ...] = (
     ("evidence of events", "", _drop_evidence),
     ("details of events", f", except the last {_LAST}", partial(_drop_details, kept=_LAST)),
     ("details of events", "", partial(_drop_details, kept=0)),
-    ("events", "", partial(_empty, name="events")),
+    ("events", "", _drop_events),
     ("quotes", "", _drop_quotes),
     ("the answer", f" after {_LONG} characters", _shorten_answer),
 )
