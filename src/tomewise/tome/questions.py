@@ -122,19 +122,18 @@ class Questions:
     def wire(self, system: Choice | System | None) -> ReadySystem:
         """The system, or the default one, whether or not its layers are built. Raises UnknownName, UsageError."""
         if isinstance(system, System):
-            return self._make_ready(f"{type(system.loop).__name__} (a System)", system, None)
+            lag = LagFinder(self._kit, "", system.layers) if system.layers else None
+            return ReadySystem(f"{type(system.loop).__name__} (a System)", system, None, lag)
         variant = choose_variant(self._settings.system if system is None else system)
         key = (variant.system, variant.recipe, repr(sorted(variant.settings.items())))
         if key not in self._systems:
-            self._systems[key] = self._make_ready(variant.label, variant.wire(self._kit), variant)
+            name, wired = variant.label, variant.wire(self._kit)
+            lag = LagFinder(self._kit, name, wired.layers) if wired.layers else None
+            self._systems[key] = ReadySystem(name, wired, variant, lag)
         self._systems.move_to_end(key)
         if len(self._systems) > _MOST_KEPT:
             self._systems.popitem(last=False)
         return self._systems[key]
-
-    def _make_ready(self, name: str, system: System, variant: Variant | None) -> ReadySystem:
-        built = name if variant else ""  # what a build names
-        return ReadySystem(name, system, variant, LagFinder(self._kit, built, system.layers) if system.layers else None)
 
     async def prepare(self, question: Question, system: Choice | System | None) -> ReadySystem:
         """The system, ready to answer the question. Raises what `ask` raises before any call.

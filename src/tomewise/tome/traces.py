@@ -154,7 +154,9 @@ def share_pieces(record: Record) -> None:
     record["pieces"] = []
     for event in record["events"]:
         evidence = event["detail"].get("evidence")
-        if isinstance(evidence, list) and all(map(_is_piece, evidence)):
+        if isinstance(evidence, list) and all(
+            isinstance(piece, dict) and {"id", "score", "text"} <= piece.keys() for piece in evidence
+        ):
             event["shared"] = shared = []
             for piece in evidence:
                 fields = {name: value for name, value in piece.items() if name != "score"}
@@ -182,24 +184,18 @@ def cut_to_fit(record: Record, most_bytes: int) -> list[str]:
 
     Returns what was cut, in words.
     """
-    cut: dict[str, str] = {}  # what, and how it was cut last
-
-    def describe() -> list[str]:
-        return [f"{what}{how}" for what, how in cut.items()]
-
+    ways: dict[str, str] = {}  # what, and how it was cut last
+    cut: list[str] = []
     text = json.dumps(record)
     for what, how, shorten in _CUTS:
-        if len(text) + len(json.dumps({"cut": describe()})) <= most_bytes:
+        if len(text) + len(json.dumps({"cut": cut})) <= most_bytes:
             break
         shorten(record)
         before, text = text, json.dumps(record)
         if text != before:
-            cut[what] = how
-    return describe()
-
-
-def _is_piece(piece: Any) -> bool:
-    return isinstance(piece, dict) and {"id", "score", "text"} <= piece.keys()
+            ways[what] = how
+            cut = [f"{name}{way}" for name, way in ways.items()]
+    return cut
 
 
 def _shorten_evidence(record: Record, length: int) -> None:
