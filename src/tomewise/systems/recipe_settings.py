@@ -20,7 +20,7 @@ _CAREFUL, _CAREFUL_TIMES = 100.0, 10  # a server allows a number that declares n
 _STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, allow_inf_nan=False, extra="forbid")
 
 
-def name_recipe(recipe: Recipe) -> str:
+def name_recipe(recipe: Callable[..., object]) -> str:
     """The name of a recipe that is not registered: that of its function."""
     function = _find_function(recipe)
     return str(getattr(function, "__name__", type(function).__name__))

@@ -320,7 +320,7 @@ def compose(name: str, recall: SystemDeclaration, loop: SystemDeclaration) -> Sy
         found = find_recall(name.partition("+")[0], recall.recipe(kit, **own))
         return loop.recipe(kit, found, **{key: settings[key] for key in settings.keys() & of_loop.keys()})
 
-    settings = {key: each for key, each in of_recall.items() if key not in _OF_ANSWERS} | of_loop
+    settings = {**{key: each for key, each in of_recall.items() if key not in _OF_ANSWERS}, **of_loop}
     kit = inspect.Parameter("kit", inspect.Parameter.POSITIONAL_ONLY)
     recipe.__signature__ = inspect.Signature([kit, *settings.values()])  # type: ignore[attr-defined]
     recipe.__name__ = recipe.__qualname__ = name

@@ -54,8 +54,9 @@ async def build_layers(
         reports = await build(layers, store, report, provide=provide)
         after = store.notes(BUILDS)
         noted = (_note_model(each, kit.model.name, before, after) for each in reports)
-        located = [locate_failures(each, store) for each in note_sizes(noted, layers, after)]
-        return BuildReport(tuple(located), used.measure_cost())
+        sized = note_sizes(noted, layers, after)
+        located = tuple(replace(each, failures=locate_failures(each.failed, store)) for each in sized)
+        return BuildReport(located, used.measure_cost())
 
 
 def _note_model(report: LayerReport, model: str, before: _Records, after: _Records) -> LayerReport:

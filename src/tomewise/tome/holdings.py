@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tomewise.memory.grounds import find_grounds
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS, DocumentRecord
 from tomewise.store.sql.near_rows import SearchState
 from tomewise.systems.advice import Recommendation, recommend_system
 from tomewise.tome.open_store import describe_search
+from tomewise.tome.reports import locate_failures
 from tomewise.types import DocumentId, Noun
 
 
@@ -92,13 +92,11 @@ def _list_failures(store: Store) -> list[FailedPart]:
     positions: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     counts: Counter[tuple[str, str, str]] = Counter()
     for layer, counted in store.layers().items():
-        reasons = store.intake(layer).failed if counted["failed"] else {}
-        for key, node in store.nodes_at(reasons).items():
-            passages = store.passages(find_grounds(store, [key], node.layer)[key]).values()
-            for passage in passages:
-                positions[layer, passage.document, reasons[key]].add(passage.position)
-            first = next((passage.document for passage in passages), "")
-            counts[layer, first, reasons[key]] += 1
+        for failure in locate_failures(store.intake(layer).failed, store) if counted["failed"] else ():
+            for source in failure.sources:
+                positions[layer, source.document, failure.reason].add(source.position)
+            first = next((source.document for source in failure.sources), "")
+            counts[layer, first, failure.reason] += 1
     return [
         FailedPart(
             layer=layer,

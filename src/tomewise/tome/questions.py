@@ -32,7 +32,7 @@ from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
 from tomewise.types import Answer, Event, Evidence, LanguageModel, Question
 
-Ask: TypeAlias = Callable[[str | Question, OnEvent], Coroutine[Any, Any, Answer]]
+Ask: TypeAlias = Callable[..., Coroutine[Any, Any, Answer]]  # of a question, and by keyword of `on_event`
 
 # How many questions may wait for their first event at once. So the first model calls begin early, and do not wait until
 # all questions have retrieved.
@@ -201,7 +201,7 @@ async def answer_many(
 
         try:
             with answer_whole():
-                return await ask(question, release)
+                return await ask(question, on_event=release)
         except Exception as error:
             if return_exceptions:
                 return error
@@ -214,14 +214,14 @@ async def answer_many(
     return [task.result() for task in tasks]
 
 
-async def stream_answer(ask: Callable[[OnEvent], Coroutine[Any, Any, Answer]]) -> AsyncGenerator[Event | Answer, None]:
+async def stream_answer(ask: Ask) -> AsyncGenerator[Event | Answer, None]:
     """The events of one question as they happen, then its answer. Closing the generator cancels the question.
 
     The question runs in its own task: meters and counters belong to the context of one task, and whoever reads a
     generator may go on in another one.
     """
     events: asyncio.Queue[Event | None] = asyncio.Queue()
-    asking = asyncio.create_task(ask(events.put_nowait))
+    asking = asyncio.create_task(ask(on_event=events.put_nowait))
     asking.add_done_callback(lambda _: events.put_nowait(None))
     try:
         while (event := await events.get()) is not None:

@@ -235,12 +235,12 @@ def sum_estimates(estimates: Sequence[Estimate], variant: Variant, model: str) -
     )
 
 
-def locate_failures(report: LayerReport, store: Store) -> LayerReport:
-    """The report with each failed node and the passages that it rests on; none for a node that is gone."""
-    nodes = store.nodes_at(report.failed)
+def locate_failures(failed: Mapping[int, str], store: Store) -> tuple[Failure, ...]:
+    """Each failed node, with its reason, and the passages that it rests on; none for a node that is gone."""
+    nodes = store.nodes_at(failed)
     grounds = {key: find_grounds(store, [key], node.layer)[key] for key, node in nodes.items()}
     passages = store.passages({source for sources in grounds.values() for source in sources})
-    failures = [
+    return tuple(
         Failure(
             node=key,
             reason=reason,
@@ -250,6 +250,5 @@ def locate_failures(report: LayerReport, store: Store) -> LayerReport:
                 if (passage := passages.get(source))
             ),
         )
-        for key, reason in report.failed.items()
-    ]
-    return replace(report, failures=tuple(failures))
+        for key, reason in failed.items()
+    )

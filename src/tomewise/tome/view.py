@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, overload
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Literal, overload
 
 from tomewise.errors import UsageError
 from tomewise.tome.arguments import read_integer
@@ -96,11 +96,7 @@ class TomeView(PartOfTome):
         from tomewise.tome.questions import stream_answer
 
         asked = self._make_question(question, options=options, instructions=instructions, force=force)
-
-        def ask(on_event: OnEvent) -> Coroutine[Any, Any, Answer]:
-            return self.aask(asked, system=system, fresh=fresh, turns=turns, on_event=on_event)
-
-        return stream_answer(ask)
+        return stream_answer(partial(self.aask, asked, system=system, fresh=fresh, turns=turns))
 
     stream = plain_stream(astream)
 
@@ -139,11 +135,9 @@ class TomeView(PartOfTome):
         """
         from tomewise.tome.questions import answer_many
 
-        def ask(question: str | Question, on_event: OnEvent) -> Coroutine[Any, Any, Answer]:
-            return self.aask(question, system=system, fresh=fresh, on_event=on_event)
-
         self.store.check()
         self._opened.questions.wire(system)  # an error in its name is one of all questions
+        ask = partial(self.aask, system=system, fresh=fresh)
         return await answer_many(ask, questions, return_exceptions=return_exceptions)
 
     ask_many = plain(aask_many)
