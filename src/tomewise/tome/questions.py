@@ -233,13 +233,10 @@ async def stream_answer(ask: Ask) -> AsyncGenerator[Event | Answer, None]:
 
 
 def _explain_lag(ready: ReadySystem, lag: Mapping[str, int], store: Store, *, current: bool) -> str:
-    reasons = ", ".join(f"{layer} ({_describe_lag(count)})" for layer, count in lag.items())
+    missing = {layer: f"{count:,} to take in" if count else "something was removed" for layer, count in lag.items()}
+    reasons = ", ".join(f"{layer} ({why})" for layer, why in missing.items())
     name = ready.name if ready.variant else "this System"
     remedy = "call `Tome.build` with its recipe"
     if ready.variant and ready.variant.recipe is None:
         remedy = f"run `tome build --tome {quote(store.address)} --system {quote(name)}`"
     return f"{name} needs layers that are not {'up to date' if current else 'built'}: {reasons}; {remedy}"
-
-
-def _describe_lag(count: int) -> str:
-    return f"{count:,} to take in" if count else "something was removed"
