@@ -125,8 +125,16 @@ class Variant:
 
     @property
     def outside_parts(self) -> list[Callable[..., object]]:
-        """The functions that are not Tomewise's own: a recipe that was passed, or those that plugins bring."""
-        return [self.recipe] if self.recipe else find_outside_parts(self.system)
+        """The functions that are not Tomewise's own: a recipe that was passed, or those that plugins bring.
+
+        These are a recipe, or a recall and a loop.
+        """
+        if self.recipe:
+            return [self.recipe]
+        recall, _, loop = self.system.partition("+")
+        parts = [] if recall in SYSTEMS else [SYSTEMS.find(recall) or RECALLS.find(recall)]
+        parts += [] if loop in LOOPS else [LOOPS.find(loop)]
+        return [part.recipe for part in parts if part]
 
     @property
     def label(self) -> str:
@@ -279,14 +287,6 @@ def find_declaration(name: str) -> SystemDeclaration:
     raise UnknownName(f"{name!r} is not a system: {suggest(name, names)}known are {', '.join(names)}")
 
 
-def find_outside_parts(name: str) -> list[Callable[..., object]]:
-    """The functions of plugins that make the system of that name: its recipe, or its recall and its loop."""
-    recall, _, loop = name.partition("+")
-    parts = [] if recall in SYSTEMS else [SYSTEMS.find(recall) or RECALLS.find(recall)]
-    parts += [] if loop in LOOPS else [LOOPS.find(loop)]
-    return [part.recipe for part in parts if part]
-
-
 def assemble(system: str | Recipe, kit: Kit, /, **settings: Any) -> System:
     """The system of a name or a recipe, with these settings. Raises UnknownName and UsageError."""
     return choose_variant(system, settings).wire(kit)
@@ -309,7 +309,12 @@ def compose(name: str, recall: SystemDeclaration, loop: SystemDeclaration) -> Sy
 
     Raises UsageError for a setting that both have, except `limit`, `context` and `selection`, which are the loop's.
     """
-    _check_loop(name, loop.recipe)
+    try:
+        inspect.signature(loop.recipe).bind_partial(None, None)
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"{name}: {loop.recipe!r} is not a loop: it must take a Kit and a Recall by position"
+        ) from None
     of_recall, of_loop = list_settings(recall.recipe), list_settings(partial(loop.recipe, None))
     both = of_recall.keys() & of_loop.keys() - _OF_ANSWERS
     if both:
@@ -335,10 +340,3 @@ def compose(name: str, recall: SystemDeclaration, loop: SystemDeclaration) -> Sy
             for name, changes in recall.ablations.items()
         },
     )
-
-
-def _check_loop(name: str, loop: Recipe) -> None:
-    try:
-        inspect.signature(loop).bind_partial(None, None)
-    except (TypeError, ValueError):
-        raise UsageError(f"{name}: {loop!r} is not a loop: it must take a Kit and a Recall by position") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -30,31 +31,25 @@ if TYPE_CHECKING:
     from tomewise.types import Embedder, LanguageModel
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class OpenTome:
-    """The store, the model, the embedder and the settings of an open tome, and the thread of its plain methods.
+    """The store, the model, the embedder and the settings of an open tome, and the thread of its plain methods."""
 
-    `size` is that of passages, and of their overlap, in tokens. `pool` are the workers that it uses, if it has any.
-    """
+    store: Store
+    model: LanguageModel
+    embedder: Embedder
+    prompts: Prompts
+    size: tuple[int, int]
+    """That of passages, and of their overlap, in tokens."""
+    settings: Settings
+    pool: WorkerPool | None = None
+    """The workers that it uses, if it has any."""
+    thread: LoopThread = field(default_factory=LoopThread, init=False)
 
-    def __init__(
-        self,
-        store: Store,
-        model: LanguageModel,
-        embedder: Embedder,
-        prompts: Prompts,
-        size: tuple[int, int],
-        settings: Settings,
-        pool: WorkerPool | None = None,
-    ) -> None:
-        self.store = store
-        self.model = model
-        self.embedder = embedder
-        self.size = size
-        self.settings = settings
-        self.pool = pool
-        self.thread = LoopThread()
-        self.traces = Traces(store, settings.trace_bytes, lambda: self.kit)
-        self._prompts = prompts
+    @cached_property
+    def traces(self) -> Traces:
+        """How questions were answered."""
+        return Traces(self.store, self.settings.trace_bytes, lambda: self.kit)
 
     @cached_property
     def kit(self) -> Kit:
@@ -65,7 +60,7 @@ class OpenTome:
         from tomewise.systems.kit import Kit
 
         model = BudgetPerWork(StopAtFailures(self.model, self.settings.max_failures))
-        return Kit(self.store, Cached(model, self._prompts, self.store.calls), self.embedder)
+        return Kit(self.store, Cached(model, self.prompts, self.store.calls), self.embedder)
 
     @cached_property
     def questions(self) -> Questions:
