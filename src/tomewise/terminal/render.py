@@ -12,8 +12,7 @@ from tomewise.memory.schemata.network import describe_network
 from tomewise.place import describe_place, describe_source, name_document
 from tomewise.store.lookups import read_places
 from tomewise.terminal.screen import count_noun, escape, make_table
-from tomewise.tome.scopes import describe_scope
-from tomewise.types.wording import describe_build, list_remarks, summarize_lag
+from tomewise.types.wording import describe_build, describe_scope, list_remarks, summarize_lag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

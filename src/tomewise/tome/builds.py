@@ -24,7 +24,8 @@ from tomewise.systems.layers import make_layers
 from tomewise.systems.registry import Choice, choose_variant
 from tomewise.tome.arguments import check_type, read_names
 from tomewise.tome.fixed_settings import check_embedder
-from tomewise.tome.reports import BuildReport, locate_failures
+from tomewise.tome.holdings import locate_failures
+from tomewise.tome.reports import BuildReport
 from tomewise.types import Layer, LayerReport, Report
 
 _Records: TypeAlias = Mapping[str, Mapping[str, Any]]  # the build records by layer

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tomewise.memory.grounds import find_grounds
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS, DocumentRecord
 from tomewise.store.sql.near_rows import SearchState
 from tomewise.systems.advice import Recommendation, recommend_system
 from tomewise.tome.open_store import describe_search
-from tomewise.tome.reports import locate_failures
-from tomewise.types import DocumentId, Noun
+from tomewise.types import DocumentId, Failure, Noun, Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,3 +107,22 @@ def _list_failures(store: Store) -> list[FailedPart]:
         )
         for layer, document, reason in sorted({*positions, *counts})
     ]
+
+
+def locate_failures(failed: Mapping[int, str], store: Store) -> tuple[Failure, ...]:
+    """Each failed node, with its reason, and the passages that it rests on; none for a node that is gone."""
+    nodes = store.nodes_at(failed)
+    grounds = {key: find_grounds(store, [key], node.layer)[key] for key, node in nodes.items()}
+    passages = store.passages({source for sources in grounds.values() for source in sources})
+    return tuple(
+        Failure(
+            node=key,
+            reason=reason,
+            sources=tuple(
+                Source(document=passage.document, passage=passage.id, position=passage.position)
+                for source in grounds.get(key, ())
+                if (passage := passages.get(source))
+            ),
+        )
+        for key, reason in failed.items()
+    )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tomewise.brief import describe_object
 from tomewise.loops.origins import EXTRACTS
-from tomewise.memory.grounds import find_grounds
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys, read_places
 from tomewise.store.records import PASSAGES, DocumentRecord
@@ -20,7 +19,6 @@ from tomewise.types import (
     DocumentId,
     Estimate,
     Evidence,
-    Failure,
     Lagging,
     LayerReport,
     Noun,
@@ -232,23 +230,4 @@ def sum_estimates(estimates: Sequence[Estimate], variant: Variant, model: str) -
     layers = tuple(map(price_estimate, estimates))
     return BuildCosts(
         system=variant.name, model=model, layers=layers, total=sum((layer.cost for layer in layers), Cost())
-    )
-
-
-def locate_failures(failed: Mapping[int, str], store: Store) -> tuple[Failure, ...]:
-    """Each failed node, with its reason, and the passages that it rests on; none for a node that is gone."""
-    nodes = store.nodes_at(failed)
-    grounds = {key: find_grounds(store, [key], node.layer)[key] for key, node in nodes.items()}
-    passages = store.passages({source for sources in grounds.values() for source in sources})
-    return tuple(
-        Failure(
-            node=key,
-            reason=reason,
-            sources=tuple(
-                Source(document=passage.document, passage=passage.id, position=passage.position)
-                for source in grounds.get(key, ())
-                if (passage := passages.get(source))
-            ),
-        )
-        for key, reason in failed.items()
     )

@@ -1,4 +1,4 @@
-"""Scopes as people state them: names of documents and conditions such as `year>=1911`; and in words."""
+"""Scopes as people state them: names of documents and conditions such as `year>=1911`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tomewise.store.records import DocumentRecord
 from tomewise.tome.arguments import check_type
 from tomewise.tome.document_names import find_document, find_exactly, suggest_document
 from tomewise.types import Condition, Scalar, Scope
+from tomewise.types.wording import describe_scope
 
-_SHOWN = 3  # documents named in a description
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 
 _CONDITION = re.compile(r"([^=!<>]+)(!=|<=|>=|==?|<|>)(.*)", re.DOTALL)
@@ -108,21 +108,3 @@ def _explain_empty(scope: Scope, store: Store) -> str:
             near = suggest(condition.field, known)
             return f"no document has the field {condition.field!r}; {near}`tome show` lists the fields"
     return "widen it; `tome show` lists the documents with their fields"
-
-
-def describe_scope(scope: Scope) -> str:
-    """A scope in one line, for people."""
-    facts = []
-    if scope.documents is not None:
-        names = [name.rstrip("/").rsplit("/", 1)[-1] for name in sorted(scope.documents)]
-        facts.append(", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""))
-    facts += [f"{test.field}{test.operator}{_write_value(test.value)}" for test in scope.where]
-    if scope.entities is not None:
-        facts.append(f"entities seen: {len(scope.entities)}")
-    if scope.without_entities:
-        facts.append(f"entities left out: {len(scope.without_entities)}")
-    return ", ".join(facts)
-
-
-def _write_value(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
