@@ -133,7 +133,7 @@ def open_parts(
 
 
 class PartOfTome:
-    """What has verbs over an open tome, or the part of it that lies `within` a scope. `plain` makes plain twins."""
+    """What has verbs over an open tome, or a part of it that lies `within` a scope. `plain` makes plain twins of them."""
 
     def __init__(self, opened: OpenTome, within: Scope | None = None) -> None:
         self._opened = opened
