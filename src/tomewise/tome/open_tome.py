@@ -45,11 +45,11 @@ class OpenTome:
     pool: WorkerPool | None = None
     """The workers that it uses, if it has any."""
     thread: LoopThread = field(default_factory=LoopThread, init=False)
+    traces: Traces = field(init=False)
 
-    @cached_property
-    def traces(self) -> Traces:
-        """How questions were answered."""
-        return Traces(self.store, self.settings.trace_bytes, lambda: self.kit)
+    def __post_init__(self) -> None:
+        """Make the traces, which have a lock: one for all threads."""
+        object.__setattr__(self, "traces", Traces(self.store, self.settings.trace_bytes, lambda: self.kit))
 
     @cached_property
     def kit(self) -> Kit:
@@ -133,7 +133,7 @@ def open_parts(
 
 
 class PartOfTome:
-    """What has verbs over an open tome, or a part of it that lies `within` a scope. `plain` makes plain twins of them."""
+    """What has verbs over an open tome, or the part of it `within` a scope. `plain` makes plain twins of the verbs."""
 
     def __init__(self, opened: OpenTome, within: Scope | None = None) -> None:
         self._opened = opened
