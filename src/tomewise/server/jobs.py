@@ -25,10 +25,10 @@ from tomewise.server.ownership import TEXTS, UPLOADS, Ownership, delete_job, fin
 from tomewise.server.replies import JobProgress, JobReply, Kind, State
 from tomewise.store.address import Place
 from tomewise.store.beside import UnsafeFile
-from tomewise.tome.plain_texts import map_texts
 from tomewise.tome.reports import AddReport, BuildReport
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Progress
+from tomewise.types.plain import map_texts
 
 _OPEN: frozenset[State] = frozenset({"queued", "waiting", "running"})
 _FILE = "job.json"

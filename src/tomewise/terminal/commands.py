@@ -273,7 +273,9 @@ def show(
     if entity is not None:
         if document is not None:
             raise UsageError("give either a document or --entity: each is shown alone")
-        show_entity(entity, tome, as_json)
+        with open_tome(tome) as book:
+            found = book.memory.entity(entity)
+        print_json(found) if as_json else render.print_entity(found, console())
         return
     if document is None and (database := find_whole_database(tome)):
         show_tomes(database, as_json)
@@ -339,15 +341,6 @@ def open_tome(tome: str | None, stated: Stated = NOTHING, *, create: bool = Fals
 
     with Tome.open(settings=settings, create=create) as book:
         yield book
-
-
-def show_entity(name: str, tome: str | None, as_json: bool) -> None:
-    """What `tome show --entity NAME` prints."""
-    from tomewise.terminal.render import print_entity
-
-    with open_tome(tome) as book:
-        found = book.memory.entity(name)
-    print_json(found) if as_json else print_entity(found, console())
 
 
 def print_answer(answer: Answer, as_json: bool, *, with_trace: bool = False) -> None:

@@ -134,14 +134,6 @@ def _print_close(spent: Cost, kept: str | None, options: str, *, is_extractive: 
         )
     out.print("[bold]Next[/bold]")
     program = _name_program()
-    commands = [(f"{program} {words}", purpose) for words, purpose in _list_next(kept, options, is_extractive)]
-    width = max(len(command) for command, _ in commands)
-    for command, purpose in commands:
-        out.print(escape(f"  {command:<{width}}  {purpose}"))
-
-
-def _list_next(kept: str | None, options: str, is_extractive: bool) -> list[tuple[str, str]]:
-    """What to type after `tome`, each with what it does."""
     again = [("demo --model openai:gpt-4o-mini", "the same with a language model (`tome models` lists them)")]
     story = [
         (f'ask{options} "Who pleaded guilty?"', "another question about the story"),
@@ -151,7 +143,11 @@ def _list_next(kept: str | None, options: str, is_extractive: bool) -> list[tupl
         ("add YOUR-FILES", "then ask about your own documents"),
         ("systems", "other ways to answer, and what each needs"),
     ]
-    return [*(again if is_extractive else []), *(story if kept else []), *own]
+    offered = [*(again if is_extractive else []), *(story if kept else []), *own]
+    commands = [(f"{program} {words}", purpose) for words, purpose in offered]
+    width = max(len(command) for command, _ in commands)
+    for command, purpose in commands:
+        out.print(escape(f"  {command:<{width}}  {purpose}"))
 
 
 def _name_program() -> str:

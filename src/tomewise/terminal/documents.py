@@ -22,7 +22,6 @@ from tomewise.terminal.work import show_work
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tomewise.reading.formats import Format
     from tomewise.store.records import DocumentRecord
     from tomewise.tome.reports import AddReport, Foresight
 
@@ -173,7 +172,8 @@ def print_formats(as_json: bool) -> None:
 
     formats = list_formats()
     if as_json:
-        print_json([_describe(format) for format in formats])
+        rows = map(asdict, formats)
+        print_json([{name: value for name, value in row.items() if name != "reader"} for row in rows])
         return
     table = make_table("format", "files", "citations name", "needs")
     for format in formats:
@@ -183,12 +183,6 @@ def print_formats(as_json: bool) -> None:
             escape(format.name), escape(suffixes), escape(format.places), escape(needs if format.extra else "")
         )
     console().print(table)
-
-
-def _describe(format: Format) -> dict[str, object]:
-    fields = asdict(format)
-    del fields["reader"]
-    return fields
 
 
 # ---------------------------------------------------------------- removing

@@ -38,9 +38,7 @@ from tomewise.terminal.screen import console, escape, print_json, print_message
 from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
-    from tomewise.systems.registry import Variant
     from tomewise.tome.session import Session
-    from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.tome import Tome
     from tomewise.tome.traces import Trace
 
@@ -66,6 +64,8 @@ def chat(
 ) -> None:
     """Ask one question after another: a line each, until the end of the input (Ctrl-D)."""
     from tomewise.systems.registry import parse_variant
+    from tomewise.terminal import render
+    from tomewise.types import Question
 
     variant = parse_variant(system) if system else None
     with open_tome(tome, stated) as book:
@@ -74,7 +74,20 @@ def chat(
         _greet(chosen, book)
         is_answered = True
         for question in _read_lines(chosen):
-            is_answered = _ask_line(question, chosen, variant, current, book, as_json)
+            try:
+                with show_work(f"asking {chosen.name}") as work:
+                    asked = Question(text=question, current=current)
+                    answer = chosen.ask(asked, system=variant, on_event=choose_listener(work))
+            except (ModelUnavailable, BudgetExceeded):
+                raise
+            except ModelError as error:  # the session is as it was before
+                print_message(f"tome: {error}")
+                is_answered = False
+                continue
+            is_answered = True
+            print_answer(answer, as_json)
+            if not as_json:
+                render.offer_build(answer.lagging, f" --tome {quote(book.store.address)}", console(stderr=True))
     if not is_answered:
         raise typer.Exit(ModelError.exit_code)
 
@@ -119,9 +132,13 @@ def sessions(
             line = f"[bold]deleted[/bold] session {escape(name)}"
             print_json({"deleted": name}) if as_json else console().print(line)
         else:
+            from tomewise.store.records import SESSIONS
             from tomewise.tome.session_memory import list_notes
 
-            record = _find_session(name, book)
+            record = book.sessions[name].read()
+            if record is None:
+                known = suggest(name, book.store.note_names(SESSIONS))
+                raise UnknownName(f"{book.store.address} holds no session {name!a}: {known}`tome sessions` lists them")
             notes = list_notes(record, book.kit)
             print_json(replace(record, notes=notes)) if as_json else render.print_session(record, notes, console())
 
@@ -150,44 +167,6 @@ def _fill_history(chosen: Session) -> None:
     record = chosen.read()
     for turn in record.turns if record else ():
         readline.add_history(" ".join(turn.asked.split()))
-
-
-def _ask_line(
-    question: str,
-    chosen: Session,
-    variant: Variant | None,
-    current: bool,
-    book: Tome,
-    as_json: bool,
-) -> bool:
-    """Ask and print. Returns False if the model failed at this question; then the session is as it was before."""
-    from tomewise.terminal import render
-    from tomewise.types import Question
-
-    try:
-        with show_work(f"asking {chosen.name}") as work:
-            listener = choose_listener(work)
-            asked = Question(text=question, current=current)
-            answer = chosen.ask(asked, system=variant, on_event=listener)
-    except (ModelUnavailable, BudgetExceeded):
-        raise
-    except ModelError as error:
-        print_message(f"tome: {error}")
-        return False
-    print_answer(answer, as_json)
-    if not as_json:
-        render.offer_build(answer.lagging, f" --tome {quote(book.store.address)}", console(stderr=True))
-    return True
-
-
-def _find_session(name: str, book: Tome) -> SessionRecord:
-    record = book.sessions[name].read()
-    if record is None:
-        from tomewise.store.records import SESSIONS
-
-        known = suggest(name, book.store.note_names(SESSIONS))
-        raise UnknownName(f"{book.store.address} holds no session {name!a}: {known}`tome sessions` lists them")
-    return record
 
 
 @app.command(epilog="Example: tome log 3 --again")
