@@ -28,7 +28,7 @@ from tomewise.events import make_event
 from tomewise.language.roles import ANSWER, EVOLVE, MERGE_POINTS, PLAN
 from tomewise.loops.desk import Attempt, Desk
 from tomewise.loops.evidence import fold, measure_texts
-from tomewise.loops.exploring import Concern, Exploring, Material, Plan, Planning, Reading, Search
+from tomewise.loops.exploring import Concern, Exploring, Material, Plan, Planning, Search, Seen
 from tomewise.loops.last_prompt import DEPTH, Context, Note, Searched
 from tomewise.loops.point_editor import Changes, PointEditor
 from tomewise.loops.steps import Contexts, LoopState, make_attempt_event, rank_found
@@ -103,7 +103,7 @@ class Evolve:
             memory=memory,
             nearness=Nearness(self.embedder),
             contexts=await asyncio.to_thread(Contexts, question, self.desk, self.limits.context, {}),
-            reading=Reading(self.desk),
+            seen=Seen(self.desk),
             has_past=bool(memory.points),
         )
         while True:
@@ -182,7 +182,7 @@ class Evolve:
     async def _explore(self, state: _EvolveState) -> AsyncIterator[Event]:
         """Search for all concerns side by side."""
         concerns, state.concerns = state.concerns, []
-        read = frozenset(state.reading.nodes)
+        read = frozenset(state.seen.nodes)
         state.searches = await gather_calls(
             self.exploring.search(concern, state.memory, state.question.within, read) for concern in concerns
         )
@@ -262,9 +262,7 @@ class Evolve:
         limits = self.limits
         room = self.desk.measure_room(EVOLVE) * (_POINTS - 1) // _POINTS // max(1, len(state.searches))
         relations, passages = min(limits.relations, room // 4), min(limits.passages, room // 2)
-        return state.reading.select(
-            state.searches, relations=relations, passages=passages, description=limits.description
-        )
+        return state.seen.select(state.searches, relations=relations, passages=passages, description=limits.description)
 
     def _fit_points(self, state: _EvolveState, role: Role[In, Out]) -> list[MemoryPoint]:
         """The points that have room, those most relevant to the question, in the order in which they came.
@@ -293,7 +291,7 @@ class _EvolveState(LoopState):
     memory: Hypergraph
     nearness: Nearness
     contexts: Contexts
-    reading: Reading
+    seen: Seen
     concerns: list[Concern] = field(default_factory=list)  # to be searched for next
     taken: int = 0  # rounds that searched, each to the end
     searches: list[Search] = field(default_factory=list)  # of this round

@@ -213,7 +213,7 @@ class Material:
 
 
 @dataclass(slots=True)
-class Reading:
+class Seen:
     """What the role has read for one question: evidence, and sentences about entities."""
 
     desk: Desk

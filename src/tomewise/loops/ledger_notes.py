@@ -50,9 +50,9 @@ from tomewise.loops.steps import Skipped
 from tomewise.recall.ranking import take_turns
 from tomewise.types import Event, In, Out, PassageId, Question, Retriever, Role
 from tomewise.working.ledger import (
-    Fact,
     Inference,
     Ledger,
+    LedgerFact,
     LedgerMemory,
     add_facts,
     add_inferences,
@@ -229,7 +229,7 @@ class LedgerNotes:
         ledger = self.ledger
         grounds = {fact.label: fact for each in ledger.inferences for fact in each.grounds}
         facts = grounds | {fact.label: fact for fact in reversed(ledger.facts)}
-        quoted: dict[PassageId, list[Fact]] = {}
+        quoted: dict[PassageId, list[LedgerFact]] = {}
         for fact in facts.values():
             if fact.in_text and fact.quote:
                 quoted.setdefault(fact.passage, []).append(fact)
@@ -316,7 +316,7 @@ class LedgerNotes:
             left = max(0, self._budget - sum(fact.tokens for fact in ledger.facts)) // chunks
         return NotesIn(**self._list_asked(), evidence=shown, limit=self._reading.count_wanted(chunk.tokens, left))
 
-    async def _extract(self, chunk: Chunk, notes_input: NotesIn) -> list[Fact] | None:
+    async def _extract(self, chunk: Chunk, notes_input: NotesIn) -> list[LedgerFact] | None:
         """The facts of a chunk; None without a usable reply."""
         role = make_extract_role(notes_input.limit)
         reply = await self.skipped.try_call(self._desk.model.ask(role, notes_input), None)
@@ -362,18 +362,18 @@ class LedgerNotes:
     def _fit(self, role: Role[In, Out], make_input: Callable[[dict[str, list[Entry]]], In], made: int) -> In:
         """The input with all facts and inferences; if these exceed the window, with the new ones and the latest."""
         facts = [fact for fact in self.ledger.facts if read_number(fact) > made]
-        older: list[Fact | Inference] = [fact for fact in self.ledger.facts if read_number(fact) <= made]
+        older: list[LedgerFact | Inference] = [fact for fact in self.ledger.facts if read_number(fact) <= made]
         older += self.ledger.inferences
         material = [*facts, *sorted(older, key=read_number, reverse=True)]
 
-        def list_entries(fitting: Sequence[Fact | Inference]) -> dict[str, list[Entry]]:
+        def list_entries(fitting: Sequence[LedgerFact | Inference]) -> dict[str, list[Entry]]:
             ordered = sorted(fitting, key=read_number)
             new = {fact.label for fact in facts}
             return {
                 "facts": [
                     Entry(label=each.label, text=each.note, place=each.place, is_new=each.label in new)
                     for each in ordered
-                    if isinstance(each, Fact)
+                    if isinstance(each, LedgerFact)
                 ],
                 "inferences": [
                     Entry(label=each.label, text=each.text) for each in ordered if isinstance(each, Inference)
@@ -407,7 +407,7 @@ class LedgerNotes:
         most = int(self._cycle.recovery * sum(chunk.tokens for chunk in chunks))
         return await asyncio.to_thread(self._reading.chunking.cut_chunks, list(wanted), self._room, most)
 
-    def _report_chunk(self, chunk: Chunk, facts: list[Fact] | None) -> Event:
+    def _report_chunk(self, chunk: Chunk, facts: list[LedgerFact] | None) -> Event:
         name = describe_chunk(chunk, self._desk)
         if facts is None:
             return make_event("unread", self._step, chunk=name)
@@ -418,7 +418,7 @@ class LedgerNotes:
 def _list_rows(ledger: Ledger) -> Iterator[Row]:
     for question in (*ledger.questions, *ledger.nets):
         yield {"kind": "question", "text": question}
-    entries: Iterable[Fact | Inference] = chain(ledger.facts, ledger.inferences)
+    entries: Iterable[LedgerFact | Inference] = chain(ledger.facts, ledger.inferences)
     for entry in entries:
-        kind = "fact" if isinstance(entry, Fact) else "inference"
+        kind = "fact" if isinstance(entry, LedgerFact) else "inference"
         yield {"kind": kind, "label": entry.label, "text": entry.text}

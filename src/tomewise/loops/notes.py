@@ -23,7 +23,7 @@ from tomewise.loops.last_prompt import Note
 from tomewise.loops.steps import Skipped
 from tomewise.recall.ranking import as_evidence
 from tomewise.types import DocumentId, Event, Evidence, Passage, PassageId, Question, content_id
-from tomewise.working.ledger import Fact, read_number
+from tomewise.working.ledger import LedgerFact, read_number
 
 _TOKENS_PER_WORD = 1.5
 BETWEEN_QUOTES = " … "
@@ -126,7 +126,7 @@ def _describe_run(passages: Sequence[Passage], desk: Desk) -> str:
     return ", ".join(filter(None, (passages[0].title or shown.document, shown.place)))
 
 
-def check_fact(noted: NotedFact, passages: Sequence[Passage], shown: Sequence[Shown]) -> Fact:
+def check_fact(noted: NotedFact, passages: Sequence[Passage], shown: Sequence[Shown]) -> LedgerFact:
     """The fact with the passage that has its quote: the one that it names first, else another one of these.
 
     `shown` are the passages as the reader saw them.
@@ -141,13 +141,13 @@ def check_fact(noted: NotedFact, passages: Sequence[Passage], shown: Sequence[Sh
         if found := locate(noted.quote, passage):
             text = found.text if text == noted.quote else text
             place = places[passage.id]
-            return Fact(label="", text=text, passage=passage.id, quote=found.text, place=place, in_text=True)
+            return LedgerFact(label="", text=text, passage=passage.id, quote=found.text, place=place, in_text=True)
     where = named[0] if named else ""
-    return Fact(label="", text=text, passage=where, quote=noted.quote, place=places.get(where, ""))
+    return LedgerFact(label="", text=text, passage=where, quote=noted.quote, place=places.get(where, ""))
 
 
 def make_extracts(
-    quoted: Mapping[PassageId, Sequence[Fact]], passages: Mapping[PassageId, Passage]
+    quoted: Mapping[PassageId, Sequence[LedgerFact]], passages: Mapping[PassageId, Passage]
 ) -> Iterator[Evidence]:
     """The facts of each passage as one piece of evidence."""
     for rank, (passage_id, facts) in enumerate(quoted.items(), start=1):
@@ -165,7 +165,7 @@ def make_extracts(
             )
 
 
-def _write_extract(passage: Passage, facts: Sequence[Fact]) -> str:
+def _write_extract(passage: Passage, facts: Sequence[LedgerFact]) -> str:
     """The quotations in the order of the passage, overlapping ones made one; after each what was noted of it."""
     starts = {fact.label: passage.text.find(fact.quote) for fact in facts}
     spans: list[tuple[int, int, list[str]]] = []

@@ -24,7 +24,7 @@ from tomewise.pictures import (
 )
 from tomewise.types import Answer, Event, Loop, PassageId, Question
 from tomewise.working.hypergraph import Hypergraph, MemoryPoint, PointId, VertexId
-from tomewise.working.ledger import Fact, Inference, Ledger, load
+from tomewise.working.ledger import Inference, Ledger, LedgerFact, load
 
 if TYPE_CHECKING:
     from tomewise.memory.communities.community_names import CommunityNames
@@ -242,7 +242,7 @@ def _make_inference(inference: Inference, uses: Uses) -> PictureNode:
     )
 
 
-def _make_fact(fact: Fact, group: str, uses: Uses) -> PictureNode:
+def _make_fact(fact: LedgerFact, group: str, uses: Uses) -> PictureNode:
     passages = _list_passage(fact)
     return PictureNode(
         id=fact.label,
@@ -257,7 +257,7 @@ def _make_fact(fact: Fact, group: str, uses: Uses) -> PictureNode:
     )
 
 
-def _list_passage(fact: Fact) -> tuple[PassageId, ...]:
+def _list_passage(fact: LedgerFact) -> tuple[PassageId, ...]:
     return (fact.passage,) if fact.passage else ()
 
 
