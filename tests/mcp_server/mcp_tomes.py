@@ -16,7 +16,6 @@ from tests.patience import NEVER
 
 from tomewise.sample import STORY
 from tomewise.server.mcp_server import make_server
-from tomewise.server.named_tomes import FixedLibrary
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
@@ -53,7 +52,7 @@ async def connect(*paths: Path, **options: Any) -> AsyncIterator[Client]:
     """A client in the same process as the server of these tomes, made with these options of `make_server`."""
     books = {path.stem: Tome.open(path) for path in paths}
     try:
-        async with Client(make_server(FixedLibrary(books), **options)) as client:
+        async with Client(make_server(books, **options)) as client:
             yield client
     finally:
         for book in books.values():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial, wraps
@@ -16,7 +16,7 @@ from pydantic import Field
 
 from tomewise.concurrency import run_side_by_side
 from tomewise.errors import PartError, TomewiseError, UsageError
-from tomewise.language.fences import fence, oneline
+from tomewise.language.fences import oneline
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.server.choosing import choose_bounded
 from tomewise.server.error_replies import log_error
@@ -30,22 +30,18 @@ from tomewise.server.mcp_results import (
     EntityResult,
     OverviewResult,
     RemoveResult,
+    Result,
     SearchResult,
     TextResult,
-    fit_reply,
+    fit,
     keep_quotes,
     keep_small,
     make_failure,
     make_overview,
     make_reply,
     neutralise,
-    write_answer,
-    write_entity,
-    write_overview,
-    write_pieces,
-    write_text,
 )
-from tomewise.server.named_tomes import LEFT, Admit, Library, Span, find_part, find_tome, hide_addresses
+from tomewise.server.named_tomes import LEFT, Admit, Span, find_part, find_tome, hide_addresses
 from tomewise.server.streaming import ClientLeft
 from tomewise.store.records import DocumentRecord
 from tomewise.systems.registry import DEFAULT
@@ -55,7 +51,7 @@ from tomewise.tome.reports import BuildReport, Slice, read_slice, sum_estimates
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Event, Evidence, Progress, Question, read_plain
 
-Call = TypeVar("Call", bound=Callable[..., Coroutine[Any, Any, CallToolResult]])
+Call = TypeVar("Call", bound=Callable[..., Coroutine[Any, Any, Result]])
 _MOST_NEIGHBOURS = 20  # of an entity
 _MOST_SOURCES = 20  # passages that are named for one piece of evidence
 
@@ -69,13 +65,13 @@ Count = Annotated[int, Field(ge=1, le=100)]
 Skip = Annotated[int, Field(ge=0, le=1_000_000, description="Leave out so many from the start.")]
 
 
-def report_errors(tool: Call) -> Call:
-    """The tool; where it fails, its reply is the sentence that the command line prints."""
+def reply_with(tool: Call, tomes: Mapping[str, Tome]) -> Call:
+    """The tool, whose result becomes a reply; where it fails, that is the sentence that the command line prints."""
 
     @wraps(tool)
-    async def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+    async def run(**arguments: Any) -> CallToolResult:
         try:
-            return await tool(self, *args, **kwargs)
+            return make_reply(await tool(**arguments))
         except PartError as error:
             log_error(error)
             message = f"{error.part} failed: the log of the server says where"
@@ -88,7 +84,7 @@ def report_errors(tool: Call) -> Call:
         except Exception as error:  # noqa: BLE001 - a bug of ours: the log has it, without keys
             log_error(error)
             message = f"an error of Tomewise itself, {type(error).__name__}: the log of the server says where"
-        return make_failure(hide_addresses(message, self.library))
+        return make_failure(hide_addresses(message, tomes))
 
     return cast(Call, run)
 
@@ -99,11 +95,10 @@ class Tools:
     Questions and searches run inside `admit`.
     """
 
-    def __init__(self, library: Library, admit: Admit = nullcontext) -> None:
-        self.library = library
+    def __init__(self, tomes: Mapping[str, Tome], admit: Admit = nullcontext) -> None:
+        self._tomes = tomes
         self._admit = admit
 
-    @report_errors
     async def ask(
         self,
         question: Text,
@@ -115,9 +110,9 @@ class Tools:
         where: Conditions = [],  # noqa: B006
         force: Annotated[bool, Field(description="Guess where the memory lacks the answer.")] = False,
         tome: TomeName = "",
-    ) -> Annotated[CallToolResult, AnswerResult]:
+    ) -> AnswerResult:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
-        _, book = find_tome(tome, self.library)
+        _, book = find_tome(tome, self._tomes)
         async with send_progress(context) as notify, self._admit():
             part = await asyncio.to_thread(lambda: book.within(*book.documents.names.match_all(documents), where=where))
             asked = Question(text=question, options=tuple(options), instructions=instructions, force=force)
@@ -126,9 +121,8 @@ class Tools:
             with answer_whole():
                 answer = await part.aask(asked, system=variant, on_event=on_event)
         whole = neutralise(Answer, await asyncio.to_thread(book.documents.names.hide, answer))
-        return fit_reply(partial(_cut_answer, whole), sum(map(len, _list_sources(whole))))
+        return fit(partial(_cut_answer, whole), sum(map(len, _list_sources(whole))))
 
-    @report_errors
     async def search(
         self,
         query: Text,
@@ -137,9 +131,9 @@ class Tools:
         documents: Documents = [],  # noqa: B006
         where: Conditions = [],  # noqa: B006
         tome: TomeName = "",
-    ) -> Annotated[CallToolResult, SearchResult]:
+    ) -> SearchResult:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
-        _, book = find_tome(tome, self.library)
+        _, book = find_tome(tome, self._tomes)
         async with self._admit():
             part = await asyncio.to_thread(lambda: book.within(*book.documents.names.match_all(documents), where=where))
             found = await part.asearch(query, system=DEFAULT, limit=skip + limit)
@@ -149,15 +143,13 @@ class Tools:
         ]
         pieces = neutralise(list[Evidence], await asyncio.to_thread(book.documents.names.hide, kept))
 
-        def make(count: int) -> CallToolResult:
+        def make(count: int) -> SearchResult:
             left = len(pieces) - count
             rest = f"{left} more: call search again with skip={skip + count} and limit={left}." if left else ""
-            result = SearchResult(pieces=pieces[:count], rest=rest)
-            return make_reply(result, write_pieces(result))
+            return SearchResult(pieces=pieces[:count], rest=rest)
 
-        return fit_reply(make, len(pieces))
+        return fit(make, len(pieces))
 
-    @report_errors
     async def read(
         self,
         document: Annotated[Name, Field(description="The id of a document; or name a passage.")] = "",
@@ -166,41 +158,34 @@ class Tools:
         passage: Annotated[Name, Field(description="The id of a passage, instead of a document.")] = "",
         neighbours: Annotated[int, Field(ge=0, le=20, description="So many passages before and after it too.")] = 0,
         tome: TomeName = "",
-    ) -> Annotated[CallToolResult, TextResult]:
+    ) -> TextResult:
         """Read a part of a document by its characters, or a passage with its neighbours. Calls no model."""
-        _, book = find_tome(tome, self.library)
+        _, book = find_tome(tome, self._tomes)
         return await asyncio.to_thread(_read, book, document, (start, end), passage, neighbours)
 
-    @report_errors
-    async def list_documents(
-        self, limit: Count = 50, skip: Skip = 0, tome: TomeName = ""
-    ) -> Annotated[CallToolResult, DocumentsResult]:
+    async def list_documents(self, limit: Count = 50, skip: Skip = 0, tome: TomeName = "") -> DocumentsResult:
         """List the documents of a tome by id, with titles, sizes and metadata. Calls no model."""
-        _, book = find_tome(tome, self.library)
+        _, book = find_tome(tome, self._tomes)
         records = await asyncio.to_thread(lambda: book.documents.names.hide(book.store.documents()))
         records.sort(key=lambda record: record["id"])
-        return fit_reply(partial(_list_records, records, skip), len(records[skip : skip + limit]))
+        return fit(partial(_list_records, records, skip), len(records[skip : skip + limit]))
 
-    @report_errors
-    async def overview(self, tome: TomeName = "") -> Annotated[CallToolResult, OverviewResult]:
+    async def overview(self, tome: TomeName = "") -> OverviewResult:
         """Say what a tome holds: its size, its memory layers, the fields of its metadata. Calls no model."""
-        name, book = find_tome(tome, self.library)
-        result = await asyncio.to_thread(make_overview, name, book)
-        return make_reply(result, write_overview(result))
+        name, book = find_tome(tome, self._tomes)
+        return await asyncio.to_thread(make_overview, name, book)
 
-    @report_errors
-    async def entity(self, name: Name, skip: Skip = 0, tome: TomeName = "") -> Annotated[CallToolResult, EntityResult]:
+    async def entity(self, name: Name, skip: Skip = 0, tome: TomeName = "") -> EntityResult:
         """List the facts about an entity (a person, a place, a thing) and the passages that name it.
 
         Needs a graph, which a build of a system such as hipporag2 makes. Calls no model.
         """
-        _, book = find_tome(tome, self.library)
+        _, book = find_tome(tome, self._tomes)
         entity = await asyncio.to_thread(find_entity, name, book.store)
         entity = replace(entity, neighbours=entity.neighbours[:_MOST_NEIGHBOURS])
         found = neutralise(Entity, await asyncio.to_thread(book.documents.names.hide, entity))
-        return fit_reply(partial(_list_entity, found, skip), max(0, len(found.facts) + len(found.passages) - skip))
+        return fit(partial(_list_entity, found, skip), max(0, len(found.facts) + len(found.passages) - skip))
 
-    @report_errors
     async def add_text(
         self,
         text: Annotated[str, Field(max_length=MOST_ADDED)],
@@ -208,18 +193,16 @@ class Tools:
         context: Context[Any, Any],
         title: Name = "",
         tome: TomeName = "",
-    ) -> Annotated[CallToolResult, AddResult]:
+    ) -> AddResult:
         """Remember a text as a document. A document that was added so under the same id is replaced."""
-        _, book = find_tome(tome, self.library)
+        _, book = find_tome(tome, self._tomes)
         async with send_progress(context) as notify:
             added = Document(id=document, text=text, title=title)
             report = await book.aadd(added, on_progress=partial(_notify_progress, notify))
         outcome = "added" if report.added else "replaced" if report.replaced else "unchanged"
         values = {"document": document, "outcome": outcome, "passages": report.passages}
-        result = neutralise(AddResult, book.documents.names.hide(values))
-        return make_reply(result, f"{outcome}: {result.document}, {report.passages} new passages")
+        return neutralise(AddResult, book.documents.names.hide(values))
 
-    @report_errors
     async def remove_document(
         self,
         document: Annotated[Name, Field(description="The whole id or title.")],
@@ -227,13 +210,13 @@ class Tools:
             int, Field(ge=0, description="Remove if at most so many memories go that a model was paid for.")
         ] = 0,
         tome: TomeName = "",
-    ) -> Annotated[CallToolResult, RemoveResult]:
+    ) -> RemoveResult:
         """Forget a document and everything that was derived from it alone. This cannot be undone.
 
         Where memory would go that a model was paid for, nothing is removed until that is accepted; the result says
         what.
         """
-        _, book = find_tome(tome, self.library)
+        _, book = find_tome(tome, self._tomes)
         found = await asyncio.to_thread(book.documents.names.match, document)
         own_name = (await asyncio.to_thread(book.documents.names.read)).name(found.id)
         names = (own_name, found.id, found.title)
@@ -243,42 +226,36 @@ class Tools:
         paid = sum(foresight.paid.values())
         values = {"document": found.id, "removed": paid <= accept_paid, "foresight": foresight}
         result = neutralise(RemoveResult, book.documents.names.hide(values))
-        what = f"{result.document}, {foresight.passages} passages, {foresight.derived} derived"
-        if not result.removed:
+        if result.removed:
+            await book.aremove(found)
+        else:
             result.rest = f"Nothing was removed. To remove, call remove_document again with accept_paid={paid}."
-            models = ", ".join(result.foresight.paid)
-            return make_reply(result, f"This would remove {what}, {paid} of them made by {models}")
-        await book.aremove(found)
-        return make_reply(result, f"removed: {what}")
+        return result
 
-    @report_errors
     async def build(
         self,
         system: Annotated[Name, Field(description="The system whose memory layers to build.")],
         context: Context[Any, Any],
         accept_calls: Annotated[int, Field(ge=0, description="Build if it takes at most so many model calls.")] = 0,
         tome: TomeName = "",
-    ) -> Annotated[CallToolResult, BuildResult]:
+    ) -> BuildResult:
         """Build the memory layers that a system needs; without accepted calls return what that would cost."""
-        _, book = find_tome(tome, self.library)
+        _, book = find_tome(tome, self._tomes)
         variant = choose_bounded(system, {})
         estimates = await book.memory.aestimate(variant)
         estimate = sum_estimates(estimates, variant, book.kit.model.name)
         calls = estimate.total.calls
         if calls > accept_calls:
             rest = f"Nothing was built. To build, call build again with accept_calls={calls}."
-            result = BuildResult(built=False, estimate=estimate, rest=rest)
-            return make_reply(result, f"This build takes about {calls} model calls, repairs on top: {estimate.total}")
+            return BuildResult(built=False, estimate=estimate, rest=rest)
         async with send_progress(context) as notify:
             report = await book.abuild(variant, on_progress=partial(_notify_progress, notify))
-        counts = [(layer.layer, layer.added, len(layer.failures)) for layer in report.layers]
-        layers = tuple(replace(layer, failures=layer.failures[:_MOST_FAILURES]) for layer in report.layers)
-        hidden = await asyncio.to_thread(book.documents.names.hide, replace(report, layers=layers))
-        text = "\n".join(f"{show_name(layer)}: {added} added, {failed} failed" for layer, added, failed in counts)
+        short = [replace(layer, failures=layer.failures[:_MOST_FAILURES]) for layer in report.layers]
+        hidden = await asyncio.to_thread(book.documents.names.hide, replace(report, layers=tuple(short)))
         shown = neutralise(BuildReport, hidden)
-        return make_reply(
-            BuildResult(built=True, estimate=estimate, report=shown, rest=""), text or "Nothing to build."
-        )
+        # How many failed is not in the JSON of a layer.
+        layers = (replace(cut, failed=layer.failed) for cut, layer in zip(shown.layers, report.layers, strict=True))
+        return BuildResult(built=True, estimate=estimate, report=replace(shown, layers=tuple(layers)))
 
 
 def _notify_event(notify: Callable[[str], None], book: Tome, event: Event) -> None:
@@ -292,16 +269,15 @@ def _list_sources(answer: Answer) -> tuple[list[str], list[str]]:
     return quoted, [passage.id for passage in answer.nearest]
 
 
-def _cut_answer(whole: Answer, count: int) -> CallToolResult:
+def _cut_answer(whole: Answer, count: int) -> AnswerResult:
     """The answer with the first `count` of its quotes, and of the nearest passages."""
     sources = [*chain(*_list_sources(whole))][count:]
     ids = ", ".join(sources[:20])
     rest = f"{len(sources)} more passages stand behind this answer: call read with passage={ids}." if sources else ""
-    kept = keep_quotes(whole, count)
-    return make_reply(AnswerResult(answer=kept, rest=rest), write_answer(kept))
+    return AnswerResult(answer=keep_quotes(whole, count), rest=rest)
 
 
-def _read(book: Tome, document: str, span: Span, passage: str, neighbours: int) -> CallToolResult:
+def _read(book: Tome, document: str, span: Span, passage: str, neighbours: int) -> TextResult:
     record, (start, last) = find_part(document, span, passage, neighbours, book.store, book.documents.names.match)
     end = record.characters if last is None else min(last, record.characters)
     if not 0 <= start < end:
@@ -310,31 +286,26 @@ def _read(book: Tome, document: str, span: Span, passage: str, neighbours: int) 
     part = read_slice(record, start, min(end, start + MOST_BYTES), book.store)
     whole = read_plain(Slice, book.documents.names.hide(part))
 
-    def make(length: int) -> CallToolResult:
+    def make(length: int) -> TextResult:
         last, shown = start + length, show_name(whole.document)
         rest = "" if last == end else f"Call read again with document={shown!r}, start={last} and end={end}."
         inside = [each for each in whole.passages if start <= each.start < last]
         part = replace(whole, end=last, text=whole.text[:length], passages=tuple(inside))
         part = neutralise(Slice, part.to_dict(), MOST_BYTES * 10)  # the text keeps its length
-        return make_reply(TextResult(part=part, rest=rest), write_text(part))
+        return TextResult(part=part, rest=rest)
 
-    return fit_reply(make, len(whole.text))
+    return fit(make, len(whole.text))
 
 
-def _list_records(records: list[dict[str, Any]], skip: int, count: int) -> CallToolResult:
+def _list_records(records: list[dict[str, Any]], skip: int, count: int) -> DocumentsResult:
     entries = neutralise(list[DocumentRecord], records[skip : skip + count])
     shown = [replace(entry, metadata=keep_small(entry.metadata)) for entry in entries]
     left = len(records) - skip - count
     rest = f"{left} more: call list_documents again with skip={skip + count}." if left > 0 else ""
-    result = DocumentsResult(total=len(records), documents=shown, rest=rest)
-    lines = [
-        f"{entry.id} ({entry.title}): {entry.characters} characters, {entry.passages} passages {entry.metadata or ''}"
-        for entry in shown
-    ]
-    return make_reply(result, "\n".join([f"{len(records)} documents", fence("\n".join(lines), "items")]))
+    return DocumentsResult(total=len(records), documents=shown, rest=rest)
 
 
-def _list_entity(whole: Entity, skip: int, count: int) -> CallToolResult:
+def _list_entity(whole: Entity, skip: int, count: int) -> EntityResult:
     end, first = skip + count, len(whole.facts)  # facts come first, then passages
     passages = whole.passages[max(0, skip - first) : max(0, end - first)]
     left = first + len(whole.passages) - skip - count
@@ -343,7 +314,7 @@ def _list_entity(whole: Entity, skip: int, count: int) -> CallToolResult:
         rest = "No entity has exactly this name: call entity again with one of these names."
     gists = {passage.id: whole.gists[passage.id] for passage in passages if passage.id in whole.gists}
     part = replace(whole, facts=whole.facts[skip:end], passages=passages, gists=gists)
-    return make_reply(EntityResult(entity=part, rest=rest), write_entity(part))
+    return EntityResult(entity=part, rest=rest)
 
 
 _MOST_FAILURES = 5  # failed nodes that a report names for each layer

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.store.contract import Store
@@ -20,23 +19,8 @@ LEFT = "tomewise.left"  # in the ASGI scope of a request of MCP: the event that 
 _SHOWN = 20  # names of tomes in a message
 
 
-class Library(Protocol):
-    """Open tomes by name. The mapping may change while a server runs."""
-
-    @property
-    def tomes(self) -> Mapping[str, Tome]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class FixedLibrary:
-    """The same tomes from start to end."""
-
-    tomes: Mapping[str, Tome]
-
-
-def find_tome(name: str, library: Library) -> tuple[str, Tome]:
+def find_tome(name: str, tomes: Mapping[str, Tome]) -> tuple[str, Tome]:
     """The name and the tome; an empty name stands for the only one. Raises UnknownName, UsageError."""
-    tomes = library.tomes
     if name in tomes:
         return name, tomes[name]
     known = ", ".join(sorted(tomes)[:_SHOWN]) + (", ..." if len(tomes) > _SHOWN else "")
@@ -47,11 +31,10 @@ def find_tome(name: str, library: Library) -> tuple[str, Tome]:
     raise UsageError(f"name the tome: this server has {known or 'none'}")
 
 
-def hide_addresses(message: str, library: Library) -> str:
+def hide_addresses(message: str, tomes: Mapping[str, Tome]) -> str:
     """The message with the names of tomes and of documents instead of the places where they are kept."""
-    tomes = library.tomes
-    addresses = {book.store.address: name for name, book in tomes.items()}
-    return hide_paths(message, addresses, (book.documents.names for book in tomes.values()))
+    addresses = {tome.store.address: name for name, tome in tomes.items()}
+    return hide_paths(message, addresses, (tome.documents.names for tome in tomes.values()))
 
 
 Span: TypeAlias = tuple[int, int | None]  # characters of a document; without an end, up to that of the document

@@ -83,8 +83,8 @@ class Operation:
         found = [*_EVERY, *self.errors, *(() if self.is_open else _GUARDED)]
         found += _SENDING if self.method != "GET" else ()
         found += ("read_only",) if self.changes else ()
-        if "{tome}" in self.path:
-            found += ("unknown_name", "store")
+        found += ("unknown_name",) if "{" in self.path else ()
+        found += ("store",) if "{tome}" in self.path else ()
         return tuple(dict.fromkeys(found))
 
     def describe_errors(self) -> dict[int | str, dict[str, Any]]:

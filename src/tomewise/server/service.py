@@ -132,14 +132,20 @@ class Service:
         async with self.queue.run():
             return await self.library.try_model(name)
 
-    async def estimate(self, name: str, body: ChosenSystem) -> BuildCosts:
-        """What a build would use, when its turn comes."""
+    @asynccontextmanager
+    async def take_turn(self, name: str, body: ChosenSystem) -> AsyncIterator[tuple[Tome, Variant]]:
+        """A tome with the system and the model that a request names, when its turn comes, for the server's seconds."""
         async with self.queue.run(), asyncio.timeout(self.options.seconds):
             with self.library.hold(name):
                 tome = await self.library.open(name)
                 variant = choose_bounded(body.system, body.settings, tome.default_system)
                 with self.library.use_model(body.model, tome.kit.embedder):
-                    return await _describe_estimate(tome, variant)
+                    yield tome, variant
+
+    async def estimate(self, name: str, body: ChosenSystem) -> BuildCosts:
+        """What a build would use, when its turn comes."""
+        async with self.take_turn(name, body) as (tome, variant):
+            return await _describe_estimate(tome, variant)
 
     async def price(self, tome: Tome, variant: Variant, model: str | None) -> BuildCosts:
         """The same at once: it takes a place in the queue, but does not wait for its turn."""

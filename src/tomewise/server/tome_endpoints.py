@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect
 from tomewise.errors import UsageError
 from tomewise.server.bodies import MOST_ID, MOST_START, PAGE, Limit, NewName, NewTome, Start
 from tomewise.server.error_replies import HttpError
-from tomewise.server.library import OpenTome
+from tomewise.server.library import ServedTome
 from tomewise.server.limits import LINES
 from tomewise.server.named_tomes import find_part
 from tomewise.server.operations import FILE, Family, Tool
@@ -258,7 +258,7 @@ async def import_tome(tome: str, request: Request, service: Wanted) -> dict[str,
     return await show_tome(tome, service)
 
 
-def _show(name: str, known: OpenTome, *, is_owned: bool) -> dict[str, Any]:
+def _show(name: str, known: ServedTome, *, is_owned: bool) -> dict[str, Any]:
     tome = known.tome
     contents = tome.documents.names.hide(read_contents(tome.store, tome.model_name))
     page = make_page("documents", contents["documents"], "id", "", PAGE)
@@ -277,15 +277,15 @@ def _show(name: str, known: OpenTome, *, is_owned: bool) -> dict[str, Any]:
     }
 
 
-def describe_overview(name: str, book: Tome) -> Overview:
+def describe_overview(name: str, tome: Tome) -> Overview:
     """The sizes, layers and metadata fields of a tome. Names no place where it is kept."""
-    store, records = book.store, book.documents()
+    store, records = tome.store, tome.documents()
     return Overview(
         tome=name,
         embedder=read_setting(store, "embedder") or "",
         passage_tokens=int(read_setting(store, "passage_tokens") or 0),
         documents=len(records),
-        passages=sum(record.passages for record in records),
+        passages=store.count_passages(),
         characters=sum(record.characters for record in records),
         fields=sorted({field for record in records for field in record.metadata}),
         layers={layer: LayerCounts(**counts) for layer, counts in store.layers().items()},
@@ -293,12 +293,10 @@ def describe_overview(name: str, book: Tome) -> Overview:
 
 
 def _join_lines(path: Place) -> Iterator[bytes]:
-    lines: list[str] = []
-    size = 0
+    piece = ""
     for line in export_all(path):
-        lines.append(line)
-        size += len(line)
-        if size >= _PIECE:
-            yield "\n".join([*lines, ""]).encode()
-            lines, size = [], 0
-    yield "\n".join([*lines, ""]).encode() if lines else b""
+        piece += f"{line}\n"
+        if len(piece) >= _PIECE:
+            yield piece.encode()
+            piece = ""
+    yield piece.encode()
