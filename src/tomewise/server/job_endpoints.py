@@ -140,7 +140,7 @@ async def _follow(jobs: JobList, id: str) -> AsyncIterator[Produce]:
     async def produce(emit: Emit) -> None:
         while True:
             emit(write_event("job", job.describe().model_dump(mode="json")))
-            if job.state not in ("queued", "waiting", "running"):
+            if not job.is_open:
                 return
             await jobs.wait_for_change(job)
             await asyncio.sleep(_PAUSE)
