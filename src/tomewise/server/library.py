@@ -178,13 +178,13 @@ class Library:
         return ModelSpec.parse(name, self._find_address(name)) if known else None
 
     @contextmanager
-    def use_model(self, name: str | None, embedder: Embedder) -> Iterator[None]:
-        """Let the tomes ask this model inside, one that is offered. Raises UnknownName."""
+    def use_model(self, name: str | None, tome: Tome) -> Iterator[None]:
+        """Let a tome ask this model inside, one that is offered. Raises UnknownName."""
         if self.name_model(name) == self.model_name:
             yield
             return
         with self._making:
-            model = self._share_model(embedder, name)
+            model = self._share_model(tome.kit.embedder, name)
         with change_run(model=model):
             yield
 

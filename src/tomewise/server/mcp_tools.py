@@ -51,6 +51,7 @@ from tomewise.tome.reports import BuildReport, Slice, read_slice, sum_estimates
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Event, Evidence, Progress, Question, read_plain
 
+T = TypeVar("T")
 Call = TypeVar("Call", bound=Callable[..., Coroutine[Any, Any, Result]])
 _MOST_NEIGHBOURS = 20  # of an entity
 _MOST_SOURCES = 20  # passages that are named for one piece of evidence
@@ -113,10 +114,9 @@ class Tools:
     ) -> AnswerResult:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
         _, book = find_tome(tome, self._tomes)
-        async with send_progress(context) as notify, self._admit():
+        async with send_progress(context, partial(_describe_event, book)) as on_event, self._admit():
             part = await asyncio.to_thread(lambda: book.within(*book.documents.names.match_all(documents), where=where))
             asked = Question(text=question, options=tuple(options), instructions=instructions, force=force)
-            on_event = partial(_notify_event, notify, book)
             variant = choose_bounded(system, {}) if system else None
             with answer_whole():
                 answer = await part.aask(asked, system=variant, on_event=on_event)
@@ -196,9 +196,9 @@ class Tools:
     ) -> AddResult:
         """Remember a text as a document. A document that was added so under the same id is replaced."""
         _, book = find_tome(tome, self._tomes)
-        async with send_progress(context) as notify:
+        async with send_progress(context, _describe_progress) as on_progress:
             added = Document(id=document, text=text, title=title)
-            report = await book.aadd(added, on_progress=partial(_notify_progress, notify))
+            report = await book.aadd(added, on_progress=on_progress)
         outcome = "added" if report.added else "replaced" if report.replaced else "unchanged"
         values = {"document": document, "outcome": outcome, "passages": report.passages}
         return neutralise(AddResult, book.documents.names.hide(values))
@@ -219,8 +219,8 @@ class Tools:
         _, book = find_tome(tome, self._tomes)
         found = await asyncio.to_thread(book.documents.names.match, document)
         own_name = (await asyncio.to_thread(book.documents.names.read)).name(found.id)
-        names = (own_name, found.id, found.title)
-        if document not in (*names, *map(show_name, names)):
+        exact = (own_name, found.id, found.title)
+        if document not in (*exact, *map(show_name, exact)):
             raise UsageError(f"{show_name(document)!r} is not a whole id: did you mean {show_name(own_name)!r}?")
         foresight = await asyncio.to_thread(book.documents.foresee_removal, found)
         paid = sum(foresight.paid.values())
@@ -248,8 +248,8 @@ class Tools:
         if calls > accept_calls:
             rest = f"Nothing was built. To build, call build again with accept_calls={calls}."
             return BuildResult(built=False, estimate=estimate, rest=rest)
-        async with send_progress(context) as notify:
-            report = await book.abuild(variant, on_progress=partial(_notify_progress, notify))
+        async with send_progress(context, _describe_progress) as on_progress:
+            report = await book.abuild(variant, on_progress=on_progress)
         short = [replace(layer, failures=layer.failures[:_MOST_FAILURES]) for layer in report.layers]
         hidden = await asyncio.to_thread(book.documents.names.hide, replace(report, layers=tuple(short)))
         shown = neutralise(BuildReport, hidden)
@@ -258,9 +258,14 @@ class Tools:
         return BuildResult(built=True, estimate=estimate, report=replace(shown, layers=tuple(layers)))
 
 
-def _notify_event(notify: Callable[[str], None], book: Tome, event: Event) -> None:
+def _describe_event(book: Tome, event: Event) -> str:
     summary = book.documents.names.read().clean(event.summary)
-    notify(f"{event.name}: {summary}" if summary else event.name)
+    return f"{event.name}: {summary}" if summary else event.name
+
+
+def _describe_progress(progress: Progress) -> str:
+    counted = f"{progress.label}: {progress.done} of {progress.total}" if progress.total else progress.label
+    return progress.note or counted
 
 
 def _list_sources(answer: Answer) -> tuple[list[str], list[str]]:
@@ -278,7 +283,7 @@ def _cut_answer(whole: Answer, count: int) -> AnswerResult:
 
 
 def _read(book: Tome, document: str, span: Span, passage: str, neighbours: int) -> TextResult:
-    record, (start, last) = find_part(document, span, passage, neighbours, book.store, book.documents.names.match)
+    record, (start, last) = find_part(document, span, passage, neighbours, book, book.documents.names.match)
     end = record.characters if last is None else min(last, record.characters)
     if not 0 <= start < end:
         raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")
@@ -320,18 +325,12 @@ def _list_entity(whole: Entity, skip: int, count: int) -> EntityResult:
 _MOST_FAILURES = 5  # failed nodes that a report names for each layer
 
 
-def _notify_progress(notify: Callable[[str], None], progress: Progress) -> None:
-    counted = f"{progress.label}: {progress.done} of {progress.total}" if progress.total else progress.label
-    notify(progress.note or counted)
-
-
-Notify = Callable[[str], None]
 _LONGEST = 300  # characters of a message
 
 
 @asynccontextmanager
-async def send_progress(context: Context[Any, Any]) -> AsyncIterator[Notify]:
-    """A function that sends one line to the client; any thread may call it. All lines are sent before this ends.
+async def send_progress(context: Context[Any, Any], describe: Callable[[T], str]) -> AsyncIterator[Callable[[T], None]]:
+    """A function that sends one line on a thing to the client, from any thread. All lines are sent before this ends.
 
     Cancels what runs inside and raises ClientLeft when the client leaves. Before protocol 2026-07-28 the package `mcp`
     would go on with the call, though its result can reach nobody.
@@ -339,8 +338,8 @@ async def send_progress(context: Context[Any, Any]) -> AsyncIterator[Notify]:
     lines: asyncio.Queue[str | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
-    def notify(line: str) -> None:
-        loop.call_soon_threadsafe(lines.put_nowait, line)
+    def notify(thing: T) -> None:
+        loop.call_soon_threadsafe(lines.put_nowait, describe(thing))
 
     async def send() -> None:
         count = 0

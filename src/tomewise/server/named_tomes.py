@@ -7,7 +7,6 @@ from contextlib import AbstractAsyncContextManager
 from typing import TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
-from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys, read_record
 from tomewise.store.records import DocumentRecord
 from tomewise.tome.document_names import hide_paths, show_name
@@ -45,7 +44,7 @@ def find_part(
     span: Span,
     passage: str,
     neighbours: int,
-    store: Store,
+    tome: Tome,
     find: Callable[[str], DocumentRecord],
 ) -> tuple[DocumentRecord, Span]:
     """What to read: a span of a document that `find` finds, or the passage of this id with so many on either side.
@@ -56,6 +55,7 @@ def find_part(
         raise UsageError("name either a document or a passage to read")
     if document:
         return find(document), span
+    store = tome.store
     for key, found in store.passages(find_keys(store, [passage]).values()).items():
         keys = [key, *store.find_neighbours([key], neighbours).get(key, ())] if neighbours else [key]
         near = store.passages(keys).values()

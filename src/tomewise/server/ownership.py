@@ -110,9 +110,8 @@ class Ownership:
 def find_jobs(tome: Place) -> FolderBeside:
     """The folder for jobs beside a tome; of one in a database, in the user's cache folder of this machine."""
     if isinstance(tome, DatabaseAddress):
-        folder = find_cache_folder() / "served" / sha256(str(tome).encode()).hexdigest()[:32]
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return FolderBeside(folder, _FOLDER, _NAMES)
+        tome = find_cache_folder() / "served" / sha256(str(tome).encode()).hexdigest()[:32]
+        tome.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return FolderBeside(tome, _FOLDER, _NAMES)
 
 

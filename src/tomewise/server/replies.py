@@ -16,8 +16,7 @@ from tomewise.tome.traces import Trace
 from tomewise.types import Cost, DocumentId, Evidence, Lagging, Noun, Passage
 
 # The documentation of fields goes into /openapi.json and into what MCP says of the tools.
-_DOCUMENTED = ConfigDict(use_attribute_docstrings=True)
-Noun.__pydantic_config__ = _DOCUMENTED  # type: ignore[attr-defined]
+Noun.__pydantic_config__ = ConfigDict(use_attribute_docstrings=True)  # type: ignore[attr-defined]
 
 State: TypeAlias = Literal["queued", "waiting", "running", "done", "failed", "cancelled", "interrupted"]
 Kind: TypeAlias = Literal["add", "build"]
@@ -26,7 +25,7 @@ Kind: TypeAlias = Literal["add", "build"]
 class Reply(BaseModel):
     """What all replies share. Unknown keys are ignored."""
 
-    model_config = ConfigDict(_DOCUMENTED, defer_build=True, ser_json_inf_nan="constants")
+    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True, ser_json_inf_nan="constants")
 
 
 def make_page(name: str, rows: Sequence[Any], key: str, after: str, limit: int) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class AdmittedQuestion:
         lower = {"calls": body.max_calls, "tokens": body.max_tokens, "cost": body.max_cost}
         async with self.running, asyncio.timeout(options.seconds):
             await library.import_client(body.model)
-            with library.use_model(body.model, tome.kit.embedder), library.budget(body.model, **lower) as budget:
+            with library.use_model(body.model, tome), library.budget(body.model, **lower) as budget:
                 # Without a listener no provider is asked to stream.
                 listener = (lambda event: on_event(event, budget.spent)) if on_event else None
                 if body.session:
@@ -139,7 +139,7 @@ class Service:
             with self.library.hold(name):
                 tome = await self.library.open(name)
                 variant = choose_bounded(body.system, body.settings, tome.default_system)
-                with self.library.use_model(body.model, tome.kit.embedder):
+                with self.library.use_model(body.model, tome):
                     yield tome, variant
 
     async def estimate(self, name: str, body: ChosenSystem) -> BuildCosts:
@@ -149,7 +149,7 @@ class Service:
 
     async def price(self, tome: Tome, variant: Variant, model: str | None) -> BuildCosts:
         """The same at once: it takes a place in the queue, but does not wait for its turn."""
-        with self.queue.admit(), self.library.use_model(model, tome.kit.embedder):
+        with self.queue.admit(), self.library.use_model(model, tome):
             async with asyncio.timeout(self.options.seconds):
                 return await _describe_estimate(tome, variant)
 

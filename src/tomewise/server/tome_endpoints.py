@@ -153,7 +153,7 @@ def read_text(
 ) -> Any:
     """A part of a document, or a passage with its neighbours: at most 100,000 characters, and the passages in it."""
     find = opened.documents.names.find
-    record, (start, end) = find_part(document, (start, end), passage, neighbours, opened.store, find)
+    record, (start, end) = find_part(document, (start, end), passage, neighbours, opened, find)
     last = min(start + _MOST_CHARACTERS, record.characters if end is None else end)
     return opened.documents.names.hide(read_slice(record, start, last, opened.store))
 

@@ -61,7 +61,7 @@ def list_traces(
     traces = opened.traces.latest(limit + 1, before=min(before, _MOST_NUMBER), matching=q)
     shown = traces[:limit]
     systems = {trace.answer.system for trace in shown}
-    rows = [{name: value for name, value in trace.to_dict().items() if name != "events"} for trace in shown]
+    rows = [replace(trace, events=()) for trace in shown]
     reply: dict[str, Any] = opened.documents.names.hide(
         {"traces": rows, "drawable": [system for system in systems if _is_drawable(system, opened)]}
     )
