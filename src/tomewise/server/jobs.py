@@ -153,7 +153,6 @@ class JobList:
         """A new job, which waits for its turn."""
         job = Job(id=read_id(folder), tome=tome, kind=kind, task=task, created=_now(), folder=folder)
         self._jobs[job.id] = job
-        self._save(job)
         self._start(job)
         ended = [job for job in self._list_of(tome) if not job.is_open and job.state != "interrupted"]
         self._forget(ended[_MOST_ENDED:])
@@ -165,7 +164,6 @@ class JobList:
         if job.state != "interrupted":
             raise UsageError(f"the job {id} is {job.state}: only an interrupted job can be resumed")
         job.state, job.error, job.ended = "queued", None, None
-        self._save(job)
         self._start(job)
         return job
 
@@ -222,6 +220,7 @@ class JobList:
             del self._jobs[job.id]
 
     def _start(self, job: Job) -> None:
+        self._save(job)
         task = asyncio.create_task(self._run(job))
         self._tasks[job.id] = task
         task.add_done_callback(lambda _: self._tasks.pop(job.id, None))

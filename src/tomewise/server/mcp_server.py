@@ -120,8 +120,8 @@ class TomeServer(MCPServer[Any]):
         chosen = ((context.arguments if context else None) or {}).get("tome", "")
         if argument.name != "id" or not isinstance(reference, ResourceTemplateReference):
             return None
-        book = self._find(chosen)[1]
-        return _complete(argument.value, map(show_name, await asyncio.to_thread(book.documents.names.list_all)))
+        tome = self._find(chosen)[1]
+        return _complete(argument.value, map(show_name, await asyncio.to_thread(tome.documents.names.list_all)))
 
     def _find(self, name: str) -> tuple[str, Tome]:
         try:

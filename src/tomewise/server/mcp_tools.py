@@ -258,8 +258,8 @@ class Tools:
         return BuildResult(built=True, estimate=estimate, report=replace(shown, layers=tuple(layers)))
 
 
-def _describe_event(book: Tome, event: Event) -> str:
-    summary = book.documents.names.read().clean(event.summary)
+def _describe_event(tome: Tome, event: Event) -> str:
+    summary = tome.documents.names.read().clean(event.summary)
     return f"{event.name}: {summary}" if summary else event.name
 
 
@@ -282,14 +282,14 @@ def _cut_answer(whole: Answer, count: int) -> AnswerResult:
     return AnswerResult(answer=keep_quotes(whole, count), rest=rest)
 
 
-def _read(book: Tome, document: str, span: Span, passage: str, neighbours: int) -> TextResult:
-    record, (start, last) = find_part(document, span, passage, neighbours, book, book.documents.names.match)
+def _read(tome: Tome, document: str, span: Span, passage: str, neighbours: int) -> TextResult:
+    record, (start, last) = find_part(document, span, passage, neighbours, tome, tome.documents.names.match)
     end = record.characters if last is None else min(last, record.characters)
     if not 0 <= start < end:
         raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")
     # A longer part cannot fit.
-    part = read_slice(record, start, min(end, start + MOST_BYTES), book.store)
-    whole = read_plain(Slice, book.documents.names.hide(part))
+    part = read_slice(record, start, min(end, start + MOST_BYTES), tome.store)
+    whole = read_plain(Slice, tome.documents.names.hide(part))
 
     def make(length: int) -> TextResult:
         last, shown = start + length, show_name(whole.document)

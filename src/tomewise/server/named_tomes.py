@@ -32,8 +32,9 @@ def find_tome(name: str, tomes: Mapping[str, Tome]) -> tuple[str, Tome]:
 
 def hide_addresses(message: str, tomes: Mapping[str, Tome]) -> str:
     """The message with the names of tomes and of documents instead of the places where they are kept."""
-    addresses = {tome.store.address: name for name, tome in tomes.items()}
-    return hide_paths(message, addresses, (tome.documents.names for tome in tomes.values()))
+    known = dict(tomes)  # they may change in another thread
+    addresses = {tome.store.address: name for name, tome in known.items()}
+    return hide_paths(message, addresses, (tome.documents.names for tome in known.values()))
 
 
 Span: TypeAlias = tuple[int, int | None]  # characters of a document; without an end, up to that of the document

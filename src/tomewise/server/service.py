@@ -52,10 +52,9 @@ class AdmittedQuestion:
                     return await session.aask(self.question, system=self.variant, on_event=listener)
                 return await tome.aask(self.question, system=self.variant, on_event=listener, turns=self.turns)
 
-    async def describe(self, answer: Answer) -> dict[str, Any]:
+    async def describe(self, answer: Answer) -> Any:
         """The answer as it goes out."""
-        hidden: dict[str, Any] = await asyncio.to_thread(self.tome.documents.names.hide, answer)
-        return hidden
+        return await asyncio.to_thread(self.tome.documents.names.hide, answer)
 
 
 class Service:

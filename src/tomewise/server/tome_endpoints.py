@@ -17,7 +17,7 @@ from starlette.concurrency import iterate_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from tomewise.errors import UsageError
-from tomewise.server.bodies import MOST_ID, MOST_START, PAGE, Limit, NewName, NewTome, Start
+from tomewise.server.bodies import MOST_ID, MOST_START, PAGE, After, Limit, NewName, NewTome, Start
 from tomewise.server.error_replies import HttpError
 from tomewise.server.library import ServedTome
 from tomewise.server.limits import LINES
@@ -61,7 +61,7 @@ Conditions = Annotated[list[Condition] | None, Query(max_length=100, description
 
 
 @family.get("")
-def list_tomes(service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE) -> TomeList:
+def list_tomes(service: Wanted, after: After = "", limit: Limit = PAGE) -> TomeList:
     """The tomes that are served, sorted by name."""
     sizes = service.library.measure()
     rest = [name for name in sizes if name > after]
@@ -86,7 +86,7 @@ def list_documents(
     q: Annotated[str, Query(max_length=MOST_ID, description="A part of the title or id.")] = "",
     folder: Annotated[str, Query(max_length=_LONGEST_NAME, description="This folder and those below it.")] = "",
     where: Conditions = None,
-    after: Annotated[str, Query(max_length=MOST_ID)] = "",
+    after: After = "",
     limit: Limit = PAGE,
 ) -> dict[str, Any]:
     """The documents of a tome, sorted by id: the id of a file is its path relative to the folder that was added.

@@ -13,7 +13,7 @@ from pydantic import AfterValidator
 
 from tomewise.errors import TomewiseError, UnknownName, suggest
 from tomewise.pictures import LIMIT, Picture, list_nodes
-from tomewise.server.bodies import MOST_ID, PAGE, Limit
+from tomewise.server.bodies import MOST_ID, PAGE, After, Limit
 from tomewise.server.operations import Family
 from tomewise.server.replies import (
     Deleted,
@@ -99,9 +99,7 @@ def delete_trace(number: Number, opened: Opened) -> Deleted:
 
 
 @family.get("/sessions", reply=SessionList)
-def list_sessions(
-    opened: Opened, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
-) -> dict[str, Any]:
+def list_sessions(opened: Opened, after: After = "", limit: Limit = PAGE) -> dict[str, Any]:
     """The sessions, sorted by name."""
     rows = [{"name": each.name, "system": each.system, "count": each.count} for each in opened.sessions]
     return make_page("sessions", rows, "name", after, limit)

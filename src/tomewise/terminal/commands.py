@@ -135,7 +135,7 @@ def build(
         render.print_build(report, variant, repeat_options(tome, stated), console())
 
 
-def _estimate_costs(book: Tome, variant: Variant, report: OnProgress, layers: Sequence[str]) -> BuildCosts:
+def _estimate_costs(tome: Tome, variant: Variant, report: OnProgress, layers: Sequence[str]) -> BuildCosts:
     """What a build would use: what `tome build --estimate --json` prints.
 
     `instead` is the same system with several passages in a call, or with one where it has several already. It is there
@@ -145,13 +145,13 @@ def _estimate_costs(book: Tome, variant: Variant, report: OnProgress, layers: Se
     from tomewise.systems.registry import choose_variant
     from tomewise.tome.reports import sum_estimates
 
-    model = book.kit.model.name
-    costs = sum_estimates(book.memory.estimate(variant, layers=layers, on_progress=report), variant, model)
+    model = tome.kit.model.name
+    costs = sum_estimates(tome.memory.estimate(variant, layers=layers, on_progress=report), variant, model)
     if "together" in list_settings(variant.declaration.recipe) and costs.total.calls and costs.total.dollars != 0:
         size = _TOGETHER if variant.settings.get("together", 1) == 1 else 1
         resized = choose_variant(variant, {"together": size})
         with suppress(UsageError):  # with other settings it may read one text at a time only, as relations are
-            compared = sum_estimates(book.memory.estimate(resized, layers=layers, on_progress=report), resized, model)
+            compared = sum_estimates(tome.memory.estimate(resized, layers=layers, on_progress=report), resized, model)
             return replace(costs, instead=compared)
     return costs
 
@@ -360,25 +360,25 @@ def print_answer(answer: Answer, as_json: bool, *, with_trace: bool = False) -> 
         render.print_answer(answer, console())
 
 
-def find_last_session(book: Tome) -> str:
+def find_last_session(tome: Tome) -> str:
     """The session that was answered last, else a name that is free."""
     from tomewise.store.records import SESSIONS
 
-    kept = set(book.store.note_names(SESSIONS))
+    kept = set(tome.store.note_names(SESSIONS))
     before: int | None = None
-    while kept and (page := book.traces.latest(before=before)):
+    while kept and (page := tome.traces.latest(before=before)):
         for trace in page:
             if trace.answer.session and trace.answer.session.name in kept:
                 return trace.answer.session.name
         before = page[-1].number
-    return find_free_name(book)
+    return find_free_name(tome)
 
 
-def find_free_name(book: Tome) -> str:
+def find_free_name(tome: Tome) -> str:
     """A name for a new session."""
     from tomewise.store.records import SESSIONS
 
-    taken = set(book.store.note_names(SESSIONS))
+    taken = set(tome.store.note_names(SESSIONS))
     return next(name for number in range(1, len(taken) + 2) if (name := f"chat-{number}") not in taken)
 
 

@@ -79,7 +79,7 @@ def chat(
         raise typer.Exit(ModelError.exit_code)
 
 
-def _greet(chosen: Session, book: Tome) -> None:
+def _greet(chosen: Session, tome: Tome) -> None:
     """Say how a chat works, which session goes on in it, and how to set a model if none is set."""
     from tomewise.loops.quoting import only_quotes
     from tomewise.terminal import render
@@ -87,7 +87,7 @@ def _greet(chosen: Session, book: Tome) -> None:
     record = chosen.read()
     past = f" ({record.system}, goes on after question {record.count})" if record else ""
     lines = [f"session {chosen.name}{past}: one question a line, Ctrl-D ends"]
-    if only_quotes(book.kit.model):
+    if only_quotes(tome.kit.model):
         lines.append(render.note_extractive())
     for line in lines:
         console(stderr=True).print(f"[dim]{escape(line)}[/dim]")
@@ -157,7 +157,7 @@ def _ask_line(
     chosen: Session,
     variant: Variant | None,
     current: bool,
-    book: Tome,
+    tome: Tome,
     as_json: bool,
 ) -> bool:
     """Ask and print. Returns False if the model failed at this question; then the session is as it was before."""
@@ -176,17 +176,17 @@ def _ask_line(
         return False
     print_answer(answer, as_json)
     if not as_json:
-        render.offer_build(answer.lagging, f" --tome {quote(book.store.address)}", console(stderr=True))
+        render.offer_build(answer.lagging, f" --tome {quote(tome.store.address)}", console(stderr=True))
     return True
 
 
-def _find_session(name: str, book: Tome) -> SessionRecord:
-    record = book.sessions[name].read()
+def _find_session(name: str, tome: Tome) -> SessionRecord:
+    record = tome.sessions[name].read()
     if record is None:
         from tomewise.store.records import SESSIONS
 
-        known = suggest(name, book.store.note_names(SESSIONS))
-        raise UnknownName(f"{book.store.address} holds no session {name!a}: {known}`tome sessions` lists them")
+        known = suggest(name, tome.store.note_names(SESSIONS))
+        raise UnknownName(f"{tome.store.address} holds no session {name!a}: {known}`tome sessions` lists them")
     return record
 
 
@@ -239,12 +239,12 @@ def log(
             print_json(trace) if as_json else render.print_trace(trace, console(), book.store)
 
 
-def _ask_again(book: Tome, trace: Trace, as_json: bool) -> None:
+def _ask_again(tome: Tome, trace: Trace, as_json: bool) -> None:
     from tomewise.systems.registry import parse_variant
 
     variant = parse_variant(trace.answer.system)
     with show_work(f"asking {variant.name}") as work:
         origin = trace.answer.session
         question = replace(trace.question, text=origin.question) if origin else trace.question
-        answer = book.ask(question, system=variant, fresh=True, on_event=choose_listener(work))
+        answer = tome.ask(question, system=variant, fresh=True, on_event=choose_listener(work))
     print_answer(answer, as_json)
