@@ -21,7 +21,6 @@ from tomewise.errors import Locked, StoreError, TomewiseError, UnknownName, Usag
 from tomewise.language.budget import Budget
 from tomewise.language.choose_model import EXTRACTIVE, check_models, choose_model, find_provider
 from tomewise.language.forwarding import SharedModel
-from tomewise.language.prompts import Prompts
 from tomewise.language.spec import PROVIDERS, ModelSpec
 from tomewise.language.trial import Trial, try_model
 from tomewise.memory.building import Backlog, find_backlog
@@ -32,7 +31,7 @@ from tomewise.store.address import DatabaseAddress, Place
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS
 from tomewise.systems.registry import SYSTEMS, parse_variant
-from tomewise.tome.arguments import check_settings
+from tomewise.tome.arguments import check_settings, read_prompts
 from tomewise.tome.document_names import hide_paths
 from tomewise.tome.fixed_settings import is_local, refuse_foreign_embedder
 from tomewise.tome.open_store import delete_dead_drafts, delete_tome, import_all, list_tomes, move_tome, recall_embedder
@@ -451,7 +450,7 @@ class Library:
                 limit=settings.limit,
                 timeout=settings.timeout,
                 window=settings.window if name is None else None,
-                prompts=Prompts(Path(settings.prompts) if settings.prompts else None),
+                prompts=read_prompts(settings),
             )
         return self._models[key]
 

@@ -27,12 +27,12 @@ _MOST_SESSIONS = 100
 def load_server(tomes: Mapping[str, Tome], *, write: bool = False, admit: Admit = nullcontext) -> TomeServer:
     """The server of these tomes; the package `mcp` is imported here. Raises MissingDependency."""
     try:
-        from tomewise.server.mcp_server import make_server
+        from tomewise.server.mcp_server import TomeServer
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] not in ("mcp", "mcp_types"):
             raise
         raise MissingDependency("MCP needs the package mcp: pip install 'tomewise[server]'") from error
-    return make_server(tomes, write=write, admit=admit)
+    return TomeServer(tomes, write=write, admit=admit)
 
 
 class McpApp:

@@ -33,7 +33,6 @@ from tomewise.server.mcp_results import MOST_BYTES, cut_text, make_overview
 from tomewise.server.mcp_tools import TomeName, Tools, reply_with
 from tomewise.server.named_tomes import Admit, find_tome, hide_addresses
 from tomewise.server.operation_list import OPERATIONS
-from tomewise.server.operations import Operation
 from tomewise.tome.document_names import show_name
 from tomewise.tome.tome import Tome
 
@@ -52,9 +51,12 @@ _INSTRUCTIONS = (
 
 
 class TomeServer(MCPServer[Any]):
-    """Its resources are the tomes that there are now, and their documents; it reads them and completes names."""
+    """Its resources are the tomes that there are now, and their documents; it reads them and completes names.
 
-    def __init__(self, tomes: Mapping[str, Tome]) -> None:
+    It offers tools that change a tome only with `write`; questions run in `admit`.
+    """
+
+    def __init__(self, tomes: Mapping[str, Tome], *, write: bool = False, admit: Admit = nullcontext) -> None:
         super().__init__(
             "tomewise",
             title="Tomewise",
@@ -65,6 +67,24 @@ class TomeServer(MCPServer[Any]):
             resource_security=ResourceSecurity(exempt_params={"tome", "id"}),
         )
         self._tomes = tomes
+        tools = Tools(tomes, admit)
+        for operation in OPERATIONS:
+            tool = operation.tool
+            if tool is None or (operation.changes and not write):
+                continue
+            hints = ToolAnnotations(
+                read_only_hint=not operation.changes,
+                destructive_hint=tool.destroys,
+                idempotent_hint=operation.changes or None,
+                open_world_hint=tool.asks_model,
+            )
+            run = reply_with(getattr(tools, tool.name), tomes)
+            self.add_tool(run, name=tool.name, title=tool.title, annotations=hints)
+        self.resource(TOME, title="A tome", mime_type="text/plain")(self.read_tome)
+        self.resource(DOCUMENT, title="A document", mime_type="text/plain")(self.read_document)
+        self.completion()(self.complete)  # type: ignore[no-untyped-call]
+        self.prompt(title="Answer with quotations")(answer_with_quotes)
+        self.prompt(title="Compare")(compare)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -135,32 +155,6 @@ def _explain_arguments(tool: str, error: ValidationError) -> str:
     fault = error.errors(include_input=False, include_url=False)[0]
     place = ".".join(map(str, fault["loc"]))
     return f"{tool}: {place[:100]}: {fault['msg'][:300]}"
-
-
-def make_server(tomes: Mapping[str, Tome], *, write: bool = False, admit: Admit = nullcontext) -> TomeServer:
-    """The server of these tomes. It offers tools that change a tome only with `write`; questions run in `admit`."""
-    server = TomeServer(tomes)
-    tools = Tools(tomes, admit)
-    for operation in OPERATIONS:
-        if operation.tool is not None and (write or not operation.changes):
-            name, title, hints = operation.tool.name, operation.tool.title, _make_hints(operation)
-            server.add_tool(reply_with(getattr(tools, name), tomes), name=name, title=title, annotations=hints)
-    server.resource(TOME, title="A tome", mime_type="text/plain")(server.read_tome)
-    server.resource(DOCUMENT, title="A document", mime_type="text/plain")(server.read_document)
-    server.completion()(server.complete)  # type: ignore[no-untyped-call]
-    server.prompt(title="Answer with quotations")(answer_with_quotes)
-    server.prompt(title="Compare")(compare)
-    return server
-
-
-def _make_hints(operation: Operation) -> ToolAnnotations:
-    tool = operation.tool
-    return ToolAnnotations(
-        read_only_hint=not operation.changes,
-        destructive_hint=bool(tool and tool.destroys),
-        idempotent_hint=True if operation.changes else None,
-        open_world_hint=bool(tool and tool.asks_model),
-    )
 
 
 def _complete(typed: str, names: Iterable[str]) -> Completion:
