@@ -51,7 +51,7 @@ async def estimate(tome: str, body: ChosenSystem, request: Request, service: Wan
     return await run_while_connected(request, service.estimate(tome, body))
 
 
-async def _answer(service: Service, name: str, body: Ask) -> dict[str, Any]:
+async def _answer(service: Service, name: str, body: Ask) -> Any:
     async with _offer_build(service, name, body), service.admit_question(name, body) as admitted:
         return await admitted.describe(await admitted.answer())
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from mcp.types import CallToolResult, TextContent
@@ -222,20 +221,6 @@ def _fence_piece(piece: Evidence) -> str:
     fields = "; ".join(f"{name}={value}" for name, value in piece.metadata.items())
     rewrite = piece.rewrite.text if piece.rewrite else ""
     return fence(piece.text, "evidence", **names, metadata=fields, rewrite=rewrite)
-
-
-def keep_quotes(answer: Answer, count: int) -> Answer:
-    """The answer with the first so many of its quotes, then of the nearest passages."""
-    statements, left = [], count
-    for statement in answer.statements:
-        statements.append(replace(statement, quotes=statement.quotes[:left]))
-        left = max(0, left - len(statement.quotes))
-    return replace(answer, statements=tuple(statements), nearest=answer.nearest[:left])
-
-
-def keep_small(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The metadata of a document; none where it would take much of a reply."""
-    return metadata if len(str(metadata)) <= ITEM_BYTES // 2 else {}
 
 
 def make_overview(name: str, tome: Tome) -> OverviewResult:

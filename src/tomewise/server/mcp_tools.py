@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial, wraps
-from itertools import chain
 from typing import Annotated, Any, TypeVar, cast
 
 from mcp.server.mcpserver import Context
@@ -19,9 +18,10 @@ from tomewise.errors import PartError, TomewiseError, UsageError
 from tomewise.language.fences import oneline
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.server.choosing import choose_bounded
-from tomewise.server.error_replies import log_error
+from tomewise.server.error_replies import HttpError, log_error
 from tomewise.server.limits import MOST_ADDED
 from tomewise.server.mcp_results import (
+    ITEM_BYTES,
     MOST_BYTES,
     AddResult,
     AnswerResult,
@@ -34,8 +34,6 @@ from tomewise.server.mcp_results import (
     SearchResult,
     TextResult,
     fit,
-    keep_quotes,
-    keep_small,
     make_failure,
     make_overview,
     make_reply,
@@ -76,8 +74,8 @@ def reply_with(tool: Call, tomes: Mapping[str, Tome]) -> Call:
         except PartError as error:
             log_error(error)
             message = f"{error.part} failed: the log of the server says where"
-        except TomewiseError as error:
-            message = str(error)
+        except (TomewiseError, HttpError) as error:
+            message = error.message if isinstance(error, HttpError) else str(error)
         except TimeoutError:
             message = "the call took longer than this server allows: ask a smaller question or another system"
         except ClientLeft:
@@ -121,7 +119,7 @@ class Tools:
             with answer_whole():
                 answer = await part.aask(asked, system=variant, on_event=on_event)
         whole = neutralise(Answer, await asyncio.to_thread(book.documents.names.hide, answer))
-        return fit(partial(_cut_answer, whole), sum(map(len, _list_sources(whole))))
+        return fit(partial(_cut_answer, whole), len(_list_sources(whole)))
 
     async def search(
         self,
@@ -138,7 +136,7 @@ class Tools:
             part = await asyncio.to_thread(lambda: book.within(*book.documents.names.match_all(documents), where=where))
             found = await part.asearch(query, system=DEFAULT, limit=skip + limit)
         kept = [
-            replace(piece, origins=piece.origins[:_MOST_SOURCES], metadata=keep_small(piece.metadata))
+            replace(piece, origins=piece.origins[:_MOST_SOURCES], metadata=_keep_small(piece.metadata))
             for piece in found[skip:]
         ]
         pieces = neutralise(list[Evidence], await asyncio.to_thread(book.documents.names.hide, kept))
@@ -268,18 +266,28 @@ def _describe_progress(progress: Progress) -> str:
     return progress.note or counted
 
 
-def _list_sources(answer: Answer) -> tuple[list[str], list[str]]:
-    """The ids of the passages that it quotes, and of the nearest ones."""
+def _list_sources(answer: Answer) -> list[str]:
+    """The ids of the passages that it quotes, then of the nearest ones."""
     quoted = [quote.passage for statement in answer.statements for quote in statement.quotes]
-    return quoted, [passage.id for passage in answer.nearest]
+    return [*quoted, *(passage.id for passage in answer.nearest)]
 
 
 def _cut_answer(whole: Answer, count: int) -> AnswerResult:
-    """The answer with the first `count` of its quotes, and of the nearest passages."""
-    sources = [*chain(*_list_sources(whole))][count:]
+    """The answer with the first `count` of its quotes, then of the nearest passages."""
+    sources = _list_sources(whole)[count:]
     ids = ", ".join(sources[:20])
     rest = f"{len(sources)} more passages stand behind this answer: call read with passage={ids}." if sources else ""
-    return AnswerResult(answer=keep_quotes(whole, count), rest=rest)
+    statements, left = [], count
+    for statement in whole.statements:
+        statements.append(replace(statement, quotes=statement.quotes[:left]))
+        left = max(0, left - len(statement.quotes))
+    kept = replace(whole, statements=tuple(statements), nearest=whole.nearest[:left])
+    return AnswerResult(answer=kept, rest=rest)
+
+
+def _keep_small(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The metadata of a document; none where it would take much of a reply."""
+    return metadata if len(str(metadata)) <= ITEM_BYTES // 2 else {}
 
 
 def _read(tome: Tome, document: str, span: Span, passage: str, neighbours: int) -> TextResult:
@@ -304,7 +312,7 @@ def _read(tome: Tome, document: str, span: Span, passage: str, neighbours: int) 
 
 def _list_records(records: list[dict[str, Any]], skip: int, count: int) -> DocumentsResult:
     entries = neutralise(list[DocumentRecord], records[skip : skip + count])
-    shown = [replace(entry, metadata=keep_small(entry.metadata)) for entry in entries]
+    shown = [replace(entry, metadata=_keep_small(entry.metadata)) for entry in entries]
     left = len(records) - skip - count
     rest = f"{left} more: call list_documents again with skip={skip + count}." if left > 0 else ""
     return DocumentsResult(total=len(records), documents=shown, rest=rest)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-from tomewise.errors import TomewiseError
 from tomewise.language.trial import Trial
 from tomewise.server.bodies import Ask, ChosenSystem
 from tomewise.server.choosing import choose_bounded
@@ -115,16 +114,11 @@ class Service:
 
     @asynccontextmanager
     async def admit(self) -> AsyncIterator[None]:
-        """The queue, the seconds and the budget of a question that MCP asks. Raises TomewiseError if too many wait."""
-        async with AsyncExitStack() as inside:
-            try:
-                await inside.enter_async_context(self.queue.run())
-            except HttpError as error:
-                raise TomewiseError(error.message) from None
-            async with asyncio.timeout(self.options.seconds):
-                await self.library.import_client(None)
-                with self.library.budget(), self.library.hold(*self.library.tomes):
-                    yield
+        """The queue, the seconds and the budget of a question that MCP asks. Raises HttpError if too many wait."""
+        async with self.queue.run(), asyncio.timeout(self.options.seconds):
+            await self.library.import_client(None)
+            with self.library.budget(), self.library.hold(*self.library.tomes):
+                yield
 
     async def try_model(self, name: str) -> Trial:
         """Ask a model one small question, when its turn comes. Raises UnknownName."""

@@ -112,8 +112,8 @@ def show_document(opened: Opened, document: DocumentName, start: Start = 0, limi
         passage for passage in opened.store.passages(documents=[record.id]).values() if passage.position >= start
     ]
     following = passages[limit].position if len(passages) > limit else None
-    more = {"passages": passages[:limit], "total": record.passages, "next": following}
-    return opened.documents.names.hide({"document": record, **more})
+    page = {"document": record, "passages": passages[:limit], "total": record.passages, "next": following}
+    return opened.documents.names.hide(page)
 
 
 @family.delete(
