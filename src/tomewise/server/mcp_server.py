@@ -114,14 +114,14 @@ class TomeServer(MCPServer[Any]):
 
     def read_document(self, tome: str, id: str) -> str:
         """The text of a document between tags, from its beginning; the tool `read` returns the rest."""
-        book = self._find(tome)[1]
+        opened = self._find(tome)[1]
         try:
-            record = book.documents.names.match(id)
-            text = book.store.text_between(record.id, 0, _MOST_TEXT)
+            record = opened.documents.names.match(id)
+            text = opened.store.text_between(record.id, 0, _MOST_TEXT)
         except TomewiseError as error:
             kind = ResourceNotFoundError if isinstance(error, UsageError) else ResourceError
             raise kind(hide_addresses(str(error), self._tomes)) from error
-        own_name = book.documents.names.read().name(record.id)
+        own_name = opened.documents.names.read().name(record.id)
         names = {"document": show_name(own_name), "title": show_name(record.title)}
         fenced = fence(cut_text(text, _MOST_TEXT), "text", **names)
         if len(text) == record.characters and len(neutralise(text).encode()) <= _MOST_TEXT:

@@ -111,14 +111,16 @@ class Tools:
         tome: TomeName = "",
     ) -> AnswerResult:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
-        _, book = find_tome(tome, self._tomes)
-        async with send_progress(context, partial(_describe_event, book)) as on_event, self._admit():
-            part = await asyncio.to_thread(lambda: book.within(*book.documents.names.match_all(documents), where=where))
+        _, opened = find_tome(tome, self._tomes)
+        async with send_progress(context, partial(_describe_event, opened)) as on_event, self._admit():
+            part = await asyncio.to_thread(
+                lambda: opened.within(*opened.documents.names.match_all(documents), where=where)
+            )
             asked = Question(text=question, options=tuple(options), instructions=instructions, force=force)
             variant = choose_bounded(system, {}) if system else None
             with answer_whole():
                 answer = await part.aask(asked, system=variant, on_event=on_event)
-        whole = neutralise(Answer, await asyncio.to_thread(book.documents.names.hide, answer))
+        whole = neutralise(Answer, await asyncio.to_thread(opened.documents.names.hide, answer))
         return fit(partial(_cut_answer, whole), len(_list_sources(whole)))
 
     async def search(
@@ -131,15 +133,17 @@ class Tools:
         tome: TomeName = "",
     ) -> SearchResult:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
-        _, book = find_tome(tome, self._tomes)
+        _, opened = find_tome(tome, self._tomes)
         async with self._admit():
-            part = await asyncio.to_thread(lambda: book.within(*book.documents.names.match_all(documents), where=where))
+            part = await asyncio.to_thread(
+                lambda: opened.within(*opened.documents.names.match_all(documents), where=where)
+            )
             found = await part.asearch(query, system=DEFAULT, limit=skip + limit)
         kept = [
             replace(piece, origins=piece.origins[:_MOST_SOURCES], metadata=_keep_small(piece.metadata))
             for piece in found[skip:]
         ]
-        pieces = neutralise(list[Evidence], await asyncio.to_thread(book.documents.names.hide, kept))
+        pieces = neutralise(list[Evidence], await asyncio.to_thread(opened.documents.names.hide, kept))
 
         def make(count: int) -> SearchResult:
             left = len(pieces) - count
@@ -158,30 +162,30 @@ class Tools:
         tome: TomeName = "",
     ) -> TextResult:
         """Read a part of a document by its characters, or a passage with its neighbours. Calls no model."""
-        _, book = find_tome(tome, self._tomes)
-        return await asyncio.to_thread(_read, book, document, (start, end), passage, neighbours)
+        _, opened = find_tome(tome, self._tomes)
+        return await asyncio.to_thread(_read, opened, document, (start, end), passage, neighbours)
 
     async def list_documents(self, limit: Count = 50, skip: Skip = 0, tome: TomeName = "") -> DocumentsResult:
         """List the documents of a tome by id, with titles, sizes and metadata. Calls no model."""
-        _, book = find_tome(tome, self._tomes)
-        records = await asyncio.to_thread(lambda: book.documents.names.hide(book.store.documents()))
+        _, opened = find_tome(tome, self._tomes)
+        records = await asyncio.to_thread(lambda: opened.documents.names.hide(opened.store.documents()))
         records.sort(key=lambda record: record["id"])
         return fit(partial(_list_records, records, skip), len(records[skip : skip + limit]))
 
     async def overview(self, tome: TomeName = "") -> OverviewResult:
         """Say what a tome holds: its size, its memory layers, the fields of its metadata. Calls no model."""
-        name, book = find_tome(tome, self._tomes)
-        return await asyncio.to_thread(make_overview, name, book)
+        name, opened = find_tome(tome, self._tomes)
+        return await asyncio.to_thread(make_overview, name, opened)
 
     async def entity(self, name: Name, skip: Skip = 0, tome: TomeName = "") -> EntityResult:
         """List the facts about an entity (a person, a place, a thing) and the passages that name it.
 
         Needs a graph, which a build of a system such as hipporag2 makes. Calls no model.
         """
-        _, book = find_tome(tome, self._tomes)
-        entity = await asyncio.to_thread(find_entity, name, book.store)
+        _, opened = find_tome(tome, self._tomes)
+        entity = await asyncio.to_thread(find_entity, name, opened.store)
         entity = replace(entity, neighbours=entity.neighbours[:_MOST_NEIGHBOURS])
-        found = neutralise(Entity, await asyncio.to_thread(book.documents.names.hide, entity))
+        found = neutralise(Entity, await asyncio.to_thread(opened.documents.names.hide, entity))
         return fit(partial(_list_entity, found, skip), max(0, len(found.facts) + len(found.passages) - skip))
 
     async def add_text(
@@ -193,13 +197,13 @@ class Tools:
         tome: TomeName = "",
     ) -> AddResult:
         """Remember a text as a document. A document that was added so under the same id is replaced."""
-        _, book = find_tome(tome, self._tomes)
+        _, opened = find_tome(tome, self._tomes)
         async with send_progress(context, _describe_progress) as on_progress:
             added = Document(id=document, text=text, title=title)
-            report = await book.aadd(added, on_progress=on_progress)
+            report = await opened.aadd(added, on_progress=on_progress)
         outcome = "added" if report.added else "replaced" if report.replaced else "unchanged"
         values = {"document": document, "outcome": outcome, "passages": report.passages}
-        return neutralise(AddResult, book.documents.names.hide(values))
+        return neutralise(AddResult, opened.documents.names.hide(values))
 
     async def remove_document(
         self,
@@ -214,18 +218,18 @@ class Tools:
         Where memory would go that a model was paid for, nothing is removed until that is accepted; the result says
         what.
         """
-        _, book = find_tome(tome, self._tomes)
-        found = await asyncio.to_thread(book.documents.names.match, document)
-        own_name = (await asyncio.to_thread(book.documents.names.read)).name(found.id)
+        _, opened = find_tome(tome, self._tomes)
+        found = await asyncio.to_thread(opened.documents.names.match, document)
+        own_name = (await asyncio.to_thread(opened.documents.names.read)).name(found.id)
         exact = (own_name, found.id, found.title)
         if document not in (*exact, *map(show_name, exact)):
             raise UsageError(f"{show_name(document)!r} is not a whole id: did you mean {show_name(own_name)!r}?")
-        foresight = await asyncio.to_thread(book.documents.foresee_removal, found)
+        foresight = await asyncio.to_thread(opened.documents.foresee_removal, found)
         paid = sum(foresight.paid.values())
         values = {"document": found.id, "removed": paid <= accept_paid, "foresight": foresight}
-        result = neutralise(RemoveResult, book.documents.names.hide(values))
+        result = neutralise(RemoveResult, opened.documents.names.hide(values))
         if result.removed:
-            await book.aremove(found)
+            await opened.aremove(found)
         else:
             result.rest = f"Nothing was removed. To remove, call remove_document again with accept_paid={paid}."
         return result
@@ -238,18 +242,18 @@ class Tools:
         tome: TomeName = "",
     ) -> BuildResult:
         """Build the memory layers that a system needs; without accepted calls return what that would cost."""
-        _, book = find_tome(tome, self._tomes)
+        _, opened = find_tome(tome, self._tomes)
         variant = choose_bounded(system, {})
-        estimates = await book.memory.aestimate(variant)
-        estimate = sum_estimates(estimates, variant, book.kit.model.name)
+        estimates = await opened.memory.aestimate(variant)
+        estimate = sum_estimates(estimates, variant, opened.kit.model.name)
         calls = estimate.total.calls
         if calls > accept_calls:
             rest = f"Nothing was built. To build, call build again with accept_calls={calls}."
             return BuildResult(built=False, estimate=estimate, rest=rest)
         async with send_progress(context, _describe_progress) as on_progress:
-            report = await book.abuild(variant, on_progress=on_progress)
+            report = await opened.abuild(variant, on_progress=on_progress)
         short = [replace(layer, failures=layer.failures[:_MOST_FAILURES]) for layer in report.layers]
-        hidden = await asyncio.to_thread(book.documents.names.hide, replace(report, layers=tuple(short)))
+        hidden = await asyncio.to_thread(opened.documents.names.hide, replace(report, layers=tuple(short)))
         shown = neutralise(BuildReport, hidden)
         # How many failed is not in the JSON of a layer.
         layers = (replace(cut, failed=layer.failed) for cut, layer in zip(shown.layers, report.layers, strict=True))
