@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import repeat
 from typing import Any
 
@@ -38,8 +37,6 @@ SELECT edges.key, pair.key FROM json_each(?) AS pair
 CROSS JOIN edges INDEXED BY edges_forward ON edges.space = ? AND edges.a = json_extract(pair.value, '$[0]')
   AND edges.b = json_extract(pair.value, '$[1]')
 """
-# The type of a value, and the value; a text as bytes.
-_FIELD = "typeof({0}), CASE typeof({0}) WHEN 'text' THEN CAST({0} AS BLOB) ELSE {0} END"
 _LIST = re.compile(r"IN :(\w+)")
 _SEARCH = """
 SELECT rowid, -bm25(lexical) AS score FROM lexical WHERE lexical MATCH :match {} ORDER BY score DESC, rowid LIMIT :most
@@ -82,11 +79,14 @@ class SqliteTransaction(SharedTransaction):
             return f"the table lexical, the full-text index, does not fit in itself ({error.orig}); {RESTORE}"
         return ""
 
-    def read_rows(self, table: Table, order: str = "") -> Iterator[list[Any]]:
-        """See `SharedTransaction`. A text is read as bytes, since the driver raises an error for one not in UTF-8."""
-        fields = ", ".join(_FIELD.format(f'"{name}"') for name in table.columns)
-        for row in self.run(f"SELECT {fields} FROM {table.name} {order}"):
-            yield list(map(_decode_text, row[::2], row[1::2]))
+    def read_rows(self, table: Table, order: str = "") -> Iterator[Sequence[Any]]:
+        """See `SharedTransaction`. A text that is not UTF-8 comes as bytes: the driver would raise an error."""
+        listed = ", ".join(f'"{name}"' for name in table.columns)
+        self.driver.text_factory = _decode_text
+        try:
+            yield from self.driver.execute(f"SELECT {listed} FROM {table.name} {order}")
+        finally:
+            self.driver.text_factory = str
 
     def set_last_keys(self, rows: Sequence[tuple[str, int]]) -> None:
         """Replace the last keys of all tables."""
@@ -191,8 +191,8 @@ class SqliteTransaction(SharedTransaction):
 
     def read_names(self, table: str, column: str) -> list[str]:
         """All values of a column, sorted. What is not text is left out: nobody can ask for it."""
-        found = self.run(f"SELECT {_FIELD.format(column)} FROM {table} ORDER BY 2")
-        return [name for kind, value in found if isinstance(name := _decode_text(kind, value), str)]
+        query = f"SELECT CAST({column} AS BLOB) FROM {table} WHERE typeof({column}) = 'text' ORDER BY 1"
+        return [name for (content,) in self.run(query) if isinstance(name := _decode_text(content), str)]
 
     # ------------------------------------------------------------ words
 
@@ -230,9 +230,9 @@ class SqliteTransaction(SharedTransaction):
         return int(count), np.sort(np.array(holders.split(",") if holders else [], np.int64))
 
 
-def _decode_text(kind: str, value: Any) -> Any:
-    """The value that the fields of `_FIELD` hold; bytes for a text that is not UTF-8."""
-    if kind == "text":
-        with suppress(UnicodeDecodeError):
-            return value.decode()
-    return value
+def _decode_text(content: bytes) -> str | bytes:
+    """The text that these bytes are; the bytes where they are not UTF-8."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
