@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name
+from tomewise.memory.graph.fact_ends import read_fact_ends
 from tomewise.memory.graph.graph_names import FACT, GraphNames
 from tomewise.recall.array_types import Flags, Keys, Vectors, sort_keys
 from tomewise.recall.ranking import rank_nodes
@@ -27,10 +28,13 @@ _SHOWN_MENTIONS = 3  # what so many passages say of an entity is shown, the near
 class FoundEntity:
     """An entity near a query. `text` is what passages say of it, one line each; empty in a graph of triples.
 
+    `key` is that in the store.
+
     `name` and `type` are those in the passage that says what is nearest to the query, `mentions` the keys of what it is
     from.
     """
 
+    key: int
     id: NodeId
     name: str
     score: float
@@ -62,11 +66,12 @@ class EntityGraph:
 
         With two hops, entities that have a neighbour are among the result themselves.
         """
-        edges = read_pairs(self.store, self.names.ends)
+        ends = read_fact_ends(self.store, self.names)
+        ends = ends.select(ends.heads != ends.tails)
         reached = self._find_keys(entities)
         found = np.empty(0, np.int64)
         for _ in range(hops):
-            reached = _find_other_ends(edges, reached)
+            reached = np.union1d(ends.heads[np.isin(ends.tails, reached)], ends.tails[np.isin(ends.heads, reached)])
             found = np.union1d(found, reached)
         return frozenset(node.id for node in self.store.nodes_at(found.tolist()).values())
 
@@ -105,26 +110,13 @@ class EntityGraph:
         Sources are the passages within the scope's documents and conditions that state the fact; one at least.
         """
         ground = _keep_ground(within)
-        edges = read_pairs(self.store, self.names.ends)
-        facts = np.unique(edges[np.isin(edges[:, 1], self._find_keys(entities)), 0])
+        facts = read_fact_ends(self.store, self.names).select_at(self._find_keys(entities)).keys
         among = self.store.keys_within(ground, self.names.facts)
         facts = facts if among is None else facts[np.isin(facts, among)]
         scored = self.store.scores(self.names.facts, vector, among=facts)
         nearest, nodes = rank_nodes(self.store, *scored, limit)
         sources = name_sources(self.store, nearest, self.names.facts, ground)
-        return [
-            make_fact(
-                nodes[key].id,
-                nodes[key].data.get("description") or nodes[key].text,
-                sources[key],
-                # The description may not name the two ends; a triple does.
-                title=f"{nodes[key].data['head']}, {nodes[key].data['tail']}"
-                if nodes[key].data.get("description")
-                else "",
-                score=score,
-            )
-            for key, score in nearest.items()
-        ]
+        return [make_relation([nodes[key]], sources[key], score) for key, score in nearest.items()]
 
     def _score_mentions(self, vector: Vectors, ground: Scope) -> _Mentions:
         """The mentions of all entities with their cosines; those outside the ground are left out."""
@@ -153,7 +145,7 @@ class EntityGraph:
         for key, described in nearest.items():
             node, first = nodes[key], next(iter(described.values()), {"name": nodes[key].text, "type": ""})
             text = "\n".join(dict.fromkeys(data["description"] for data in described.values() if data["description"]))
-            found.append(FoundEntity(node.id, first["name"], scores[key], text, first["type"], tuple(described)))
+            found.append(FoundEntity(key, node.id, first["name"], scores[key], text, first["type"], tuple(described)))
         return found
 
     def _find_keys(self, nodes: Collection[NodeId]) -> Keys:
@@ -231,6 +223,15 @@ def make_fact(
     return Evidence(id=node, layer="facts", kind=FACT, text=text, title=title, score=score, sources=sources)
 
 
+def make_relation(facts: Sequence[Node], sources: tuple[PassageId, ...], score: float = 0.0) -> Evidence:
+    """What facts of the same two entities say as evidence, under the id of the first."""
+    first = facts[0]
+    texts = dict.fromkeys(fact.data["description"] for fact in facts if fact.data.get("description"))
+    # A description may not name the two ends; a triple does.
+    title = f"{first.data['head']}, {first.data['tail']}" if texts else ""
+    return make_fact(first.id, "\n".join(texts) or first.text, sources, title=title, score=score)
+
+
 def make_entity(found: FoundEntity, sources: tuple[PassageId, ...], *, title: str = "", score: float = 0.0) -> Evidence:
     """An entity of a graph as evidence."""
     text = found.text or found.name
@@ -252,12 +253,3 @@ class _Mentions:
 def _keep_ground(within: Scope) -> Scope:
     """The scope without its entities: what passages may be read at all."""
     return replace(within, entities=None, without_entities=frozenset())
-
-
-def _find_other_ends(edges: Keys, entities: Keys) -> Keys:
-    """The entities that a fact joins with one of `entities`; `edges` (n, 2) are pairs of fact and entity."""
-    if not len(edges) or not len(entities):
-        return np.empty(0, np.int64)
-    is_one = np.isin(edges[:, 1], entities)
-    counts = np.bincount(edges[is_one, 0], minlength=int(edges[:, 0].max()) + 1)
-    return np.unique(edges[counts[edges[:, 0]] > is_one, 1])

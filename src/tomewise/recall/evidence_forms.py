@@ -7,13 +7,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tomewise.calls import CallCount, read_calls
 from tomewise.recall.entity_graph import make_fact
+from tomewise.recall.ranking import PlainSearch, rank_nodes
 from tomewise.recall.rewriting import list_content_words
-from tomewise.recall.seeding import Hits, Linking
 from tomewise.store.contract import Readable
 from tomewise.store.lookups import find_derived, find_keys, name_sources
-from tomewise.store.nearest import DECIMALS
 from tomewise.text.sentences import split_sentences
 from tomewise.types import Embedder, Evidence, Retriever, Scope
 
@@ -63,36 +64,26 @@ class WithGists:
 
 
 @dataclass(frozen=True)
-class SelectedFacts:
-    """The facts that match the question, in place of passages (CogitoRAG, table 12, "Triples-as-Carrier").
+class SelectedFacts(PlainSearch):
+    """The `most` facts nearest to the question, in place of passages (CogitoRAG, table 12, "Triples-as-Carrier").
 
     Each fact is one piece of evidence, and its sources are all passages that state it, in a scope all of those within.
-    `linking` finds the facts.
+    Scores are cosines.
     """
 
     store: Readable
     embedder: Embedder
-    linking: Linking
     graph: str
+    most: int
 
-    @property
-    def calls(self) -> CallCount:
-        return read_calls(self.linking)
-
-    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        """The first `limit` facts; scores are cosines."""
-        (vector,) = await asyncio.to_thread(self.embedder.embed, [query])
-        hits = await self.linking.find_hits(query, vector, within)
-        return await asyncio.to_thread(self._make_evidence, hits, limit, within)
-
-    def _make_evidence(self, hits: Hits, limit: int, within: Scope | None) -> list[Evidence]:
-        keys = hits.keys[:limit].tolist()
-        nodes = self.store.nodes_at(keys)
-        sources = name_sources(self.store, keys, f"facts:{self.graph}", within)
+    def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
+        space, limit = f"facts:{self.graph}", min(limit, self.most)
+        vector, among = self.embedder.embed([query])[0], self.store.keys_within(within, space)
+        found = self.store.nearest(space, vector, limit, among=among)
+        cosines, nodes = rank_nodes(self.store, found.keys, found.cosines.astype(np.float64), limit)
+        sources = name_sources(self.store, cosines, space, within)
         return [
-            make_fact(nodes[key].id, text, sources[key], score=round(cosine, DECIMALS))
-            for key, text, cosine in zip(keys, hits.texts[:limit], hits.cosines[:limit].tolist(), strict=True)
-            if key in nodes  # a fact may have been removed after the search
+            make_fact(nodes[key].id, nodes[key].text, sources[key], score=cosine) for key, cosine in cosines.items()
         ]
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, Literal
 
@@ -13,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tomewise.extras import GRAPH, require_extra
-from tomewise.recall.array_types import Flags, Floats, Keys, Vertices
+from tomewise.memory.graph.fact_ends import join_fact_ends
+from tomewise.recall.array_types import Flags, Keys, Vertices
+from tomewise.recall.mentions import TitleLinks
 from tomewise.recall.walk import CsrGraph, Walk
 from tomewise.store.contract import SpaceRows, Spaces
 
 Links = Literal["facts", "extracted"]
-Weigh = Callable[["Keys", "Keys"], "Floats"]
 
 _LEAST_KEPT = 100_000  # entries of a graph; the index of a smaller one is made in some milliseconds
 _LONG, _INT, _FLOAT = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.float32)
@@ -29,7 +31,7 @@ class GraphIndex:
     """Entities are the vertices 0 to E - 1, passages E to E + P - 1, each in the order of their store keys.
 
     `heads` and `tails` (facts,) are the vertices of each fact's subject and object, in the order of the facts' keys.
-    `spread` (E,) is the number of passages linked to each entity. `is_passage` (E + P,) is true for passages.
+    `spread` (E,) is the number of passages linked to each entity.
     """
 
     entities: Keys
@@ -38,8 +40,18 @@ class GraphIndex:
     heads: Vertices
     tails: Vertices
     spread: Keys
-    is_passage: Flags
     walk: Walk
+
+    @cached_property
+    def is_passage(self) -> Flags:
+        """A flag for each vertex (E + P,)."""
+        return np.arange(self.walk.graph.nodes) >= len(self.entities)
+
+    def flag_passages(self, among: Keys | None) -> Flags:
+        """A flag for each vertex: whether it is a passage with one of these keys, or any passage for None."""
+        if among is None:
+            return self.is_passage
+        return np.append(np.zeros(len(self.entities), np.bool_), np.isin(self.passages, among))
 
     def encode(self) -> NDArray[np.int8]:
         """The index as bytes: how many entities, passages, facts and entries of the graph it has, and its arrays."""
@@ -71,9 +83,7 @@ class GraphIndex:
             return None
         if not (all(_are_keys(each) for each in (keys, passage_keys, fact_keys)) and (spread >= 0).all()):
             return None
-        is_passage = np.arange(graph.nodes) >= entities
-        walk = Walk(graph, restart=restart)
-        return cls(keys, passage_keys, fact_keys, heads, tails, spread, is_passage, walk)
+        return cls(keys, passage_keys, fact_keys, heads, tails, spread, Walk(graph, restart=restart))
 
 
 class GraphIndexes:
@@ -86,8 +96,8 @@ class GraphIndexes:
     those in its facts, as in HippoRAG 2, or all that were extracted from it. A fact's edge weighs the number of
     passages that state the fact, a link weighs 1, a synonym edge its cosine; parallel edges add up. `between`
     multiplies the edges between entities. 2 gives the weights of HippoRAG 2's released code, which stores each such
-    edge in both directions. `weigh` gives links other weights than 1, from the keys of entities (n,) and passages (n,).
-    `rule` names it: weights that have a name follow from the graph and the documents alone, so that they are kept too.
+    edge in both directions. `titles` give links other weights than 1. These follow from the graph and the documents
+    alone, so that they are kept too.
     """
 
     def __init__(
@@ -98,8 +108,7 @@ class GraphIndexes:
         links: Links = "facts",
         between: float = 1.0,
         restart: float = 0.5,
-        weigh: Weigh | None = None,
-        rule: str = "",
+        titles: TitleLinks | None = None,
         least_kept: int = _LEAST_KEPT,
     ) -> None:
         self._store = store
@@ -108,9 +117,9 @@ class GraphIndexes:
         self._links = links
         self._between = between
         self._restart = restart
-        self._weigh = weigh
-        self._kept_name = f"walk:{graph}:{links}:{between}:{rule}" if rule else f"walk:{graph}:{links}:{between}"
-        self._is_first = weigh is None or bool(rule)
+        self._titles = titles
+        self._kept_name = f"walk:{graph}:{links}:{between}" + (f":{titles.rule}" if titles else "")
+        self._is_first = True
         self._least_kept = least_kept
         self._guard = threading.Lock()
         self._cache: tuple[Mapping[str, int], GraphIndex] | None = None
@@ -149,21 +158,21 @@ class GraphIndexes:
         return stored.version == versions[name] and np.array_equal(stored.keys, index.passages)
 
     def _make(self, spaces: Mapping[str, SpaceRows]) -> GraphIndex:
-        *whole, synonyms = (spaces[name].rows.reshape(-1, 3) for name in self._names[:4])
-        ends, fact_sources, entity_sources = (rows.astype(np.int64) for rows in whole)
+        ends, *sources, synonyms = (spaces[name].rows.reshape(-1, 3) for name in self._names[:4])
+        fact_sources, entity_sources = (rows.astype(np.int64) for rows in sources)
         alike, cosines = synonyms[:, :2].astype(np.int64), synonyms[:, 2]
-        passages = spaces["vectors/passages"].keys
-        entities, facts = _list_distinct_keys(entity_sources[:, 0]), _list_distinct_keys(ends[:, 0])
+        passages, joined = spaces["vectors/passages"].keys, join_fact_ends(ends)
+        entities, facts = _list_distinct_keys(entity_sources[:, 0]), joined.keys
         entity_at, passage_at, fact_at = map(_make_index_table, (entities, passages, facts))
-        heads, tails = _read_ends(fact_at[ends[:, 0]], entity_at[ends[:, 1]], ends[:, 2] == 1, len(facts))
+        heads, tails = entity_at[joined.heads], entity_at[joined.tails]
         source_facts, source_passages = fact_at[fact_sources[:, 0]], passage_at[fact_sources[:, 1]]
         if self._links == "facts":
             links = _list_distinct_links(heads[source_facts], tails[source_facts], source_passages, len(passages))
         else:
             links = entity_at[entity_sources[:, 0]], passage_at[entity_sources[:, 1]]
         link_weights = np.ones(len(links[0]))
-        if self._weigh is not None:
-            link_weights = self._weigh(entities[links[0]], passages[links[1]])
+        if self._titles:
+            link_weights = self._titles.weigh(entities[links[0]], passages[links[1]])
         source_counts = np.bincount(source_facts, minlength=len(facts)).astype(np.float64)
         is_edge = (source_counts > 0) & (heads != tails)
         size = len(entities) + len(passages)
@@ -180,18 +189,8 @@ class GraphIndexes:
             heads=heads,
             tails=tails,
             spread=np.bincount(links[0], minlength=len(entities)),
-            is_passage=np.arange(size) >= len(entities),
             walk=Walk(graph, restart=self._restart),
         )
-
-
-def _read_ends(facts: Vertices, entities: Vertices, is_tail: Flags, count: int) -> tuple[Vertices, Vertices]:
-    """Subject and object of each fact. A fact whose subject and object are the same entity is stored with one end."""
-    heads = np.full(count, -1, np.int32)
-    tails = np.full(count, -1, np.int32)
-    heads[facts[~is_tail]] = entities[~is_tail]
-    tails[facts[is_tail]] = entities[is_tail]
-    return np.where(heads < 0, tails, heads), np.where(tails < 0, heads, tails)
 
 
 def _list_distinct_links(heads: Vertices, tails: Vertices, passages: Vertices, count: int) -> tuple[Vertices, Vertices]:

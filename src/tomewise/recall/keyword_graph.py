@@ -10,12 +10,11 @@ from typing import Literal, TypeAlias, TypeVar
 import numpy as np
 
 from tomewise.calls import NO_CALLS, CallCount
-from tomewise.errors import BadReply, Refused
 from tomewise.language.roles import KEYWORDS, KeywordsIn
 from tomewise.memory.graph.fact_ends import read_fact_ends
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.array_types import Floats, Keys, Vectors, sort_keys
-from tomewise.recall.entity_graph import EntityGraph, FoundEntity, make_entity, make_fact
+from tomewise.recall.entity_graph import EntityGraph, FoundEntity, make_entity, make_relation
 from tomewise.recall.ranking import (
     as_evidence,
     name_in_order,
@@ -25,7 +24,7 @@ from tomewise.recall.ranking import (
     score_by_place,
     take_turns,
 )
-from tomewise.run import NO_KEYWORDS, record_fallback
+from tomewise.run import NO_KEYWORDS, ask_or_fall_back, record_fallback
 from tomewise.store.contract import Readable
 from tomewise.store.lookups import find_keys, name_sources, read_pairs
 from tomewise.store.nearest import DECIMALS, find_known_indices, find_top
@@ -88,10 +87,8 @@ class KeywordGraph:
         """The texts to search with: that of the details, and that of the themes."""
         if not self.keywords:
             return query, query
-        try:
-            reply = await self.model.ask(KEYWORDS, KeywordsIn(question=query))
-        except (BadReply, Refused):
-            record_fallback(NO_KEYWORDS)
+        reply = await ask_or_fall_back(self.model, KEYWORDS, KeywordsIn(question=query), NO_KEYWORDS)
+        if reply is None:
             return query, query
         details, themes = (", ".join(filter(None, level)) for level in (reply.details, reply.themes))
         needed = {"local": details, "global": themes}
@@ -106,7 +103,7 @@ class KeywordGraph:
         local = graph.find_nearest(details, _NEAREST, within) if "local" in levels else []
         near = [entity.id for entity in local]
         room = int(_OF_RELATIONS * self.room)
-        of_entities = pairs.rank_at(find_keys(self.store, near).values(), room // _SHORTEST)
+        of_entities = pairs.rank_at((entity.key for entity in local), room // _SHORTEST)
         near_themes = pairs.rank_near(themes, _NEAREST) if "global" in levels else []
         relations = self._keep_fitting(self._make_relations(pairs, merge([of_entities, near_themes]), question), room)
         order = merge([near, pairs.list_ends(near_themes)])
@@ -144,12 +141,11 @@ class KeywordGraph:
         return rank_nodes(self.store, *self.store.scores(PASSAGES, question, among=among), limit)[0]
 
     def _make_entities(self, found: Sequence[FoundEntity], within: Scope) -> list[Evidence]:
-        keys = find_keys(self.store, (entity.id for entity in found))
-        sources = name_sources(self.store, keys.values(), self.names.entities, within)
+        sources = name_sources(self.store, (entity.key for entity in found), self.names.entities, within)
         return [
             make_entity(entity, below, title=_name_entity(entity) if entity.text else "")
             for entity in found
-            if (below := sources.get(keys.get(entity.id, -1)))
+            if (below := sources[entity.key])
         ]
 
     def _make_relations(self, pairs: _Pairs, order: Sequence[int], question: Vectors) -> list[Evidence]:
@@ -165,13 +161,8 @@ class KeywordGraph:
         for number in order:
             ranked = rank_keys({key: cosines[key] for key in facts[number] if key in cosines}, nodes, _SHOWN)
             sources = name_in_order(passages[number], below)
-            if not ranked or not sources:
-                continue  # removed after the search
-            data = [nodes[key].data for key in ranked]
-            texts = dict.fromkeys(each["description"] for each in data if each["description"])
-            title = f"{data[0]['head']}, {data[0]['tail']}" if texts else ""
-            text = "\n".join(texts) or nodes[ranked[0]].text
-            found.append(make_fact(nodes[ranked[0]].id, text, sources, title=title))
+            if ranked and sources:  # else removed after the search
+                found.append(make_relation([nodes[key] for key in ranked], sources))
         return found
 
 

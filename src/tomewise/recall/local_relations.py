@@ -14,7 +14,7 @@ from tomewise.recall.array_types import Keys, sort_keys
 from tomewise.recall.entity_graph import EntityGraph, make_entity, make_fact
 from tomewise.recall.ranking import as_evidence, name_in_order
 from tomewise.store.contract import Readable
-from tomewise.store.lookups import find_keys, name_sources, read_sources, select_within
+from tomewise.store.lookups import name_sources, read_sources, select_within
 from tomewise.types import Embedder, Evidence, Node, Scope
 
 Pair = tuple[int, int]
@@ -71,11 +71,10 @@ class LocalGraph:
         scope = within or Scope()
         graph = EntityGraph(self.store, self.names)
         found = graph.find_nearest(self.embedder.embed([query])[0], self.entities, scope)
-        ids = find_keys(self.store, (each.id for each in found))
-        seen = self._find_passages([ids[each.id] for each in found if each.id in ids], within)
+        seen = self._find_passages([each.key for each in found], within)
         # An entity that leads to no passage is not shown.
-        found = [each for each in found if each.id in ids and seen[ids[each.id]]]
-        keys = [ids[each.id] for each in found]
+        found = [each for each in found if seen[each.key]]
+        keys = [each.key for each in found]
         pairs = self._load_pairs(keys, within)
         steps = [self._choose_pairs(keys[:count], pairs) for count in range(1, 1 + len(keys))]
         shown = self._describe_pairs({pair for step in steps for pair in step}, pairs, within)
@@ -84,8 +83,8 @@ class LocalGraph:
         return LocalRelations(
             keys=keys,
             entities=[
-                make_entity(each, name_in_order(seen[key], passages), title=each.name, score=each.score)
-                for key, each in zip(keys, found, strict=True)
+                make_entity(each, name_in_order(seen[each.key], passages), title=each.name, score=each.score)
+                for each in found
             ],
             relations=[[shown[pair] for pair in step] for step in steps],
             passages=[as_evidence(passages[key], 0.0) for key in ranked if key in passages],
@@ -116,11 +115,12 @@ class LocalGraph:
     def _describe_pairs(self, wanted: Collection[Pair], pairs: _Pairs, within: Scope | None) -> dict[Pair, Evidence]:
         """Each pair as evidence: what its strongest facts say, under the names of its ends."""
         nodes = self.store.nodes_at(sorted({key for pair in wanted for key in pairs.facts[pair]}))
-        strongest_facts: dict[Pair, list[int]] = {}
-        for pair in wanted:
-            facts = [key for key in pairs.facts[pair] if key in nodes]
-            strongest = sorted(facts, key=lambda key: (-float(nodes[key].data.get("strength", 1.0)), nodes[key].id))
-            strongest_facts[pair] = strongest[:_SAID]
+        ranked = sorted(nodes, key=lambda key: (-float(nodes[key].data.get("strength", 1.0)), nodes[key].id))
+        places = {key: place for place, key in enumerate(ranked)}
+        strongest_facts = {
+            pair: sorted((key for key in pairs.facts[pair] if key in places), key=places.__getitem__)[:_SAID]
+            for pair in wanted
+        }
         sources = name_sources(
             self.store, {key for keys in strongest_facts.values() for key in keys}, self.names.facts, within
         )

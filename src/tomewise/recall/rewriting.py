@@ -19,7 +19,7 @@ from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.array_types import Floats, Keys, Ranking, Vectors, sort_keys
 from tomewise.recall.mentions import select_named, strip_title
-from tomewise.store.contract import Readable, Spaces
+from tomewise.store.contract import Readable
 from tomewise.store.lookups import find_derived
 from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES
@@ -94,20 +94,22 @@ FindLeads: TypeAlias = Callable[[str, "Vectors", Mapping[int, Passage]], list[Le
 
 
 class Rewriter:
-    """Rewrites questions and scores passages by them. All rewrites are embedded in one call.
+    """Rewrites questions and scores passages by them. All rewrites of a question are embedded in one call.
 
     The vectors of the last rewrites stay in memory, so that the same question costs nothing again.
     """
 
-    def __init__(self, store: Spaces, embedder: Embedder, rewriting: Rewriting) -> None:
+    def __init__(self, store: Readable, embedder: Embedder, find_leads: FindLeads, rewriting: Rewriting) -> None:
         self.rewriting = rewriting
         self._store = store
         self._embedder = embedder
+        self._find_leads = find_leads
         self._vectors: OrderedDict[str, Vectors] = OrderedDict()
         self._lock = Lock()
 
-    def find_lifts(self, question: str, vector: Vectors, leads: Sequence[Lead], among: Keys | None) -> Lifts:
-        """The lifts of a question with this vector (d,); none if no lead gives a rewrite."""
+    def find_lifts(self, question: str, vector: Vectors, first: Keys, among: Keys | None) -> Lifts:
+        """The lifts of a question with this vector (d,); none if no lead among its `first` passages gives a rewrite."""
+        leads = self._find_leads(question, vector, self._store.passages(first.tolist()))
         names = (self.rewriting.names + 1) // 2 if is_slow(self._embedder) else self.rewriting.names
         used = leads[: self.rewriting.passages] if self.rewriting.weight else ()
         rewrites = write_rewrites(question, used, names)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tomewise.calls import CallCount
-from tomewise.errors import BadReply, Refused
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SELECT_NODES, Candidate, SelectIn, Shown
@@ -21,9 +20,9 @@ from tomewise.language.usage import estimate_tokens
 from tomewise.memory.build_records import read_build
 from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.recall.array_types import Keys, Vectors, sort_keys
-from tomewise.recall.derived import Grounds
+from tomewise.recall.derived import DerivedNodes
 from tomewise.recall.ranking import PlainSearch, drop_repeats, pair_scores, rank_evidence, score_by_place, take_turns
-from tomewise.run import NOT_SELECTED, record_fallback
+from tomewise.run import NOT_SELECTED, ask_or_fall_back
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_pairs, read_sources
 from tomewise.store.nearest import find_top
@@ -54,28 +53,29 @@ class Scores:
         return pair_scores(self.keys[best], self.values[best])
 
 
-class SchemataNodes:
+class SchemataNodes(DerivedNodes):
     """Reads the nodes of all levels. A schema is within a scope if all passages below it are."""
 
+    store: Store
+
     def __init__(self, store: Store, embedder: Embedder, names: SchemataNames) -> None:
-        self._store = store
+        super().__init__(store, names.layer, names.kind)
         self._embedder = embedder
         self._names = names
-        self._grounds = Grounds(store, names.layer)
 
     def score(self, query: str, within: Scope | None = None) -> Scores:
         """The scores of all nodes."""
         vector = self._embedder.embed([query])[0]
         found = [
-            self._store.scores(space, vector, among=self._store.keys_within(within, space))
-            for space in (PASSAGES, self._names.layer)
+            self.store.scores(space, vector, among=self.store.keys_within(within, space))
+            for space in (PASSAGES, self.layer)
         ]
         keys, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
         order = np.argsort(keys)
         keys, values = keys[order], values[order]
-        if self._store.find_removed_ids(self._names.layer):
+        if self.store.find_removed_ids(self.layer):
             # Until the next build a summary that is older than its members may tell of a passage that is gone.
-            schemata = self._store.nodes(self._names.layer)
+            schemata = self.store.nodes(self.layer)
             is_exact = ~np.isin(keys, [key for key, node in schemata.items() if node.data.get("drift")])
             keys, values = keys[is_exact], values[is_exact]
         return Scores(keys, values)
@@ -86,28 +86,15 @@ class SchemataNodes:
         A passage that is in no cluster is a vertex of upper levels too.
         """
         wanted = sort_keys(keys)
-        levels = read_build(self._store, self._names.layer).get("levels", 0)
+        levels = read_build(self.store, self.layer).get("levels", 0)
         found: dict[int, list[int]] = {}
         for level in range(levels):
-            ends = read_pairs(self._store, self._names.links(level)).T
+            ends = read_pairs(self.store, self._names.links(level)).T
             for near, far in (ends, ends[::-1]):
                 is_near = np.isin(near, wanted)
                 for key, neighbour in zip(near[is_near].tolist(), far[is_near].tolist(), strict=True):
                     found.setdefault(key, []).append(neighbour)
         return found
-
-    def find_children(self, keys: Iterable[int]) -> dict[int, list[int]]:
-        """For each of these nodes, the nodes that it was made from."""
-        return read_sources(self._store, keys, self._names.layer)
-
-    def find_roots(self, keys: Keys) -> set[int]:
-        """Those of these nodes that are below none of these schemata."""
-        parents, children = read_pairs(self._store, self._names.sources).T
-        return set(np.setdiff1d(keys, children[np.isin(parents, keys)]).tolist())
-
-    def load_evidence(self, scores: Mapping[int, float], limit: int | None = None) -> dict[int, Evidence]:
-        """The `limit` best nodes as evidence by key, best first, ties by id."""
-        return self._grounds.load_evidence(scores, self._names.kind, limit)
 
 
 @dataclass(frozen=True)
@@ -134,15 +121,13 @@ class HierarchicalSchemata(PlainSearch):
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         scores = self.nodes.score(query, within)
-        kept: dict[int, float] = {}
+        kept: dict[int, Evidence] = {}
         candidates = self.nodes.find_roots(scores.keys)
         while candidates:
-            best = scores.take(candidates).find_best(self.top_k)
-            chosen = self.nodes.load_evidence(best, self.top_k)
-            kept |= {key: best[key] for key in chosen}
-            children = self.nodes.find_children(chosen).values()
-            candidates = {child for below in children for child in below} - kept.keys()
-        return list(self.nodes.load_evidence(kept, limit).values())
+            best = self.nodes.load_evidence(scores.take(candidates).find_best(self.top_k), self.top_k)
+            kept |= best
+            candidates = self.nodes.find_children(best) - kept.keys()
+        return rank_evidence(kept.values(), limit)
 
 
 Show = Callable[[Sequence[Evidence]], list[Shown]]
@@ -225,13 +210,10 @@ class PruneAndGrow:
         ]
         given = SelectIn(question=query, nodes=nodes, known=await asyncio.to_thread(self.show, known))
         for _ in range(1 + _REPEATS):
-            try:
-                reply = await self.model.ask(SELECT_NODES, given)
-            except (BadReply, Refused):
-                record_fallback(NOT_SELECTED)
-                continue
-            numbered = dict(enumerate(((key, piece) for key, (piece, _) in pool.items()), start=1))
-            return dict(numbered[number] for number in dict.fromkeys(reply.keep) if number in numbered)
+            reply = await ask_or_fall_back(self.model, SELECT_NODES, given, NOT_SELECTED)
+            if reply is not None:
+                numbered = dict(enumerate(((key, piece) for key, (piece, _) in pool.items()), start=1))
+                return dict(numbered[number] for number in dict.fromkeys(reply.keep) if number in numbered)
         return {}
 
     def _grow(self, scores: Scores, active: Mapping[int, Evidence], known: Sequence[int], offered: set[int]) -> Pool:
@@ -242,7 +224,7 @@ class PruneAndGrow:
         numbers = {key: number for number, key in enumerate(known, start=1)}
         how: dict[int, str] = {}
         for words, near in (
-            ("part of", self.nodes.find_children(active)),
+            ("part of", read_sources(self.nodes.store, active, self.nodes.layer)),
             ("linked with", self.nodes.find_neighbours(active)),
         ):
             for key in sorted(near, key=lambda key: (numbers.get(key, len(active) + 1), key)):
@@ -256,7 +238,7 @@ class PruneAndGrow:
         self, scores: Scores, rounds: Sequence[Mapping[int, Evidence]], nearest: Sequence[Evidence], limit: int
     ) -> list[Evidence]:
         kept = {key: piece for chosen in rounds for key, piece in chosen.items()}
-        below = {child for children in self.nodes.find_children(kept).values() for child in children} - kept.keys()
+        below = self.nodes.find_children(kept) - kept.keys()
         parts = self.nodes.load_evidence(scores.take(below).find_best(len(below)))
         whole = {piece.id: piece for piece in nearest}
         for pieces, more in ((parts, _BELOW_KEPT), (kept, _KEPT)):

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from tomewise.calls import NO_CALLS, CallCount, read_calls, sum_calls
-from tomewise.errors import BadReply, Refused
 from tomewise.language.roles import FILTER_FACTS, FilterIn
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.array_types import Flags, Floats, Keys, Vectors, sort_keys
-from tomewise.recall.cognirank import Seeds, weigh_cogito_seeds, weigh_hippo_seeds
+from tomewise.recall.array_types import Flags, Floats, Keys, Ranking, Vectors, sort_keys
 from tomewise.recall.graph_index import GraphIndex
 from tomewise.recall.mentions import find_named_entities
 from tomewise.recall.ranking import pair_scores, rank_keys
-from tomewise.run import NOT_RECOGNISED, record_fallback
+from tomewise.run import NOT_RECOGNISED, ask_or_fall_back
 from tomewise.store.contract import Readable, Texts
 from tomewise.store.nearest import find_known_indices
 from tomewise.store.records import PASSAGES
@@ -95,10 +93,9 @@ class RecognisedFacts:
         found = await self.linking.find_hits(query, vector, within)
         if not found.texts:
             return found
-        try:
-            reply = await self.model.ask(FILTER_FACTS, FilterIn(question=query, facts=list(found.texts)))
-        except (BadReply, Refused):
-            record_fallback(NOT_RECOGNISED)
+        given = FilterIn(question=query, facts=list(found.texts))
+        reply = await ask_or_fall_back(self.model, FILTER_FACTS, given, NOT_RECOGNISED)
+        if reply is None:
             return found
         kept = dict.fromkeys(number - 1 for number in reply.keep if 1 <= number <= len(found.texts))
         return found.select(list(kept))
@@ -117,7 +114,7 @@ class GraphQuestion:
 class Seeding(Protocol):
     """Weights for some vertices of the graph. No seeding asks a model."""
 
-    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds: ...
+    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Ranking: ...
 
 
 @dataclass(frozen=True)
@@ -126,8 +123,8 @@ class HippoSeeds:
 
     keep: int = 5
 
-    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
-        """See `cognirank.weigh_hippo_seeds`."""
+    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Ranking:
+        """See `weigh_hippo_seeds`."""
         ends, places = _find_ends(question.hits, index)
         return weigh_hippo_seeds(ends, question.hits.scores[places], index.spread[ends], keep=self.keep)
 
@@ -139,8 +136,8 @@ class CogitoSeeds:
     alpha: float = 2.0
     beta: float = 1.0
 
-    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
-        """See `cognirank.weigh_cogito_seeds`."""
+    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Ranking:
+        """See `weigh_cogito_seeds`."""
         ends, places = _find_ends(question.hits, index)
         return weigh_cogito_seeds(
             ends, question.hits.cosines[places], index.spread[ends], alpha=self.alpha, beta=self.beta
@@ -155,7 +152,7 @@ class MentionSeeds:
     names: GraphNames
     weight: float = 1.0
 
-    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Ranking:
         """The entities named."""
         named = find_named_entities(self.store, self.names, question.text)
         keys = sort_keys(named)
@@ -177,7 +174,7 @@ class PassageSeeds:
     weight: float = 0.05
     keep: int = 200
 
-    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Ranking:
         """The passages nearest to the question, and their ties; cosines are scaled to 0..1 over all within."""
         among = self.store.keys_within(question.within)
         nearest = self.store.nearest(PASSAGES, question.vector, self.keep, among=among)
@@ -185,19 +182,53 @@ class PassageSeeds:
         return vertices + len(index.entities), self.weight * nearest.scale()[is_known]
 
 
-@dataclass(frozen=True)
-class SumOfSeeds:
-    """The seeds of several seedings together; weights on the same vertex add up."""
+def weigh_cogito_seeds(
+    ends: ArrayLike, cosines: ArrayLike, coverage: ArrayLike, *, alpha: float = 2.0, beta: float = 1.0
+) -> Ranking:
+    """CogitoRAG, equations 13 to 15: the initial activation of each entity of the hit facts.
 
-    parts: Sequence[Seeding]
+    The mean cosine of the entity's facts, times 1 + alpha (1 - exp(-beta hits)), divided by the number of passages that
+    contain the entity. The paper does not define the case of negative cosines: here they count as 0. A fact whose
+    subject and object are the same entity counts once.
+    """
+    ends_flat, passage_counts, facts = _flatten_ends(ends, coverage)
+    # One row for each pair of entity and fact: the subject and the object may be the same entity.
+    pairs, first = np.unique(np.stack((ends_flat, facts)), axis=1, return_index=True)
+    entities, place = np.unique(pairs[0], return_inverse=True)
+    clipped = np.maximum(np.asarray(cosines, dtype=np.float64), 0)
+    hits = np.bincount(place)
+    evidence = np.bincount(place, weights=clipped[pairs[1]]) / hits
+    passages = np.zeros(entities.size)
+    np.maximum.at(passages, place, passage_counts[first])
+    return _sort_by_weight(entities, evidence * (1 + alpha * (1 - np.exp(-beta * hits))) / np.maximum(1, passages))
 
-    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
-        """The seeds of all parts; a vertex may occur several times, since the walk adds its weights up."""
-        found = [part.find_seeds(question, index) for part in self.parts]
-        return np.concatenate([vertices for vertices, _ in found]), np.concatenate([weights for _, weights in found])
+
+def weigh_hippo_seeds(ends: ArrayLike, scores: ArrayLike, coverage: ArrayLike, *, keep: int = 5) -> Ranking:
+    """HippoRAG 2: the weight of each entity of the hit facts, for the `keep` entities of highest weight.
+
+    Each time the entity is the subject or object of a fact gives the fact's score divided by the number of passages
+    that contain the entity; the weight is the mean of these. A weight may be 0, where the released code fails.
+    """
+    ends_flat, passage_counts, facts = _flatten_ends(ends, coverage)
+    parts = np.asarray(scores, dtype=np.float64)[facts] / np.maximum(1, passage_counts)
+    entities, place = np.unique(ends_flat, return_inverse=True)
+    best, weights = _sort_by_weight(entities, np.bincount(place, weights=parts) / np.bincount(place))
+    return best[:keep], weights[:keep]
 
 
 def _find_ends(hits: Hits, index: GraphIndex) -> tuple[Keys, Flags]:
     """Head and tail of each hit fact that the index has, (facts, 2), and a flag for each hit: whether it has it."""
     places, is_known = find_known_indices(hits.keys, index.facts)
     return np.stack((index.heads[places], index.tails[places]), axis=1), is_known
+
+
+def _flatten_ends(ends: ArrayLike, coverage: ArrayLike) -> tuple[Keys, Floats, Keys]:
+    """For each end of each fact: the entity, the number of passages that contain it, and the fact."""
+    entities = np.asarray(ends, dtype=np.int64).reshape(-1, 2)
+    facts = np.repeat(np.arange(len(entities)), 2)
+    return entities.ravel(), np.asarray(coverage, dtype=np.float64).ravel(), facts
+
+
+def _sort_by_weight(entities: NDArray[Any], weights: Floats) -> Ranking:
+    order = np.lexsort((entities, -weights))
+    return entities[order], weights[order]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Literal, TypeAlias
 
 from tomewise.loops.fusing import DEPTH
@@ -31,7 +32,6 @@ from tomewise.recall.seeding import (
     NearestFacts,
     PassageSeeds,
     RecognisedFacts,
-    SumOfSeeds,
 )
 from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.from_passages import (
@@ -135,16 +135,13 @@ def cogitorag(
     """
     graph = make_graph(kit, extraction, together, source)
     indexes = GraphIndexes(kit.store, graph.names.instance, restart=restart)
-    seeding = SumOfSeeds([CogitoSeeds(alpha=alpha, beta=beta), PassageSeeds(kit.store, weight=passage_weight)])
+    seedings = [CogitoSeeds(alpha=alpha, beta=beta), PassageSeeds(kit.store, weight=passage_weight)]
     linking = link_facts(kit, graph, recognition, facts)
     walk = walk_to_end if spreading == "walk" else walk_one_step
-    diffusion = Diffusion(kit.store, kit.embedder, indexes, linking, seeding, spreading=walk)
-    recall: Retriever = diffusion
+    rank = partial(CogniRank, blend=blend) if ranking == "cognirank" else Diffusion
+    recall: Retriever = rank(kit.store, kit.embedder, indexes, linking, seedings, spreading=walk)
     if carrier == "triples":
-        nearest = NearestFacts(kit.store, graph.names.instance, limit=_FACTS_A_PAIR * limit)
-        recall = SelectedFacts(kit.store, kit.embedder, nearest, graph.names.instance)
-    elif ranking == "cognirank":
-        recall = CogniRank(kit.store, diffusion, blend=blend)
+        recall = SelectedFacts(kit.store, kit.embedder, graph.names.instance, most=_FACTS_A_PAIR * limit)
     if asking == "parts":
         recall = DecomposedRecall(recall, kit.model)
     gists, summaries = GistsLayer(kit.store, kit.model, together=together), SummariesLayer(kit.store, kit.model)
@@ -189,29 +186,21 @@ def associative(
     """The recipe of `associative`: `recall.diffusion`, and `recall.several_searches` around it."""
     graph = make_graph(kit, extraction, together)
     titles = TitleLinks(kit.store, graph.names)
-    indexes = GraphIndexes(
-        kit.store,
-        graph.names.instance,
-        links="extracted",
-        between=2.0,
-        restart=restart,
-        weigh=titles.weigh,
-        rule=titles.rule,
-    )
-    seeding = SumOfSeeds(
-        [
+    leads = GraphLeads(kit.store, graph.names, nearest_first=is_slow(kit.embedder))
+    recall = RewrittenWalk(
+        store=kit.store,
+        embedder=kit.embedder,
+        indexes=GraphIndexes(
+            kit.store, graph.names.instance, links="extracted", between=2.0, restart=restart, titles=titles
+        ),
+        linking=NearestFacts(kit.store, graph.names.instance, limit=facts),
+        seedings=[
             HippoSeeds(),
             MentionSeeds(kit.store, graph.names, weight=mention_weight),
             PassageSeeds(kit.store, weight=passage_weight, keep=seeded),
-        ]
-    )
-    linking = NearestFacts(kit.store, graph.names.instance, limit=facts)
-    recall = RewrittenWalk(
-        kit.store,
-        Diffusion(kit.store, kit.embedder, indexes, linking, seeding),
-        GraphLeads(kit.store, graph.names, nearest_first=is_slow(kit.embedder)).find_leads,
-        make_rewriter(kit, rewriting, rewritten, names, temperature, drop),
-        Coverage(kit.store, weight=coverage, reach=covering),
+        ],
+        rewriter=make_rewriter(kit, leads.find_leads, rewriting, rewritten, names, temperature, drop),
+        coverage=Coverage(kit.store, weight=coverage, reach=covering),
     )
     return answer_once(kit, compare(recall, comparisons), limit, context, (graph,), selection)
 
@@ -227,8 +216,8 @@ def make_hippo_recall(
 ) -> Retriever:
     """HippoRAG 2's recall over this graph."""
     indexes = GraphIndexes(kit.store, graph.names.instance)
-    seeding = SumOfSeeds([HippoSeeds(), PassageSeeds(kit.store, weight=passage_weight, keep=seeded)])
-    return Diffusion(kit.store, kit.embedder, indexes, link_facts(kit, graph, recognition, facts), seeding)
+    seedings = [HippoSeeds(), PassageSeeds(kit.store, weight=passage_weight, keep=seeded)]
+    return Diffusion(kit.store, kit.embedder, indexes, link_facts(kit, graph, recognition, facts), seedings)
 
 
 def link_facts(kit: Kit, graph: GraphLayer, recognition: str, facts: int) -> Linking:

@@ -35,7 +35,7 @@ def memtree(
     """The recipe of `memtree`: `recall.derived` over `memory.growing_tree`."""
     rules = MemTreeRules(depth_scale=depth_scale, batch=batch, aggregation=aggregation)
     tree = MemTreeLayer(kit.store, kit.model, kit.embedder, rules)
-    return answer_once(kit, CollapsedTree(kit.store, kit.embedder, tree.name), limit, context, (tree,), selection)
+    return answer_once(kit, CollapsedTree(kit.store, kit.embedder, tree), limit, context, (tree,), selection)
 
 
 SYSTEMS = {

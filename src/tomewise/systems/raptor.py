@@ -24,8 +24,9 @@ def raptor(
 ) -> System:
     """The recipe of `raptor`: `recall.derived` over `memory.tree`."""
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
-    kind = CollapsedTree if search == "collapsed" else TreeTraversal
-    return answer_once(kit, kind(kit.store, kit.embedder), limit, context, (tree,), selection)
+    collapsed, traversal = CollapsedTree(kit.store, kit.embedder, tree), TreeTraversal(kit.store, kit.embedder)
+    recall = collapsed if search == "collapsed" else traversal
+    return answer_once(kit, recall, limit, context, (tree,), selection)
 
 
 SYSTEMS = {
