@@ -11,7 +11,7 @@ from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.array_types import Keys, sort_keys
 from tomewise.recall.ranking import PlainSearch, as_evidence, name_in_order, pair_scores, rank_evidence
 from tomewise.store.contract import Readable
-from tomewise.store.lookups import read_pairs, read_sources
+from tomewise.store.lookups import find_nearest, read_pairs, read_sources
 from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES, list_source_spaces
 from tomewise.types import Embedder, Evidence, Layer, PassageId, Scope
@@ -39,7 +39,7 @@ class DenseDerived(PlainSearch):
         vector, nodes = self._embedder.embed([query])[0], self._nodes
         found: dict[int, float] = {}
         for space in (*self.beside, nodes.layer):
-            nearest = nodes.store.nearest(space, vector, limit, among=nodes.store.keys_within(within, space))
+            nearest = find_nearest(nodes.store, space, vector, limit, within)
             found |= pair_scores(nearest.keys, nearest.cosines)
         return list(nodes.load_evidence(found, limit).values())
 
@@ -88,7 +88,7 @@ class DerivedNodes:
         """The nodes from which some of these were made."""
         return {child for children in read_sources(self.store, keys, self.layer).values() for child in children}
 
-    def load_evidence(self, scores: Mapping[int, float], limit: int | None = None) -> dict[int, Evidence]:
+    def load_evidence(self, scores: Mapping[int, float], limit: int) -> dict[int, Evidence]:
         """The `limit` best of passages and nodes of the layer as evidence by key, best first, ties by id."""
         rounded = {key: round(score, DECIMALS) for key, score in scores.items()}
         passages = self.store.passages(rounded)

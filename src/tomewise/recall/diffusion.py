@@ -21,7 +21,7 @@ from tomewise.recall.array_types import Flags, Floats, Keys, Ranking, Vectors
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
 from tomewise.recall.ranking import NO_REWRITES, rank_evidence, rank_passages
 from tomewise.recall.rewriting import Rewriter, list_content_words, put_first, sort_ranking
-from tomewise.recall.seeding import GraphQuestion, Linking, Seeding
+from tomewise.recall.seeding import GraphQuestion, NearestFacts, Seeding
 from tomewise.recall.walk import CsrGraph, VisitedNodes, Walk
 from tomewise.run import NO_WALK, NOT_DECOMPOSED, ask_or_fall_back, record_fallback
 from tomewise.store.contract import Readable
@@ -99,13 +99,13 @@ class Diffusion:
     store: Readable
     embedder: Embedder
     indexes: GraphIndexes
-    linking: Linking
+    linking: NearestFacts
     seedings: Sequence[Seeding]
     spreading: Spreading = walk_to_end
 
     @property
     def calls(self) -> CallCount:
-        return read_calls(self.linking)
+        return self.linking.calls
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best passages; scores are relative to the best, or cosine - 1 for what nothing led to."""
@@ -152,12 +152,10 @@ class Diffusion:
             return found
         wanted = limit - len(found) + len(reached.keys)
         nearest = self.store.nearest(PASSAGES, reached.vector, wanted, among=reached.among)
-        other_keys, other_scores = nearest.keys, nearest.cosines
-        if len(reached.keys):
-            not_reached = ~np.isin(other_keys, reached.keys)
-            # Minus 1, so that these scores are below those of all passages reached.
-            other_keys, other_scores = other_keys[not_reached], other_scores[not_reached] - 1
-        found += rank_passages(self.store, other_keys, other_scores, limit - len(found))
+        is_other = ~np.isin(nearest.keys, reached.keys)
+        lowered = 1 if len(reached.keys) else 0  # so that these scores are below those of all passages reached
+        others = nearest.keys[is_other], nearest.cosines[is_other] - lowered
+        found += rank_passages(self.store, *others, limit - len(found))
         return rank_evidence(found)
 
 
@@ -178,7 +176,7 @@ class CogniRank(Diffusion):
         order = np.argsort(keys)
         known, cosines = self.store.scores(PASSAGES, reached.vector, among=keys[order])
         exists = order[np.isin(keys[order], known)]  # a passage may have been removed since
-        scores = score_passages(masses[exists], cosines, blend=self.blend)
+        scores = self.blend * scale_scores(masses[exists]) + (1 - self.blend) * scale_scores(cosines)
         return self._complete(reached, keys[exists], scores, limit)
 
 
@@ -186,11 +184,6 @@ def scale_scores(scores: ArrayLike, delta: float = 1e-12) -> Floats:
     """CogitoRAG, equation 17: (x - min) / (max - min + delta); equal scores become 0."""
     x = np.asarray(scores, dtype=np.float64)
     return (x - x.min()) / (x.max() - x.min() + delta) if x.size else x
-
-
-def score_passages(diffusion: ArrayLike, cosines: ArrayLike, *, blend: float) -> Floats:
-    """CogitoRAG, equation 18: S(p) of each candidate passage; `blend`, the paper's epsilon, weighs the diffusion."""
-    return blend * scale_scores(diffusion) + (1 - blend) * scale_scores(cosines)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,8 +30,7 @@ class FoundEntity:
 
     `key` is that in the store.
 
-    `name` and `type` are those in the passage that says what is nearest to the query, `mentions` the keys of what it is
-    from.
+    `name` and `type` are those in the passage that says what is nearest to the query.
     """
 
     key: int
@@ -40,7 +39,6 @@ class FoundEntity:
     score: float
     text: str = ""
     type: str = ""
-    mentions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,10 +93,9 @@ class EntityGraph:
         nearest, nodes = rank_nodes(self.store, keys[kept], scores[kept], limit)
         return self._make_found(nearest, nodes, mentions)
 
-    def describe(self, entities: Sequence[NodeId], vector: Vectors, within: Scope) -> list[FoundEntity]:
-        """These entities in their order, with what is nearest to a query; those that do not exist are left out."""
-        known = find_keys(self.store, entities)
-        nodes = self.store.nodes_at(known[node] for node in entities if node in known)
+    def describe(self, entities: Iterable[int], vector: Vectors, within: Scope) -> list[FoundEntity]:
+        """These entities, by key, in their order with what is nearest to a query; those that were removed left out."""
+        nodes = self.store.nodes_at(entities)
         mentions = self._score_mentions(vector, _keep_ground(within))
         return self._make_found(dict.fromkeys(nodes, 0.0), nodes, mentions)
 
@@ -136,16 +133,16 @@ class EntityGraph:
         order = np.lexsort((of_these.keys, -of_these.scores.round(DECIMALS)))
         keys = of_these.keys[order].tolist()
         stored = self.store.nodes_at(keys)
-        nearest: dict[int, dict[int, Mapping[str, str]]] = {entity: {} for entity in scores}
+        nearest: dict[int, list[Mapping[str, str]]] = {entity: [] for entity in scores}
         for key, entity in zip(keys, of_these.entities[order].tolist(), strict=True):
             # A mention may have been removed after the search.
             if key in stored and len(nearest[entity]) < _SHOWN_MENTIONS:
-                nearest[entity][key] = stored[key].data
+                nearest[entity].append(stored[key].data)
         found = []
         for key, described in nearest.items():
-            node, first = nodes[key], next(iter(described.values()), {"name": nodes[key].text, "type": ""})
-            text = "\n".join(dict.fromkeys(data["description"] for data in described.values() if data["description"]))
-            found.append(FoundEntity(key, node.id, first["name"], scores[key], text, first["type"], tuple(described)))
+            first = described[0] if described else {"name": nodes[key].text, "type": ""}
+            text = "\n".join(dict.fromkeys(data["description"] for data in described if data["description"]))
+            found.append(FoundEntity(key, nodes[key].id, first["name"], scores[key], text, first["type"]))
         return found
 
     def _find_keys(self, nodes: Collection[NodeId]) -> Keys:

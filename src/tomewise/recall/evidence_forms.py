@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tomewise.calls import CallCount, read_calls
+from tomewise.memory.gists import GistsLayer
 from tomewise.recall.entity_graph import make_fact
 from tomewise.recall.ranking import PlainSearch, rank_nodes
 from tomewise.recall.rewriting import list_content_words
 from tomewise.store.contract import Readable
-from tomewise.store.lookups import find_derived, find_keys, name_sources
+from tomewise.store.lookups import find_derived, find_keys, find_nearest, name_sources
 from tomewise.text.sentences import split_sentences
 from tomewise.types import Embedder, Evidence, Retriever, Scope
 
@@ -33,7 +33,6 @@ class WithGists:
 
     retriever: Retriever
     store: Readable
-    layer: str = "gists"
     only_new_sentences: bool = False
 
     @property
@@ -47,14 +46,15 @@ class WithGists:
 
     def _add_gists(self, passages: Sequence[Evidence]) -> list[Evidence]:
         keys = find_keys(self.store, (passage.id for passage in passages))
-        made = find_derived(self.store, keys.values(), f"made-of:{self.layer}")
+        made = find_derived(self.store, keys.values(), f"made-of:{GistsLayer.name}")
         nodes = self.store.nodes_at({key for group in made.values() for key in group})
-        gists: dict[str, list[str]] = defaultdict(list)
-        for passage, key in keys.items():
+        found = []
+        for passage in passages:
+            own = made[keys[passage.id]] if passage.id in keys else []
             # A gist may have been removed after the search.
-            group = [nodes[each] for each in made[key] if each in nodes]
-            gists[passage] = [gist.text for gist in sorted(group, key=lambda gist: gist.id)]
-        return [replace(passage, text=self._join(passage.text, gists[passage.id])) for passage in passages]
+            gists = sorted((nodes[key] for key in own if key in nodes), key=lambda gist: gist.id)
+            found.append(replace(passage, text=self._join(passage.text, [gist.text for gist in gists])))
+        return found
 
     def _join(self, passage: str, gists: Sequence[str]) -> str:
         if self.only_new_sentences:
@@ -78,8 +78,7 @@ class SelectedFacts(PlainSearch):
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         space, limit = f"facts:{self.graph}", min(limit, self.most)
-        vector, among = self.embedder.embed([query])[0], self.store.keys_within(within, space)
-        found = self.store.nearest(space, vector, limit, among=among)
+        found = find_nearest(self.store, space, self.embedder.embed([query])[0], limit, within)
         cosines, nodes = rank_nodes(self.store, found.keys, found.cosines.astype(np.float64), limit)
         sources = name_sources(self.store, cosines, space, within)
         return [

@@ -15,6 +15,7 @@ from tomewise.recall.ranking import PlainSearch, as_evidence, rank_evidence, ran
 from tomewise.recall.rewriting import Rewriter, Rewriting, find_title_leads, put_first, sort_ranking
 from tomewise.recall.several_searches import ComparedRecall
 from tomewise.store.contract import Readable, Texts
+from tomewise.store.lookups import find_nearest
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Retriever, Scope
 
@@ -33,8 +34,7 @@ class Dense(PlainSearch):
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         vector = self.embedder.embed([query])[0]
-        among = self.store.keys_within(within)
-        found = self.store.nearest(PASSAGES, vector, limit, among=among)
+        found = find_nearest(self.store, PASSAGES, vector, limit, within)
         return rank_passages(self.store, found.keys, found.cosines, limit)
 
 

@@ -19,6 +19,8 @@ from tomewise.recall.array_types import Flags, Keys, Vertices
 from tomewise.recall.mentions import TitleLinks
 from tomewise.recall.walk import CsrGraph, Walk
 from tomewise.store.contract import SpaceRows, Spaces
+from tomewise.store.lookups import read_vectors
+from tomewise.store.records import PASSAGES
 
 Links = Literal["facts", "extracted"]
 
@@ -70,13 +72,12 @@ class GraphIndex:
         entities, passages, facts, entries = content[:start].view(_LONG).tolist()
         counts = (entities, passages, facts, entities, entities + passages + 1, entries, facts, facts, entries)
         kinds: tuple[np.dtype[Any], ...] = (*[_LONG] * 5, *[_INT] * 3, _FLOAT)
-        ends = list(
-            accumulate((kind.itemsize * count for kind, count in zip(kinds, counts, strict=True)), initial=start)
-        )
-        if min(entities, passages, facts, entries) < 0 or ends[-1] != len(content):
+        sizes = (kind.itemsize * count for kind, count in zip(kinds, counts, strict=True))
+        *begins, end = accumulate(sizes, initial=start)
+        if min(entities, passages, facts, entries) < 0 or end != len(content):
             return None
-        pieces = zip(kinds, ends, ends[1:], strict=False)
-        arrays: list[NDArray[Any]] = [content[begin:end].view(kind).copy() for kind, begin, end in pieces]
+        pieces = zip(np.split(content, begins)[1:], kinds, strict=True)
+        arrays: list[NDArray[Any]] = [piece.view(kind).copy() for piece, kind in pieces]
         keys, passage_keys, fact_keys, spread, indptr, indices, heads, tails, weights = arrays
         graph = CsrGraph(indptr, indices, weights)
         if not (graph.is_sound() and all(((sides >= 0) & (sides < entities)).all() for sides in (heads, tails))):
@@ -153,9 +154,8 @@ class GraphIndexes:
 
     def _has_passages(self, index: GraphIndex, versions: Mapping[str, int]) -> bool:
         """Whether an index has the passages that the store has. All searches read these."""
-        name = self._names[-1]
-        stored = self._store.arrays([name])[name]
-        return stored.version == versions[name] and np.array_equal(stored.keys, index.passages)
+        stored = read_vectors(self._store, PASSAGES)
+        return stored.version == versions[self._names[-1]] and np.array_equal(stored.keys, index.passages)
 
     def _make(self, spaces: Mapping[str, SpaceRows]) -> GraphIndex:
         ends, *sources, synonyms = (spaces[name].rows.reshape(-1, 3) for name in self._names[:4])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from tomewise.calls import NO_CALLS, CallCount
 from tomewise.language.roles import KEYWORDS, KeywordsIn
 from tomewise.memory.graph.fact_ends import read_fact_ends
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.array_types import Floats, Keys, Vectors, sort_keys
+from tomewise.recall.array_types import Floats, Keys, Vectors, join_keys, sort_keys
 from tomewise.recall.entity_graph import EntityGraph, FoundEntity, make_entity, make_relation
 from tomewise.recall.ranking import (
     as_evidence,
@@ -29,7 +30,7 @@ from tomewise.store.contract import Readable
 from tomewise.store.lookups import find_keys, name_sources, read_pairs
 from tomewise.store.nearest import DECIMALS, find_known_indices, find_top
 from tomewise.store.records import PASSAGES, name_source_space
-from tomewise.types import Embedder, Evidence, LanguageModel, NodeId, Scope
+from tomewise.types import Embedder, Evidence, LanguageModel, Scope
 
 Mode: TypeAlias = Literal["mix", "hybrid", "local", "global"]
 Measure: TypeAlias = Callable[[Sequence[Evidence]], list[int]]  # the tokens that each piece takes in a prompt
@@ -101,13 +102,13 @@ class KeywordGraph:
         pairs = _Pairs.read(self.store, self.names, within)
         levels, graph = _LEVELS[self.mode], EntityGraph(self.store, self.names)
         local = graph.find_nearest(details, _NEAREST, within) if "local" in levels else []
-        near = [entity.id for entity in local]
+        near = [entity.key for entity in local]
         room = int(_OF_RELATIONS * self.room)
-        of_entities = pairs.rank_at((entity.key for entity in local), room // _SHORTEST)
+        of_entities = pairs.rank_at(near, room // _SHORTEST)
         near_themes = pairs.rank_near(themes, _NEAREST) if "global" in levels else []
         relations = self._keep_fitting(self._make_relations(pairs, merge([of_entities, near_themes]), question), room)
-        order = merge([near, pairs.list_ends(near_themes)])
-        entities = self._make_entities(graph.describe(order, question, within), within)
+        ends = np.column_stack((pairs.heads[near_themes], pairs.tails[near_themes])).ravel().tolist()
+        entities = self._make_entities(graph.describe(merge([near, [*dict.fromkeys(ends)]]), question, within), within)
         entities = self._keep_fitting(entities, int(_OF_ENTITIES * self.room))
         passages = self._choose_passages(question, entities, relations, within)
         used = sum(self.measure([*entities, *relations]))
@@ -115,17 +116,17 @@ class KeywordGraph:
 
     def _keep_fitting(self, pieces: Sequence[Evidence], room: int) -> list[Evidence]:
         """The first pieces, up to the first one without room."""
-        fits = np.cumsum([0, *self.measure(pieces)])[1:] <= room
-        return [piece for piece, has_room in zip(pieces, fits, strict=True) if has_room]
+        return [piece for piece, used in zip(pieces, accumulate(self.measure(pieces)), strict=True) if used <= room]
 
     def _choose_passages(
         self, question: Vectors, entities: Sequence[Evidence], relations: Sequence[Evidence], within: Scope
     ) -> list[Evidence]:
         """The first 20 of the passages that the question finds, and of those below the entities and the relations."""
-        of_question = self._rank_passages(question, self.store.keys_within(within), _PASSAGES)
         of_entities = self._rank_below(question, entities, ())
         of_relations = self._rank_below(question, relations, of_entities)
-        lists = [of_entities, of_relations] if self.mode != "mix" else [of_question, of_entities, of_relations]
+        lists = [of_entities, of_relations]
+        if self.mode == "mix":
+            lists.insert(0, self._rank_passages(question, self.store.keys_within(within), _PASSAGES))
         scores = {key: cosine for ranking in lists for key, cosine in ranking.items()}
         order = merge([list(ranking) for ranking in lists])[:_PASSAGES]
         return [as_evidence(passage, scores[key]) for key, passage in self.store.passages(order).items()]
@@ -198,14 +199,13 @@ class _Pairs:
         among = store.keys_within(within, names.facts)
         ends = ends if among is None else ends.select(np.isin(ends.keys, among))
         facts, heads, tails = ends.keys, ends.heads, ends.tails
-        codes = np.minimum(heads, tails) << 32 | np.maximum(heads, tails)
+        codes = join_keys(np.minimum(heads, tails), np.maximum(heads, tails))
         _, firsts, numbers = np.unique(codes, return_index=True, return_inverse=True)
         seen = read_pairs(store, name_source_space(names.facts, "any"))
-        seen = seen[np.isin(seen[:, 0], facts)]
         passages = store.keys_within(within)
         seen = seen if passages is None else seen[np.isin(seen[:, 1], passages)]
-        at, _ = find_known_indices(seen[:, 0], facts)
-        grounds = np.unique(np.column_stack((numbers[at], seen[:, 1])), axis=0)
+        at, is_known = find_known_indices(seen[:, 0], facts)
+        grounds = np.unique(np.column_stack((numbers[at], seen[is_known, 1])), axis=0)
         return cls(store, names, heads[firsts], tails[firsts], facts, numbers, grounds)
 
     def rank_at(self, entities: Iterable[int], limit: int) -> list[int]:
@@ -225,20 +225,15 @@ class _Pairs:
         np.maximum.at(nearest, self.numbers[at], scores.round(DECIMALS))
         return self._rank(np.arange(len(nearest)), nearest, limit)
 
-    def list_ends(self, order: Sequence[int]) -> list[NodeId]:
-        """The entities of these pairs in their order, each once."""
-        keys = np.column_stack((self.heads[order], self.tails[order])).ravel().tolist()
-        nodes = self.store.nodes_at(dict.fromkeys(keys))
-        return [node.id for node in nodes.values()]
-
     def _rank(self, chosen: Keys, scores: Floats, limit: int) -> list[int]:
         """The pairs `chosen` by their scores, ties by the ids of their ends."""
         best = find_top(scores, limit)
-        found = dict(zip(chosen[best].tolist(), scores[best].tolist(), strict=True))
-        ends = {number: (int(self.heads[number]), int(self.tails[number])) for number in found}
-        nodes = self.store.nodes_at({key for pair in ends.values() for key in pair})
-        known = [number for number in found if nodes.keys() >= {*ends[number]}]
-        return sorted(known, key=lambda number: (-found[number], *(nodes[key].id for key in ends[number])))[:limit]
+        numbers = chosen[best]
+        columns = (-scores[best], self.heads[numbers], self.tails[numbers], numbers)
+        rows = list(zip(*(column.tolist() for column in columns), strict=True))
+        nodes = self.store.nodes_at({key for _, *ends, _ in rows for key in ends})
+        known = [row for row in rows if row[1] in nodes and row[2] in nodes]
+        return [row[3] for row in sorted(known, key=lambda row: (row[0], nodes[row[1]].id, nodes[row[2]].id))][:limit]
 
 
 def _group(order: Sequence[int], rows: Keys) -> dict[int, list[int]]:

@@ -70,7 +70,7 @@ def rank_passages(
 ) -> list[Evidence]:
     """The `limit` best passages as evidence, ties by id. `rewrites` has the keys of those that a rewrite brought."""
     best = find_top(scores, limit)
-    nearest = pair_scores(keys[best], scores[best])
+    nearest = dict(zip(keys[best].tolist(), scores[best].tolist(), strict=True))
     found = (
         as_evidence(passage, round(nearest[key], DECIMALS), rewrites.get(key))
         for key, passage in store.passages(nearest).items()

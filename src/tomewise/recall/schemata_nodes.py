@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -35,22 +36,8 @@ _REPEATS = 2  # of a question whose reply was unreadable
 _KEPT, _BELOW_KEPT = 0.1, 0.05  # what a choice of the extractive model adds to a cosine
 
 
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """Cosines with one query, `values` (n,), of nodes that have a vector, by `keys` (n,), ascending."""
-
-    keys: Keys
-    values: Vectors
-
-    def take(self, wanted: Collection[int]) -> Scores:
-        """The scores of those of these nodes that have one."""
-        is_wanted = np.isin(self.keys, sort_keys(wanted))
-        return Scores(self.keys[is_wanted], self.values[is_wanted])
-
-    def find_best(self, limit: int) -> dict[int, float]:
-        """The `limit` best nodes, and those that tie with the last of them."""
-        best = find_top(self.values, limit)
-        return pair_scores(self.keys[best], self.values[best])
+Scores: TypeAlias = tuple[Keys, Vectors]
+"""Nodes that have a vector by keys (n,), and their cosines with one query (n,)."""
 
 
 class SchemataNodes(DerivedNodes):
@@ -71,14 +58,21 @@ class SchemataNodes(DerivedNodes):
             for space in (PASSAGES, self.layer)
         ]
         keys, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        order = np.argsort(keys)
-        keys, values = keys[order], values[order]
         if self.store.find_removed_ids(self.layer):
             # Until the next build a summary that is older than its members may tell of a passage that is gone.
             schemata = self.store.nodes(self.layer)
             is_exact = ~np.isin(keys, [key for key, node in schemata.items() if node.data.get("drift")])
             keys, values = keys[is_exact], values[is_exact]
-        return Scores(keys, values)
+        return keys, values
+
+    def load_best(self, scores: Scores, limit: int, among: Collection[int] | None = None) -> dict[int, Evidence]:
+        """The `limit` best nodes, of all or `among` these, as evidence by key, best first, ties by id."""
+        keys, values = scores
+        if among is not None:
+            is_wanted = np.isin(keys, sort_keys(among))
+            keys, values = keys[is_wanted], values[is_wanted]
+        best = find_top(values, limit)
+        return self.load_evidence(pair_scores(keys[best], values[best]), limit)
 
     def find_neighbours(self, keys: Collection[int]) -> dict[int, list[int]]:
         """For each of these nodes, the nodes that any level links with it.
@@ -104,8 +98,7 @@ class GlobalSchemata(PlainSearch):
     nodes: SchemataNodes
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
-        best = self.nodes.score(query, within).find_best(limit)
-        return list(self.nodes.load_evidence(best, limit).values())
+        return list(self.nodes.load_best(self.nodes.score(query, within), limit).values())
 
 
 @dataclass(frozen=True)
@@ -122,9 +115,9 @@ class HierarchicalSchemata(PlainSearch):
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         scores = self.nodes.score(query, within)
         kept: dict[int, Evidence] = {}
-        candidates = self.nodes.find_roots(scores.keys)
+        candidates = self.nodes.find_roots(scores[0])
         while candidates:
-            best = self.nodes.load_evidence(scores.take(candidates).find_best(self.top_k), self.top_k)
+            best = self.nodes.load_best(scores, self.top_k, candidates)
             kept |= best
             candidates = self.nodes.find_children(best) - kept.keys()
         return rank_evidence(kept.values(), limit)
@@ -173,19 +166,19 @@ class PruneAndGrow:
         if not limit:
             return []
         scores = await asyncio.to_thread(self.nodes.score, query, within)
-        seeds = await asyncio.to_thread(self.nodes.load_evidence, scores.find_best(self.seeds), self.seeds)
-        rounds = await self._explore(query, scores, seeds)
+        rounds = await self._explore(query, scores)
         found = await self.nearest.retrieve(query, limit, within=within)
         if not self.chooses:
             return await asyncio.to_thread(self._raise_kept, scores, rounds, found, limit)
         kept = take_turns([list(chosen.values()) for chosen in rounds[::-1]])
         return score_by_place(drop_repeats([*kept, *found]), limit)
 
-    async def _explore(self, query: str, scores: Scores, seeds: Mapping[int, Evidence]) -> list[dict[int, Evidence]]:
+    async def _explore(self, query: str, scores: Scores) -> list[dict[int, Evidence]]:
         """What the model keeps, round by round, the most useful first."""
         rounds: list[dict[int, Evidence]] = []
         active: dict[int, Evidence] = {}
         offered: set[int] = set()
+        seeds = await asyncio.to_thread(self.nodes.load_best, scores, self.seeds)
         pool: Pool = {key: (piece, "") for key, piece in seeds.items()}
         known: Mapping[int, Evidence] = {}
         for _ in range(self.rounds):
@@ -212,8 +205,9 @@ class PruneAndGrow:
         for _ in range(1 + _REPEATS):
             reply = await ask_or_fall_back(self.model, SELECT_NODES, given, NOT_SELECTED)
             if reply is not None:
-                numbered = dict(enumerate(((key, piece) for key, (piece, _) in pool.items()), start=1))
-                return dict(numbered[number] for number in dict.fromkeys(reply.keep) if number in numbered)
+                keys = list(pool)
+                kept = [keys[number - 1] for number in reply.keep if 1 <= number <= len(keys)]
+                return {key: pool[key][0] for key in kept}
         return {}
 
     def _grow(self, scores: Scores, active: Mapping[int, Evidence], known: Sequence[int], offered: set[int]) -> Pool:
@@ -230,8 +224,7 @@ class PruneAndGrow:
             for key in sorted(near, key=lambda key: (numbers.get(key, len(active) + 1), key)):
                 for each in near[key]:
                     how.setdefault(each, f"{words} finding {numbers[key]}" if key in numbers else "")
-        best = scores.take(how.keys() - offered).find_best(_MOST_OFFERED)
-        found = _fit_texts(self.nodes.load_evidence(best, _MOST_OFFERED).items())
+        found = _fit_texts(self.nodes.load_best(scores, _MOST_OFFERED, how.keys() - offered).items())
         return {key: (piece, how[key]) for key, piece in found.items()}
 
     def _raise_kept(
@@ -239,7 +232,7 @@ class PruneAndGrow:
     ) -> list[Evidence]:
         kept = {key: piece for chosen in rounds for key, piece in chosen.items()}
         below = self.nodes.find_children(kept) - kept.keys()
-        parts = self.nodes.load_evidence(scores.take(below).find_best(len(below)))
+        parts = self.nodes.load_best(scores, len(below), below)
         whole = {piece.id: piece for piece in nearest}
         for pieces, more in ((parts, _BELOW_KEPT), (kept, _KEPT)):
             whole |= {piece.id: replace(piece, score=round(piece.score + more, 6)) for piece in pieces.values()}

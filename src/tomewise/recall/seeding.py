@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from tomewise.calls import NO_CALLS, CallCount, read_calls, sum_calls
+from tomewise.calls import NO_CALLS, CallCount
 from tomewise.language.roles import FILTER_FACTS, FilterIn
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.array_types import Flags, Floats, Keys, Ranking, Vectors, sort_keys
 from tomewise.recall.graph_index import GraphIndex
 from tomewise.recall.mentions import find_named_entities
-from tomewise.recall.ranking import pair_scores, rank_keys
+from tomewise.recall.ranking import rank_nodes
 from tomewise.run import NOT_RECOGNISED, ask_or_fall_back
 from tomewise.store.contract import Readable, Texts
+from tomewise.store.lookups import find_nearest
 from tomewise.store.nearest import find_known_indices
 from tomewise.store.records import PASSAGES
 from tomewise.types import LanguageModel, Scope
@@ -40,65 +40,43 @@ class Hits:
         )
 
 
-class Linking(Protocol):
-    """Finds the facts that a question hits; in a scope, among the facts that a passage within states."""
-
-    async def find_hits(self, query: str, vector: Vectors, within: Scope | None = None) -> Hits: ...
-
-
 @dataclass(frozen=True)
 class NearestFacts:
-    """The `limit` facts of one graph nearest to the question (HippoRAG 2 and CogitoRAG, equations 11 and 12)."""
+    """The `limit` facts of one graph nearest to the question (HippoRAG 2 and CogitoRAG, equations 11 and 12).
 
-    calls = NO_CALLS
+    In a scope, they are among the facts that a passage within states. With `model`, one call picks those that help
+    (HippoRAG 2's recognition memory). If its reply cannot be parsed, all facts are kept. If the reply is empty, none is
+    kept, and recall ranks passages by cosine.
+    """
 
     store: Readable
     graph: str
     limit: int = 5
-
-    async def find_hits(self, query: str, vector: Vectors, within: Scope | None = None) -> Hits:
-        """Facts ranked by cosine, ties by id."""
-        return await asyncio.to_thread(self._find_nearest, vector, within)
-
-    def _find_nearest(self, vector: Vectors, within: Scope | None) -> Hits:
-        space = f"facts:{self.graph}"
-        among = self.store.keys_within(within, space)
-        found = self.store.nearest(space, vector, self.limit, among=among)
-        cosines = pair_scores(found.keys, found.cosines)
-        nodes = self.store.nodes_at(cosines)
-        ranked = rank_keys(cosines, nodes, self.limit)
-        place_of = {key: place for place, key in enumerate(found.keys.tolist())}
-        places = np.array([place_of[key] for key in ranked], np.int64)
-        texts = tuple(nodes[key].text for key in ranked)
-        return Hits(found.keys[places], texts, found.cosines[places].astype(np.float64), found.scale()[places])
-
-
-@dataclass(frozen=True)
-class RecognisedFacts:
-    """The facts found that a model recognises as useful (HippoRAG 2's recognition memory).
-
-    If the reply cannot be parsed, all facts are kept. If the reply is empty, none is kept, and recall ranks passages by
-    cosine.
-    """
-
-    linking: Linking
-    model: LanguageModel
+    model: LanguageModel | None = None
 
     @property
     def calls(self) -> CallCount:
-        return sum_calls([CallCount("1", 1), read_calls(self.linking)])
+        return CallCount("1", 1) if self.model else NO_CALLS
 
     async def find_hits(self, query: str, vector: Vectors, within: Scope | None = None) -> Hits:
-        """The facts that the model keeps, the most useful first."""
-        found = await self.linking.find_hits(query, vector, within)
-        if not found.texts:
+        """Facts ranked by cosine, ties by id; or those that the model keeps, the most useful first."""
+        found = await asyncio.to_thread(self.find_nearest, vector, within)
+        if self.model is None or not found.texts:
             return found
         given = FilterIn(question=query, facts=list(found.texts))
         reply = await ask_or_fall_back(self.model, FILTER_FACTS, given, NOT_RECOGNISED)
         if reply is None:
             return found
-        kept = dict.fromkeys(number - 1 for number in reply.keep if 1 <= number <= len(found.texts))
-        return found.select(list(kept))
+        return found.select([*dict.fromkeys(number - 1 for number in reply.keep if 1 <= number <= len(found.texts))])
+
+    def find_nearest(self, vector: Vectors, within: Scope | None) -> Hits:
+        """Facts ranked by cosine, ties by id."""
+        found = find_nearest(self.store, f"facts:{self.graph}", vector, self.limit, within)
+        ranked, nodes = rank_nodes(self.store, found.keys, found.cosines.astype(np.float64), self.limit)
+        place_of = {key: place for place, key in enumerate(found.keys.tolist())}
+        places = np.array([place_of[key] for key in ranked], np.int64)
+        texts = tuple(nodes[key].text for key in ranked)
+        return Hits(found.keys[places], texts, found.cosines[places].astype(np.float64), found.scale()[places])
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,14 +97,12 @@ class Seeding(Protocol):
 
 @dataclass(frozen=True)
 class HippoSeeds:
-    """HippoRAG 2: the `keep` best entities of the hit facts, by the mean score of their facts; rare ones weigh more."""
-
-    keep: int = 5
+    """HippoRAG 2: the 5 best entities of the hit facts, by the mean score of their facts; rare ones weigh more."""
 
     def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Ranking:
         """See `weigh_hippo_seeds`."""
         ends, places = _find_ends(question.hits, index)
-        return weigh_hippo_seeds(ends, question.hits.scores[places], index.spread[ends], keep=self.keep)
+        return weigh_hippo_seeds(ends, question.hits.scores[places], index.spread[ends])
 
 
 @dataclass(frozen=True)
@@ -176,42 +152,41 @@ class PassageSeeds:
 
     def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Ranking:
         """The passages nearest to the question, and their ties; cosines are scaled to 0..1 over all within."""
-        among = self.store.keys_within(question.within)
-        nearest = self.store.nearest(PASSAGES, question.vector, self.keep, among=among)
+        nearest = find_nearest(self.store, PASSAGES, question.vector, self.keep, question.within)
         vertices, is_known = find_known_indices(nearest.keys, index.passages)
         return vertices + len(index.entities), self.weight * nearest.scale()[is_known]
 
 
-def weigh_cogito_seeds(
-    ends: ArrayLike, cosines: ArrayLike, coverage: ArrayLike, *, alpha: float = 2.0, beta: float = 1.0
-) -> Ranking:
+# The facts that a question hits are given as `ends`, int (facts, 2), the subject and the object of each fact as
+# vertices, and `coverage`, int (facts, 2), the number of passages that contain the subject and the object.
+
+
+def weigh_cogito_seeds(ends: Keys, cosines: Floats, coverage: Keys, *, alpha: float, beta: float) -> Ranking:
     """CogitoRAG, equations 13 to 15: the initial activation of each entity of the hit facts.
 
     The mean cosine of the entity's facts, times 1 + alpha (1 - exp(-beta hits)), divided by the number of passages that
     contain the entity. The paper does not define the case of negative cosines: here they count as 0. A fact whose
     subject and object are the same entity counts once.
     """
-    ends_flat, passage_counts, facts = _flatten_ends(ends, coverage)
+    facts = np.repeat(np.arange(len(ends)), 2)
     # One row for each pair of entity and fact: the subject and the object may be the same entity.
-    pairs, first = np.unique(np.stack((ends_flat, facts)), axis=1, return_index=True)
+    pairs, first = np.unique(np.stack((ends.ravel(), facts)), axis=1, return_index=True)
     entities, place = np.unique(pairs[0], return_inverse=True)
-    clipped = np.maximum(np.asarray(cosines, dtype=np.float64), 0)
     hits = np.bincount(place)
-    evidence = np.bincount(place, weights=clipped[pairs[1]]) / hits
-    passages = np.zeros(entities.size)
-    np.maximum.at(passages, place, passage_counts[first])
-    return _sort_by_weight(entities, evidence * (1 + alpha * (1 - np.exp(-beta * hits))) / np.maximum(1, passages))
+    evidence = np.bincount(place, weights=np.maximum(cosines, 0)[pairs[1]]) / hits
+    passages = np.ones(entities.size)
+    np.maximum.at(passages, place, coverage.ravel()[first])
+    return _sort_by_weight(entities, evidence * (1 + alpha * (1 - np.exp(-beta * hits))) / passages)
 
 
-def weigh_hippo_seeds(ends: ArrayLike, scores: ArrayLike, coverage: ArrayLike, *, keep: int = 5) -> Ranking:
+def weigh_hippo_seeds(ends: Keys, scores: Floats, coverage: Keys, *, keep: int = 5) -> Ranking:
     """HippoRAG 2: the weight of each entity of the hit facts, for the `keep` entities of highest weight.
 
     Each time the entity is the subject or object of a fact gives the fact's score divided by the number of passages
     that contain the entity; the weight is the mean of these. A weight may be 0, where the released code fails.
     """
-    ends_flat, passage_counts, facts = _flatten_ends(ends, coverage)
-    parts = np.asarray(scores, dtype=np.float64)[facts] / np.maximum(1, passage_counts)
-    entities, place = np.unique(ends_flat, return_inverse=True)
+    parts = np.repeat(scores, 2) / np.maximum(1, coverage.ravel())
+    entities, place = np.unique(ends.ravel(), return_inverse=True)
     best, weights = _sort_by_weight(entities, np.bincount(place, weights=parts) / np.bincount(place))
     return best[:keep], weights[:keep]
 
@@ -222,13 +197,6 @@ def _find_ends(hits: Hits, index: GraphIndex) -> tuple[Keys, Flags]:
     return np.stack((index.heads[places], index.tails[places]), axis=1), is_known
 
 
-def _flatten_ends(ends: ArrayLike, coverage: ArrayLike) -> tuple[Keys, Floats, Keys]:
-    """For each end of each fact: the entity, the number of passages that contain it, and the fact."""
-    entities = np.asarray(ends, dtype=np.int64).reshape(-1, 2)
-    facts = np.repeat(np.arange(len(entities)), 2)
-    return entities.ravel(), np.asarray(coverage, dtype=np.float64).ravel(), facts
-
-
-def _sort_by_weight(entities: NDArray[Any], weights: Floats) -> Ranking:
+def _sort_by_weight(entities: Keys, weights: Floats) -> Ranking:
     order = np.lexsort((entities, -weights))
     return entities[order], weights[order]

@@ -23,15 +23,13 @@ from tomewise.recall.diffusion import (
 from tomewise.recall.evidence_forms import SelectedFacts, WithGists
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.mentions import TitleLinks
-from tomewise.recall.rewriting import GraphLeads, is_slow
+from tomewise.recall.rewriting import LARGE, GraphLeads
 from tomewise.recall.seeding import (
     CogitoSeeds,
     HippoSeeds,
-    Linking,
     MentionSeeds,
     NearestFacts,
     PassageSeeds,
-    RecognisedFacts,
 )
 from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.from_passages import (
@@ -186,7 +184,7 @@ def associative(
     """The recipe of `associative`: `recall.diffusion`, and `recall.several_searches` around it."""
     graph = make_graph(kit, extraction, together)
     titles = TitleLinks(kit.store, graph.names)
-    leads = GraphLeads(kit.store, graph.names, nearest_first=is_slow(kit.embedder))
+    leads = GraphLeads(kit.store, graph.names, nearest_first=kit.embedder.dimensions > LARGE)
     recall = RewrittenWalk(
         store=kit.store,
         embedder=kit.embedder,
@@ -220,10 +218,10 @@ def make_hippo_recall(
     return Diffusion(kit.store, kit.embedder, indexes, link_facts(kit, graph, recognition, facts), seedings)
 
 
-def link_facts(kit: Kit, graph: GraphLayer, recognition: str, facts: int) -> Linking:
+def link_facts(kit: Kit, graph: GraphLayer, recognition: str, facts: int) -> NearestFacts:
     """What finds the facts nearest to a question, and lets a model pick those that help where that is asked for."""
-    nearest = NearestFacts(kit.store, graph.names.instance, limit=facts)
-    return RecognisedFacts(nearest, kit.model) if recognition == "model" else nearest
+    model = kit.model if recognition == "model" else None
+    return NearestFacts(kit.store, graph.names.instance, limit=facts, model=model)
 
 
 SYSTEMS = {

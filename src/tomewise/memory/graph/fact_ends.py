@@ -36,15 +36,15 @@ class FactEnds:
 
 def read_fact_ends(store: Spaces, names: GraphNames) -> FactEnds:
     """All facts of a graph."""
-    return join_fact_ends(read_edges(store, names.ends).rows)
+    return join_fact_ends(read_edges(store, names.ends).rows.reshape(-1, 3))
 
 
 def join_fact_ends(rows: NDArray[np.float64]) -> FactEnds:
     """The facts of these edges of fact, entity, and 0 or 1. A fact that joins an entity with itself has one edge."""
-    facts, entities, sides = rows.reshape(-1, 3).astype(np.int64).T
+    facts, entities = rows[:, :2].astype(np.int64).T
     # Keys are small whole numbers, so a table of both ends by fact replaces sorting.
     table = np.full((int(facts.max(initial=-1)) + 1, 2), -1)
-    table[facts, sides] = entities
+    table[facts, (rows[:, 2] == 1).astype(np.int64)] = entities
     keys = np.flatnonzero(table.max(axis=1) >= 0)
     heads, tails = table[keys].T
     return FactEnds(keys, np.where(heads < 0, tails, heads), np.where(tails < 0, heads, tails))
