@@ -239,6 +239,22 @@ async def ask_or_fall_back(model: LanguageModel, role: Role[In, Out], given: In,
         return None
 
 
+def report_call(call: ModelCall) -> None:
+    """Report one call to every meter of the run.
+
+    `call.started` is when the caller asked, even if the call then waited for a slot. Otherwise calls that only wait
+    would look as if they depended on each other.
+    """
+    for each in current_run().meters:
+        each.add(call)
+
+
+def count_replies(**counts: int) -> None:
+    """Add to the counts of replies of every meter of the run, by their names (see `Meter`)."""
+    for each in current_run().meters:
+        each.count_replies(counts)
+
+
 @contextmanager
 def change_run(**changes: Any) -> Iterator[None]:
     """Replace these fields of the run inside this context, and in the tasks and threads that start inside.

@@ -9,8 +9,8 @@ import pytest
 from tomewise import Condition, Document, Question, Scope, Tome
 from tomewise.errors import UnknownName, UsageError
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.tome.scope_words import describe_scope
 from tomewise.tome.scopes import parse_condition
+from tomewise.types.proof import describe_scope
 
 DOCUMENTS = (
     Document(id="shelf/log.txt", text="The keeper put out the light.", title="Log", metadata={"year": 1911}),

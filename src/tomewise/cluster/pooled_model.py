@@ -24,8 +24,8 @@ from tomewise.language.price_list import find_price
 from tomewise.language.prompts import Prompts
 from tomewise.language.spec import PROVIDERS, ModelSpec
 from tomewise.language.together import split_batch_role
-from tomewise.language.usage import Bill, announce_request, count_replies, report_call
-from tomewise.run import Request, record_fallback
+from tomewise.language.usage import Bill, announce_request
+from tomewise.run import Request, count_replies, record_fallback, report_call
 from tomewise.types import Cost
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tomewise.language.per_role import find_name
+from tomewise.language.forwarding import find_name
 from tomewise.language.usage import estimate_tokens
 from tomewise.store.contract import Store
 from tomewise.types import In, LanguageModel, MeasuresReplies, Out, Role

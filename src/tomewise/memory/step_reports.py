@@ -9,7 +9,7 @@ from functools import partial
 from threading import get_ident
 from typing import Any, TypeVar
 
-from tomewise.language.per_role import find_name
+from tomewise.language.forwarding import find_name
 from tomewise.run import change_run, current_run
 from tomewise.types import Cost, Estimate, In, LanguageModel, Progress, Report, Role
 

@@ -16,8 +16,6 @@ from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES, list_source_spaces
 from tomewise.types import Embedder, Evidence, Layer, PassageId, Scope
 
-_TREE = TreeLayer.name
-
 
 class DenseDerived(PlainSearch):
     """Nodes of one layer, ranked by cosine with the query; all levels together (RAPTOR's collapsed tree).
@@ -107,7 +105,7 @@ class DerivedNodes:
         return dict(sorted(found.items(), key=lambda item: (-item[1].score, item[1].id))[:limit])
 
 
-class TreeTraversal(PlainSearch):
+class TreeTraversal(CollapsedTree):
     """From the highest level down: at each level, keep the `top_k` nearest of the children of the nodes kept above.
 
     The search begins at the highest level that exists; without summaries these are the passages. Evidence comes from
@@ -116,10 +114,9 @@ class TreeTraversal(PlainSearch):
     all nodes within that have no parent within.
     """
 
-    def __init__(self, store: Readable, embedder: Embedder, *, top_k: int = 5) -> None:
-        self._embedder = embedder
+    def __init__(self, store: Readable, embedder: Embedder, layer: str | Layer, *, top_k: int = 5) -> None:
+        super().__init__(store, embedder, layer)
         self._top_k = top_k
-        self._nodes = DerivedNodes(store, _TREE, TreeLayer.kind)
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         vector, nodes = self._embedder.embed([query])[0], self._nodes
@@ -127,7 +124,7 @@ class TreeTraversal(PlainSearch):
         candidates = self._find_roots(within)
         while candidates:
             among, scores = sort_keys(candidates), dict[int, float]()
-            for space in (PASSAGES, _TREE):
+            for space in (PASSAGES, nodes.layer):
                 scores |= pair_scores(*nodes.store.scores(space, vector, among=among))
             best = nodes.load_evidence(scores, self._top_k)
             kept |= best
@@ -135,10 +132,10 @@ class TreeTraversal(PlainSearch):
         return rank_evidence(kept.values(), limit)
 
     def _find_roots(self, within: Scope | None) -> set[int]:
-        store = self._nodes.store
-        passages, summaries = (store.keys_within(within, space) for space in (PASSAGES, _TREE))
+        store, layer = self._nodes.store, self._nodes.layer
+        passages, summaries = (store.keys_within(within, space) for space in (PASSAGES, layer))
         if passages is not None and summaries is not None:
             return self._nodes.find_roots(np.union1d(passages, summaries))
-        nodes = store.nodes(_TREE)
+        nodes = store.nodes(layer)
         highest = max((node.level for node in nodes.values()), default=0)
         return {key for key, node in nodes.items() if node.level == highest} or {*store.node_keys(PASSAGES)}

@@ -15,7 +15,7 @@ import numpy as np
 
 from tomewise.calls import CallCount
 from tomewise.language.choose_model import EXTRACTIVE
-from tomewise.language.per_role import find_name
+from tomewise.language.forwarding import find_name
 from tomewise.language.roles import SELECT_NODES, Candidate, SelectIn, Shown
 from tomewise.language.usage import estimate_tokens
 from tomewise.memory.build_records import read_build

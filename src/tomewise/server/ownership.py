@@ -35,7 +35,7 @@ class Ownership:
 
     def __init__(self) -> None:
         self._id = token_hex(4)
-        self._locks: dict[Place, tuple[FolderBeside, FileLock]] = {}
+        self._locks: dict[Place, FileLock] = {}
 
     def make_folder(self, tome: Place) -> Path:
         """A new folder for one job of this server beside a tome. Raises OSError."""
@@ -67,7 +67,7 @@ class Ownership:
     def leave(self, tome: Place) -> None:
         """Give the lock beside a tome back, and delete the folder for jobs if it is empty: the tome is deleted."""
         if tome in self._locks:
-            self._give_back(*self._locks.pop(tome))
+            self._give_back(tome)
         with suppress(OSError):
             find_jobs(tome).path.rmdir()
 
@@ -80,24 +80,23 @@ class Ownership:
 
     def release(self) -> None:
         """Give all locks back: this server ends."""
-        for jobs, lock in self._locks.values():
-            self._give_back(jobs, lock)
-        self._locks.clear()
+        for tome in list(self._locks):
+            self._give_back(tome)
 
-    def _give_back(self, jobs: FolderBeside, lock: FileLock) -> None:
-        lock.release()
+    def _give_back(self, tome: Place) -> None:
+        self._locks.pop(tome).release()
         with suppress(OSError):
-            jobs.delete(f"{self._id}{_SUFFIX}")
+            find_jobs(tome).delete(f"{self._id}{_SUFFIX}")
 
     def _hold(self, tome: Place) -> FolderBeside:
         """Hold the lock of this server in the folder for jobs of a tome."""
+        jobs = find_jobs(tome)
         if tome not in self._locks:
-            jobs = find_jobs(tome)
             place = jobs.prepare_lock(f"{self._id}{_SUFFIX}")
             lock = FileLock(str(place), timeout=_LOCK_SECONDS, thread_local=False)
             lock.acquire()
-            self._locks[tome] = jobs, lock
-        return self._locks[tome][0]
+            self._locks[tome] = lock
+        return jobs
 
     def _rename(self, folder: Path) -> Path | None:
         own = folder.with_name(f"{self._id}-{read_id(folder)}")
@@ -110,9 +109,8 @@ class Ownership:
 def find_jobs(tome: Place) -> FolderBeside:
     """The folder for jobs beside a tome; of one in a database, in the user's cache folder of this machine."""
     if isinstance(tome, DatabaseAddress):
-        folder = find_cache_folder() / "served" / sha256(str(tome).encode()).hexdigest()[:32]
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return FolderBeside(folder, _FOLDER, _NAMES)
+        tome = find_cache_folder() / "served" / sha256(str(tome).encode()).hexdigest()[:32]
+        tome.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return FolderBeside(tome, _FOLDER, _NAMES)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from tomewise.loops.fusing import DEPTH
+from tomewise.loops.last_prompt import DEPTH
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import Calls, Style
@@ -31,7 +31,6 @@ from tomewise.recall.seeding import (
     NearestFacts,
     PassageSeeds,
 )
-from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.from_passages import (
     Comparing,
     Drop,
@@ -44,6 +43,7 @@ from tomewise.systems.from_passages import (
 )
 from tomewise.systems.kit import (
     CONTEXT,
+    OURS,
     Context,
     Count,
     Kit,
@@ -52,9 +52,11 @@ from tomewise.systems.kit import (
     Positive,
     Selection,
     System,
+    SystemDeclaration,
     Together,
     Weight,
     answer_once,
+    with_settings_of,
 )
 from tomewise.types import Layer, Retriever
 
@@ -83,6 +85,7 @@ Seeded: TypeAlias = Annotated[Count, "best passages that are seeds of the walk"]
 Restart: TypeAlias = Annotated[Weight, "probability that the walk starts again at a seed"]
 
 
+@with_settings_of(answer_once)
 def hipporag2(
     kit: Kit,
     *,
@@ -92,14 +95,12 @@ def hipporag2(
     facts: Facts = 5,
     passage_weight: PassageWeight = 0.05,
     seeded: Seeded = 200,
-    selection: Selection = "fused",
-    limit: Limit = DEPTH,
-    context: Context = CONTEXT,
+    **answering: Any,
 ) -> System:
     """The recipe of `hipporag2`: `recall.diffusion.Diffusion` over `memory.graph`."""
     graph = make_graph(kit, extraction, together)
     recall = make_hippo_recall(kit, graph, recognition, facts, passage_weight, seeded)
-    return answer_once(kit, recall, limit, context, (graph,), selection)
+    return answer_once(kit, recall, (graph,), **answering)
 
 
 def cogitorag(
@@ -156,9 +157,10 @@ def cogitorag(
     retriever, most, shown = carriers[carrier]
     read: Mapping[str, tuple[Layer, ...]] = {"gists": (gists,), "passages": (), "summaries": (summaries,)}
     layers = tuple(dict.fromkeys((*shown, *read[source], graph)))
-    return answer_once(kit, retriever, most, context, layers, selection)
+    return answer_once(kit, retriever, layers, selection=selection, limit=most, context=context)
 
 
+@with_settings_of(answer_once)
 def associative(
     kit: Kit,
     *,
@@ -177,9 +179,7 @@ def associative(
     coverage: Annotated[Weight, "weight of the question's words that passages together hold; 0: none"] = 1.0,
     covering: Annotated[Positive, "first passages that are ranked again by these words"] = 30,
     comparisons: Comparing = "apart",
-    selection: Selection = "fused",
-    limit: Limit = DEPTH,
-    context: Context = CONTEXT,
+    **answering: Any,
 ) -> System:
     """The recipe of `associative`: `recall.diffusion`, and `recall.several_searches` around it."""
     graph = make_graph(kit, extraction, together)
@@ -200,7 +200,7 @@ def associative(
         rewriter=make_rewriter(kit, leads.find_leads, rewriting, rewritten, names, temperature, drop),
         coverage=Coverage(kit.store, weight=coverage, reach=covering),
     )
-    return answer_once(kit, compare(recall, comparisons), limit, context, (graph,), selection)
+    return answer_once(kit, compare(recall, comparisons), (graph,), **answering)
 
 
 def make_graph(kit: Kit, extraction: Extraction, together: int, source: str = "passages") -> GraphLayer:

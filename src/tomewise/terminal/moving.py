@@ -34,8 +34,8 @@ def export(
         for line in export_all(find_tome(tome)):
             typer.echo(clean_json(line))
         return
-    with open_tome(tome) as book:
-        for line in book.memory.export():
+    with open_tome(tome) as opened:
+        for line in opened.memory.export():
             typer.echo(clean_json(line))
 
 
@@ -55,8 +55,8 @@ def import_(
             import_all(path, "standard input", sys.stdin.buffer, exact_rows=exact_rows)
         else:
             try:
-                with open(file, "rb") as opened:
-                    import_all(path, file, opened, exact_rows=exact_rows)
+                with open(file, "rb") as stream:
+                    import_all(path, file, stream, exact_rows=exact_rows)
             except OSError as error:
                 raise UsageError(f"{file!r} cannot be read ({error.strerror}): check the path") from None
     console().print(f"[bold]imported[/bold] {escape(str(path))}")

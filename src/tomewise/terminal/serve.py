@@ -154,9 +154,9 @@ def mcp(
         from tomewise.server.mcp_app import serve_stdio
 
     sys.stdout = find_raw(sys.stdout)  # it carries the protocol, also where a person tries it on a terminal
-    with open_tome(str(place) if isinstance(place, Path) else tome, stated, create=write) as book:
+    with open_tome(str(place) if isinstance(place, Path) else tome, stated, create=write) as opened:
         collect_as_usual()
-        asyncio.run(serve_stdio(name_tome(place), book, write=write))
+        asyncio.run(serve_stdio(name_tome(place), opened, write=write))
 
 
 def _print_config(place: Place, write: bool, stated: Stated) -> None:

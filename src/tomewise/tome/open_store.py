@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -56,20 +56,14 @@ def copy_tome(source: Place, target: Place, *, exact_rows: int = Settings.exact_
     In a database, spaces of more vectors than `exact_rows` get an index. Raises StoreError, also where there is
     something at the target.
     """
-    store = SqlStore.open(source, create=False)
-    try:
+    with closing(SqlStore.open(source, create=False)) as store:
         SqlStore.restore(target, (line.encode() for line in store.dump()), exact_rows=exact_rows)
-    finally:
-        store.close()
 
 
 def export_all(path: Place) -> Iterator[str]:
     """All that a tome holds, as JSON lines: its memory, sessions, replies and traces. Raises StoreError."""
-    store = SqlStore.open(path, create=False)
-    try:
+    with closing(SqlStore.open(path, create=False)) as store:
         yield from store.dump()
-    finally:
-        store.close()
 
 
 def import_all(
@@ -129,8 +123,5 @@ def delete_empty_store(path: Place) -> None:
 
 def recall_embedder(path: Place, base_url: str | None, *, read_only: bool = False) -> Embedder:
     """The embedder that the tome at a path was made with, as `Tome.open` finds it. Raises StoreError, UsageError."""
-    store = open_store(path, create=False, read_only=read_only)
-    try:
+    with closing(open_store(path, create=False, read_only=read_only)) as store:
         return find_embedder(store, None, base_url)
-    finally:
-        store.close()

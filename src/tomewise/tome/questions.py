@@ -19,11 +19,11 @@ from tomewise.loops.steps import Skipped
 from tomewise.run import open_run
 from tomewise.settings import Settings
 from tomewise.store.contract import Store
-from tomewise.systems.answer import OnEvent, answer_question
+from tomewise.systems.answer import OnEvent, run_loop
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.lag import LagFinder
 from tomewise.systems.registry import Choice, Variant, choose_variant
-from tomewise.tome.arguments import check_asking
+from tomewise.tome.arguments import check_type
 from tomewise.tome.fixed_settings import check_embedder
 from tomewise.tome.reports import complete_answer, complete_evidence
 from tomewise.tome.scopes import check_scope
@@ -32,7 +32,7 @@ from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
 from tomewise.types import Answer, Event, Evidence, LanguageModel, Question
 
-Ask: TypeAlias = Callable[[str | Question, OnEvent], Coroutine[Any, Any, Answer]]
+Ask: TypeAlias = Callable[..., Coroutine[Any, Any, Answer]]  # of a question, and by keyword of `on_event`
 
 # How many questions may wait for their first event at once. So the first model calls begin early, and do not wait until
 # all questions have retrieved.
@@ -79,20 +79,24 @@ class Questions:
 
         With `session`, its working memory is used and changed, and its turns count.
         """
-        check_asking(fresh, on_event)
+        check_type("fresh", fresh, bool, "True or False")
+        if on_event is not None and not callable(on_event):
+            raise UsageError(f"on_event must be a function of an event, not {on_event!r:.200}")
         model, store = self._kit.model, self._kit.store
         with open_run(queue=object(), fresh_mark=token_hex(8) if fresh else "") as used:
             ready = await self.prepare(question, system)
             memory = await asyncio.to_thread(session.open_memory, ready.system.loop) if session else None
 
             # The question so that it stands alone. Its trace keeps it as it was asked.
-            text, opening = await rephrase(model, question.text, session.record.turns if session else turns)
-            opening = [session.resumed, *opening] if session else opening
+            text, opening = question.text, [session.resumed] if session else []
+            if earlier := session.record.turns if session else turns:
+                text, rephrased = await rephrase(model, text, earlier)
+                opening += rephrased
             pass_on(opening, on_event)
             alone = replace(question, text=text)
 
             lagging = await ready.lag.describe(alone) if ready.lag else None
-            answer = await answer_question(ready.system, alone, on_event, memory)
+            answer = await run_loop(ready.system, alone, used, on_event, memory)
             answer = replace(answer, events=(*opening, *answer.events), lagging=answer.lagging or lagging)
             if session:
                 answer = await asyncio.to_thread(session.add_turn, question.text, text, answer)
@@ -118,19 +122,18 @@ class Questions:
     def wire(self, system: Choice | System | None) -> ReadySystem:
         """The system, or the default one, whether or not its layers are built. Raises UnknownName, UsageError."""
         if isinstance(system, System):
-            return self._make_ready(f"{type(system.loop).__name__} (a System)", system, None)
+            lag = LagFinder(self._kit, "", system.layers) if system.layers else None
+            return ReadySystem(f"{type(system.loop).__name__} (a System)", system, None, lag)
         variant = choose_variant(self._settings.system if system is None else system)
         key = (variant.system, variant.recipe, repr(sorted(variant.settings.items())))
         if key not in self._systems:
-            self._systems[key] = self._make_ready(variant.label, variant.wire(self._kit), variant)
+            name, wired = variant.label, variant.wire(self._kit)
+            lag = LagFinder(self._kit, name, wired.layers) if wired.layers else None
+            self._systems[key] = ReadySystem(name, wired, variant, lag)
         self._systems.move_to_end(key)
         if len(self._systems) > _MOST_KEPT:
             self._systems.popitem(last=False)
         return self._systems[key]
-
-    def _make_ready(self, name: str, system: System, variant: Variant | None) -> ReadySystem:
-        built = name if variant else ""  # what a build names
-        return ReadySystem(name, system, variant, LagFinder(self._kit, built, system.layers) if system.layers else None)
 
     async def prepare(self, question: Question, system: Choice | System | None) -> ReadySystem:
         """The system, ready to answer the question. Raises what `ask` raises before any call.
@@ -160,12 +163,10 @@ def pass_on(events: Iterable[Event], on_event: OnEvent | None) -> None:
 
 
 async def rephrase(model: LanguageModel, question: str, turns: Sequence[Turn]) -> tuple[str, list[Event]]:
-    """The question so that it stands alone, and the events of that. The first question of a session stays as it is.
+    """The question after these turns so that it stands alone, and the events of that.
 
     An unusable reply is skipped: then the question stays as it is. Raises what every further call would meet as well.
     """
-    if not turns:
-        return question, []
     shown = [
         TurnShown(question=shorten(turn.question, _SHOWN), answer=shorten(turn.answer, _SHOWN))
         for turn in turns[-_TURNS:]
@@ -200,7 +201,7 @@ async def answer_many(
 
         try:
             with answer_whole():
-                return await ask(question, release)
+                return await ask(question, on_event=release)
         except Exception as error:
             if return_exceptions:
                 return error
@@ -213,14 +214,14 @@ async def answer_many(
     return [task.result() for task in tasks]
 
 
-async def stream_answer(ask: Callable[[OnEvent], Coroutine[Any, Any, Answer]]) -> AsyncGenerator[Event | Answer, None]:
+async def stream_answer(ask: Ask) -> AsyncGenerator[Event | Answer, None]:
     """The events of one question as they happen, then its answer. Closing the generator cancels the question.
 
     The question runs in its own task: meters and counters belong to the context of one task, and whoever reads a
     generator may go on in another one.
     """
     events: asyncio.Queue[Event | None] = asyncio.Queue()
-    asking = asyncio.create_task(ask(events.put_nowait))
+    asking = asyncio.create_task(ask(on_event=events.put_nowait))
     asking.add_done_callback(lambda _: events.put_nowait(None))
     try:
         while (event := await events.get()) is not None:
@@ -232,13 +233,10 @@ async def stream_answer(ask: Callable[[OnEvent], Coroutine[Any, Any, Answer]]) -
 
 
 def _explain_lag(ready: ReadySystem, lag: Mapping[str, int], store: Store, *, current: bool) -> str:
-    reasons = ", ".join(f"{layer} ({_describe_lag(count)})" for layer, count in lag.items())
+    missing = {layer: f"{count:,} to take in" if count else "something was removed" for layer, count in lag.items()}
+    reasons = ", ".join(f"{layer} ({why})" for layer, why in missing.items())
     name = ready.name if ready.variant else "this System"
     remedy = "call `Tome.build` with its recipe"
     if ready.variant and ready.variant.recipe is None:
         remedy = f"run `tome build --tome {quote(store.address)} --system {quote(name)}`"
     return f"{name} needs layers that are not {'up to date' if current else 'built'}: {reasons}; {remedy}"
-
-
-def _describe_lag(count: int) -> str:
-    return f"{count:,} to take in" if count else "something was removed"

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from tomewise.loops.origins import EXTRACTS
-from tomewise.memory.grounds import find_grounds
+from tomewise.loops.evidence import EXTRACTS
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys, read_places
 from tomewise.store.records import PASSAGES, DocumentRecord
@@ -19,7 +18,6 @@ from tomewise.types import (
     DocumentId,
     Estimate,
     Evidence,
-    Failure,
     Lagging,
     LayerReport,
     Noun,
@@ -27,7 +25,6 @@ from tomewise.types import (
     PassageId,
     Place,
     Question,
-    Scope,
     Source,
 )
 from tomewise.types.plain import describe_object
@@ -185,36 +182,29 @@ def complete_evidence(found: Sequence[Evidence], store: Store) -> tuple[Evidence
 
 def complete_answer(answer: Answer, question: Question, store: Store) -> Answer:
     """The answer with its scope and coverage, what its evidence rests on, and, if declined, the nearest passages."""
+    keys = store.keys_within(question.within)
+    shown = {source for piece in answer.evidence if piece.layer in _READ for source in piece.sources}
+    cuts = [cut for event in answer.events if isinstance(cut := event.detail.get("cut"), int)]
     return replace(
         answer,
         evidence=complete_evidence(answer.evidence, store),
-        coverage=_measure_coverage(answer, question.within, store),
+        coverage=Coverage(
+            passages=store.count_passages() if keys is None else len(keys),
+            read=max(answer.coverage.read, len(shown)),  # a loop that reads in chunks has counted these itself
+            dropped=cuts[-1] if cuts else 0,
+        ),
         within=question.within,
-        nearest=tuple(_find_nearest(answer, store)),
+        nearest=() if answer.resolved else _find_nearest(answer, store),
     )
 
 
-def _measure_coverage(answer: Answer, within: Scope | None, store: Store) -> Coverage:
-    """How many passages of the scope a call was shown; a loop that reads in chunks has counted these itself."""
-    keys = store.keys_within(within)
-    shown = {source for piece in answer.evidence if piece.layer in _READ for source in piece.sources}
-    cuts = [cut for event in answer.events if isinstance(cut := event.detail.get("cut"), int)]
-    return Coverage(
-        passages=store.count_passages() if keys is None else len(keys),
-        read=max(answer.coverage.read, len(shown)),
-        dropped=cuts[-1] if cuts else 0,
-    )
-
-
-def _find_nearest(answer: Answer, store: Store) -> list[Passage]:
-    """The best passages of the evidence if the question was declined; an empty list if it was answered."""
-    if answer.resolved:
-        return []
+def _find_nearest(answer: Answer, store: Store) -> tuple[Passage, ...]:
+    """The best passages of the evidence."""
     ranked = sorted(answer.evidence, key=lambda piece: (piece.id not in piece.sources, -piece.score))
     sources = list(dict.fromkeys(source for piece in ranked for source in piece.sources))[:_MOST_NEAREST]
     keys = find_keys(store, sources)
     passages = store.passages(keys.values())
-    return [passages[keys[source]] for source in sources if keys.get(source) in passages]
+    return tuple(passages[keys[source]] for source in sources if keys.get(source) in passages)
 
 
 def read_slice(record: DocumentRecord, start: int, end: int, store: Store) -> Slice:
@@ -241,23 +231,3 @@ def sum_estimates(estimates: Sequence[Estimate], variant: Variant, model: str) -
     return BuildCosts(
         system=variant.name, model=model, layers=layers, total=sum((layer.cost for layer in layers), Cost())
     )
-
-
-def locate_failures(report: LayerReport, store: Store) -> LayerReport:
-    """The report with each failed node and the passages that it rests on; none for a node that is gone."""
-    nodes = store.nodes_at(report.failed)
-    grounds = {key: find_grounds(store, [key], node.layer)[key] for key, node in nodes.items()}
-    passages = store.passages({source for sources in grounds.values() for source in sources})
-    failures = [
-        Failure(
-            node=key,
-            reason=reason,
-            sources=tuple(
-                Source(document=passage.document, passage=passage.id, position=passage.position)
-                for source in grounds.get(key, ())
-                if (passage := passages.get(source))
-            ),
-        )
-        for key, reason in report.failed.items()
-    ]
-    return replace(report, failures=tuple(failures))

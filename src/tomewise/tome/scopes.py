@@ -11,8 +11,8 @@ from tomewise.store.contract import Store
 from tomewise.store.records import DocumentRecord
 from tomewise.tome.arguments import check_type
 from tomewise.tome.document_names import find_document, find_exactly, suggest_document
-from tomewise.tome.scope_words import describe_scope
 from tomewise.types import Condition, Scalar, Scope
+from tomewise.types.proof import describe_scope
 
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 
