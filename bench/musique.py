@@ -24,7 +24,7 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.recall.diffusion import Diffusion
 from tomewise.recall.flat import Lexical
 from tomewise.recall.graph_index import GraphIndexes
-from tomewise.recall.seeding import HippoSeeds, MentionSeeds, NearestFacts, PassageSeeds, SumOfSeeds
+from tomewise.recall.seeding import HippoSeeds, MentionSeeds, NearestFacts, PassageSeeds
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
 from tomewise.tome.tome import Tome
@@ -131,7 +131,7 @@ def make_variants(kit: Kit) -> Iterator[tuple[str, Retriever]]:
 
     def make_diffusion(parts: Sequence[Any], **index: Any) -> Retriever:
         indexes = GraphIndexes(kit.store, names.instance, **index)
-        return Diffusion(kit.store, kit.embedder, indexes, facts, SumOfSeeds(parts))
+        return Diffusion(kit.store, kit.embedder, indexes, facts, parts)
 
     hippo, mentions, passages = HippoSeeds(), MentionSeeds(kit.store, names), PassageSeeds(kit.store)
     yield "associative, edges between entities x 1", make_diffusion([hippo, mentions, passages], links="extracted")

@@ -19,7 +19,6 @@ from tomewise.recall.seeding import (
     MentionSeeds,
     NearestFacts,
     PassageSeeds,
-    RecognisedFacts,
 )
 from tomewise.testing import ScriptedModel
 
@@ -41,16 +40,16 @@ async def test_without_facts_there_are_no_hits_and_no_model_is_asked_and_a_singl
     hits = await find_nearest(store)
     assert (len(hits.keys), hits.texts, len(hits.cosines), len(hits.scores)) == (0, (), 0, 0)
     model = ScriptedModel({})
-    hits = await RecognisedFacts(NearestFacts(store, GRAPH), model).find_hits(QUERY, embed(QUERY))
+    hits = await NearestFacts(store, GRAPH, model=model).find_hits(QUERY, embed(QUERY))
     assert (hits.texts, model.calls) == ((), [])
     store = await build_graph("Ada Marsh > kept > the light")
     assert (await find_nearest(store)).scores.tolist() == [1]
 
 
-class Fixed:
+class Fixed(NearestFacts):
     """The same three hits for every question."""
 
-    async def find_hits(self, query, vector, within=None):
+    def find_nearest(self, vector, within):
         return Hits(np.array([4, 7, 9]), ("a", "b", "c"), np.array([0.9, 0.8, 0.7]), np.array([1.0, 0.5, 0.25]))
 
 
@@ -69,7 +68,7 @@ class Fixed:
 )
 async def test_recognition_keeps_what_the_model_says(reply, kept):
     model = ScriptedModel({"filter_facts": [reply]})
-    finding = RecognisedFacts(Fixed(), model).find_hits("q", np.zeros(3, np.float32))
+    finding = Fixed(None, GRAPH, model=model).find_hits("q", np.zeros(3, np.float32))
     if kept is None:
         with pytest.raises(ModelUnavailable, match="down"):
             await finding

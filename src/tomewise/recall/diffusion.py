@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 
 import numpy as np
@@ -34,9 +34,6 @@ from tomewise.types import Embedder, Evidence, LanguageModel, NodeId, Retriever,
 _LEAST = np.finfo(np.float64).tiny  # in place of a score of 0, which has no logarithm
 _LIFTED = 2000  # passages of the greatest mass that are ranked and compared with rewrites
 
-
-# From an index, the seeds and their weights to the mass at those passages for which the last array has a flag.
-Spreading = Callable[["GraphIndex", "Keys", "Floats", "Flags"], VisitedNodes]
 _ASKING = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how|did|does)\b", re.IGNORECASE)
 # Words that join two things or compare them. Without any, a question has one part, however long.
 _JOINING = re.compile(
@@ -61,12 +58,7 @@ class ReachedPassages:
     among: Keys | None = None
 
 
-def walk_to_end(index: GraphIndex, vertices: Keys, weights: Floats, is_wanted: Flags) -> VisitedNodes:
-    """Walk until the mass has settled."""
-    return index.walk.push(vertices, weights, among=is_wanted)
-
-
-def walk_one_step(index: GraphIndex, vertices: Keys, weights: Floats, is_wanted: Flags) -> VisitedNodes:
+def walk_one_step(index: GraphIndex, vertices: Keys, weights: Floats, *, among: Flags) -> VisitedNodes:
     """Without diffusion (CogitoRAG, table 8): one step of equation 16, so mass moves along at most one edge.
 
     A seed passage keeps the `restart` share of its mass. A seed entity passes the other share on to its neighbours.
@@ -80,7 +72,7 @@ def walk_one_step(index: GraphIndex, vertices: Keys, weights: Floats, is_wanted:
         row = slice(graph.indptr[vertex], graph.indptr[vertex + 1])
         if row.start < row.stop:
             mass[graph.indices[row]] += weight * graph.weights[row] / graph.weights[row].sum()
-    reached = np.flatnonzero(is_wanted & (mass > 0))
+    reached = np.flatnonzero(among & (mass > 0))
     return VisitedNodes(reached.astype(np.int32), mass[reached].astype(np.float32))
 
 
@@ -88,9 +80,10 @@ def walk_one_step(index: GraphIndex, vertices: Keys, weights: Floats, is_wanted:
 class Diffusion:
     """Passages ranked by the mass that a walk from the question's seeds brings to them.
 
-    The seeds are those of all `seedings` together; weights on the same vertex add up. If the question hits no fact
-    there are no seeds, and passages are ranked by cosine alone, which is recorded as a fallback. If the walk reaches
-    fewer passages than the limit, the nearest of the other passages follow.
+    The seeds are those of all `seedings` together; weights on the same vertex add up. They spread until the mass has
+    settled, or with `one_step` as in `walk_one_step`. If the question hits no fact there are no seeds, and passages are
+    ranked by cosine alone, which is recorded as a fallback. If the walk reaches fewer passages than the limit, the
+    nearest of the other passages follow.
 
     In a scope, the seeds are facts, entities and passages within it, and only passages within it are returned. The mass
     itself flows through the whole graph, since what connects two passages may lie in a third.
@@ -101,7 +94,7 @@ class Diffusion:
     indexes: GraphIndexes
     linking: NearestFacts
     seedings: Sequence[Seeding]
-    spreading: Spreading = walk_to_end
+    one_step: bool = False
 
     @property
     def calls(self) -> CallCount:
@@ -130,7 +123,8 @@ class Diffusion:
             seeds = [seeding.find_seeds(question, index) for seeding in self.seedings]
             vertices, weights = (np.concatenate(parts) for parts in zip(*seeds, strict=True))
             if weights.sum() > 0:
-                visited = self.spreading(index, vertices, weights, index.flag_passages(among))
+                walk = partial(walk_one_step, index) if self.one_step else index.walk.push
+                visited = walk(vertices, weights, among=index.flag_passages(among))
                 keys = index.passages[visited.nodes - len(index.entities)]
                 masses = visited.values.astype(np.float64)
         return ReachedPassages(keys, masses / masses.max(initial=0), question.vector, among)

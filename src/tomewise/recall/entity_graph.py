@@ -130,11 +130,11 @@ class EntityGraph:
     ) -> list[FoundEntity]:
         """These entities, each with what its nearest mentions say."""
         of_these = mentions.select(np.isin(mentions.entities, sort_keys(scores)))
-        order = np.lexsort((of_these.keys, -of_these.scores.round(DECIMALS)))
-        keys = of_these.keys[order].tolist()
+        ranked = of_these.select(np.lexsort((of_these.keys, -of_these.scores.round(DECIMALS))))
+        keys = ranked.keys.tolist()
         stored = self.store.nodes_at(keys)
         nearest: dict[int, list[Mapping[str, str]]] = {entity: [] for entity in scores}
-        for key, entity in zip(keys, of_these.entities[order].tolist(), strict=True):
+        for key, entity in zip(keys, ranked.entities.tolist(), strict=True):
             # A mention may have been removed after the search.
             if key in stored and len(nearest[entity]) < _SHOWN_MENTIONS:
                 nearest[entity].append(stored[key].data)
@@ -243,7 +243,7 @@ class _Mentions:
     entities: Keys
     scores: Vectors
 
-    def select(self, kept: Flags) -> _Mentions:
+    def select(self, kept: Flags | Keys) -> _Mentions:
         return _Mentions(self.keys[kept], self.entities[kept], self.scores[kept])
 
 

@@ -144,18 +144,15 @@ class GraphIndexes:
             versions = self._store.versions(self._names)
             content = self._store.find_kept(self._kept_name, versions)
             kept = None if content is None else GraphIndex.decode(content, self._restart)
-            if kept is not None and self._has_passages(kept, versions):
-                return versions, kept
+            if kept is not None:
+                stored = read_vectors(self._store, PASSAGES)  # all searches read these
+                if stored.version == versions[self._names[-1]] and np.array_equal(stored.keys, kept.passages):
+                    return versions, kept
         spaces = self._store.arrays(self._names)
         versions, index = {name: space.version for name, space in spaces.items()}, self._make(spaces)
         if is_first and len(index.walk.graph.indices) >= self._least_kept:
             self._store.keep(self._kept_name, versions, index.encode())
         return versions, index
-
-    def _has_passages(self, index: GraphIndex, versions: Mapping[str, int]) -> bool:
-        """Whether an index has the passages that the store has. All searches read these."""
-        stored = read_vectors(self._store, PASSAGES)
-        return stored.version == versions[self._names[-1]] and np.array_equal(stored.keys, index.passages)
 
     def _make(self, spaces: Mapping[str, SpaceRows]) -> GraphIndex:
         ends, *sources, synonyms = (spaces[name].rows.reshape(-1, 3) for name in self._names[:4])

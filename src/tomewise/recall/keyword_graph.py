@@ -229,11 +229,14 @@ class _Pairs:
         """The pairs `chosen` by their scores, ties by the ids of their ends."""
         best = find_top(scores, limit)
         numbers = chosen[best]
-        columns = (-scores[best], self.heads[numbers], self.tails[numbers], numbers)
-        rows = list(zip(*(column.tolist() for column in columns), strict=True))
-        nodes = self.store.nodes_at({key for _, *ends, _ in rows for key in ends})
-        known = [row for row in rows if row[1] in nodes and row[2] in nodes]
-        return [row[3] for row in sorted(known, key=lambda row: (row[0], nodes[row[1]].id, nodes[row[2]].id))][:limit]
+        heads, tails = self.heads[numbers].tolist(), self.tails[numbers].tolist()
+        nodes = self.store.nodes_at({*heads, *tails})
+        known = [
+            (score, nodes[head].id, nodes[tail].id, number)
+            for score, head, tail, number in zip((-scores[best]).tolist(), heads, tails, numbers.tolist(), strict=True)
+            if head in nodes and tail in nodes
+        ]
+        return [number for *_, number in sorted(known)[:limit]]
 
 
 def _group(order: Sequence[int], rows: Keys) -> dict[int, list[int]]:

@@ -50,7 +50,7 @@ class SchemataNodes(DerivedNodes):
         self._embedder = embedder
         self._names = names
 
-    def score(self, query: str, within: Scope | None = None) -> Scores:
+    def score(self, query: str, within: Scope | None) -> Scores:
         """The scores of all nodes."""
         vector = self._embedder.embed([query])[0]
         found = [
@@ -83,10 +83,9 @@ class SchemataNodes(DerivedNodes):
         levels = read_build(self.store, self.layer).get("levels", 0)
         found: dict[int, list[int]] = {}
         for level in range(levels):
-            ends = read_pairs(self.store, self._names.links(level)).T
-            for near, far in (ends, ends[::-1]):
-                is_near = np.isin(near, wanted)
-                for key, neighbour in zip(near[is_near].tolist(), far[is_near].tolist(), strict=True):
+            pairs = read_pairs(self.store, self._names.links(level))
+            for rows in (pairs, pairs[:, ::-1]):
+                for key, neighbour in rows[np.isin(rows[:, 0], wanted)].tolist():
                     found.setdefault(key, []).append(neighbour)
         return found
 

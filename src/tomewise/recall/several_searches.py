@@ -50,11 +50,12 @@ class ComparedRecall:
         """The `limit` best passages."""
         parts = split_comparison(query)
         texts = [*(part.text for part in parts), query]
-        rankings = await asyncio.gather(*(self.retriever.retrieve(text, limit, within=within) for text in texts))
+        searches = (self.retriever.retrieve(text, limit, within=within) for text in texts)
+        *apart, whole = await asyncio.gather(*searches)
         if not parts:
-            return rankings[0]
-        brought = [mark_brought(ranking, part) for part, ranking in zip(parts, rankings, strict=False)]
-        return score_by_place(drop_repeats(take_turns([*brought, rankings[-1]])), limit)
+            return whole
+        brought = map(mark_brought, apart, parts)
+        return score_by_place(drop_repeats(take_turns([*brought, whole])), limit)
 
 
 def split_comparison(question: str) -> Sequence[Rewrite]:

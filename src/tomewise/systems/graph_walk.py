@@ -17,8 +17,6 @@ from tomewise.recall.diffusion import (
     DecomposedRecall,
     Diffusion,
     RewrittenWalk,
-    walk_one_step,
-    walk_to_end,
 )
 from tomewise.recall.evidence_forms import SelectedFacts, WithGists
 from tomewise.recall.graph_index import GraphIndexes
@@ -136,9 +134,8 @@ def cogitorag(
     indexes = GraphIndexes(kit.store, graph.names.instance, restart=restart)
     seedings = [CogitoSeeds(alpha=alpha, beta=beta), PassageSeeds(kit.store, weight=passage_weight)]
     linking = link_facts(kit, graph, recognition, facts)
-    walk = walk_to_end if spreading == "walk" else walk_one_step
     rank = partial(CogniRank, blend=blend) if ranking == "cognirank" else Diffusion
-    recall: Retriever = rank(kit.store, kit.embedder, indexes, linking, seedings, spreading=walk)
+    recall: Retriever = rank(kit.store, kit.embedder, indexes, linking, seedings, one_step=spreading == "one step")
     if carrier == "triples":
         recall = SelectedFacts(kit.store, kit.embedder, graph.names.instance, most=_FACTS_A_PAIR * limit)
     if asking == "parts":
