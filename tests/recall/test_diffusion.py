@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,13 +24,13 @@ from tomewise.recall.diffusion import (
 from tomewise.recall.flat import Dense
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.seeding import (
-    CogitoSeeds,
     GraphQuestion,
-    HippoSeeds,
     Hits,
-    MentionSeeds,
     NearestFacts,
-    PassageSeeds,
+    seed_cogito,
+    seed_hippo,
+    seed_mentions,
+    seed_passages,
 )
 from tomewise.testing import ScriptedModel, check_retriever
 
@@ -53,7 +54,7 @@ def store(tmp_path_factory):
 
 
 def seed_as_hippo(store):
-    return [HippoSeeds(), PassageSeeds(store)]
+    return [seed_hippo, partial(seed_passages, store)]
 
 
 def make_diffusion(store, *, kind=Diffusion, seedings=None, linking=None, links="facts", **settings):
@@ -63,7 +64,7 @@ def make_diffusion(store, *, kind=Diffusion, seedings=None, linking=None, links=
 
 
 def make_ours(store):
-    seedings = [HippoSeeds(), MentionSeeds(store, NAMES), PassageSeeds(store)]
+    seedings = [seed_hippo, partial(seed_mentions, store, NAMES), partial(seed_passages, store)]
     return make_diffusion(store, seedings=seedings, links="extracted")
 
 
@@ -90,14 +91,14 @@ async def walk_exactly(store, seedings, query=QUERY):
     hits = await NearestFacts(store, GRAPH).find_hits(query, vector)
     start = np.zeros(index.walk.graph.nodes)
     for seeding in seedings:
-        np.add.at(start, *seeding.find_seeds(GraphQuestion(query, vector, hits), index))
+        np.add.at(start, *seeding(GraphQuestion(query, vector, hits), index))
     masses = power_iteration(index.walk.graph, start)[len(index.entities) :]
     names = vertices(store, index)[len(index.entities) :]
     return {name: mass / masses.max() for name, mass in zip(names, masses.tolist(), strict=True) if mass}
 
 
 @pytest.mark.parametrize("query", [QUERY, "Did Ida Poe meet Ada Marsh?", "What of the map?"])
-@pytest.mark.parametrize("seed", [seed_as_hippo, lambda _: [CogitoSeeds()]], ids=["hippo", "cogito"])
+@pytest.mark.parametrize("seed", [seed_as_hippo, lambda _: [seed_cogito]], ids=["hippo", "cogito"])
 async def test_scores_are_masses_of_the_exact_walk(store, query, seed):
     found = await make_diffusion(store, seedings=seed(store)).retrieve(query, 9)
     expected = await walk_exactly(store, seed(store), query)
@@ -124,7 +125,7 @@ async def test_one_step_is_what_seeds_hand_to_their_passages_and_what_passages_k
 
 
 async def test_passages_that_no_walk_reaches_follow_by_cosine(store):
-    diffusion, near = make_diffusion(store, seedings=[CogitoSeeds()]), list_cosines(store)
+    diffusion, near = make_diffusion(store, seedings=[seed_cogito]), list_cosines(store)
     found = await diffusion.retrieve(QUERY, 20)
     ranking = list_homes(store, found)
     assert sorted(ranking) == sorted(f"d{n}" for n in range(len(TEXTS)))
@@ -149,9 +150,9 @@ async def test_without_seeds_passages_rank_by_cosine(build_graph, store):
     none = ScriptedModel({"filter_facts": lambda _: {"keep": []}})
     facts = NearestFacts(store, GRAPH, model=none)
     for kind in (Diffusion, CogniRank):
-        without = make_diffusion(store, kind=kind, seedings=[CogitoSeeds()], linking=facts)
+        without = make_diffusion(store, kind=kind, seedings=[seed_cogito], linking=facts)
         assert await without.retrieve(QUERY, 7) == dense
-    unknown = make_diffusion(store, seedings=[CogitoSeeds()], linking=UnknownFact())
+    unknown = make_diffusion(store, seedings=[seed_cogito], linking=UnknownFact())
     assert await unknown.retrieve(QUERY, 7) == dense
     bare = await build_graph("boat", "a boat for Tom Hale", "light")
     assert await make_diffusion(bare).retrieve(QUERY, 5) == await Dense(bare, EMBEDDER).retrieve(QUERY, 5)
@@ -172,7 +173,7 @@ async def test_cognirank_by_its_formula(store, candidates, limit):
     "make",
     [
         make_diffusion,
-        lambda store: make_diffusion(store, seedings=[CogitoSeeds()]),
+        lambda store: make_diffusion(store, seedings=[seed_cogito]),
         make_ours,
         lambda store: make_diffusion(store, one_step=True),
         rank_cognitively,

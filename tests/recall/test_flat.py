@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +16,7 @@ from tomewise.recall.derived import CollapsedTree, DenseDerived, DerivedNodes, T
 from tomewise.recall.diffusion import Diffusion
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.recall.graph_index import GraphIndexes
-from tomewise.recall.seeding import HippoSeeds, NearestFacts, PassageSeeds
+from tomewise.recall.seeding import NearestFacts, seed_hippo, seed_passages
 from tomewise.store.lookups import find_keys
 from tomewise.store.nearest import find_top
 from tomewise.store.records import SETTINGS
@@ -166,7 +168,7 @@ async def test_a_walk_over_the_graph_passes_through_what_lies_outside_of_the_sco
     # Only d1 connects the fact of d0 with d2, and the words of d3 are nearer to the question than those of d2.
     texts = ("Ada > kept > light", "light > stood on > Skerry", "Skerry > lies off > Ghent", "Ada kept > a > boat")
     store = await build_graph(*texts)
-    seedings = [HippoSeeds(), PassageSeeds(store, weight=0.0)]
+    seedings = [seed_hippo, partial(seed_passages, store, weight=0.0)]
     nearest = NearestFacts(store, GRAPH, limit=1)
     walk = Diffusion(store, EMBEDDER, GraphIndexes(store, GRAPH), nearest, seedings)
     found = await walk.retrieve("Ada kept light", 9, within=Scope(documents=frozenset({"d0", "d2"})))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,13 +13,13 @@ from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, buil
 from tomewise.errors import BadReply, ModelUnavailable, Refused
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.seeding import (
-    CogitoSeeds,
     GraphQuestion,
-    HippoSeeds,
     Hits,
-    MentionSeeds,
     NearestFacts,
-    PassageSeeds,
+    seed_cogito,
+    seed_hippo,
+    seed_mentions,
+    seed_passages,
 )
 from tomewise.testing import ScriptedModel
 
@@ -114,7 +115,7 @@ def make_question(store, text="who?", cosines=None, **scores):
 
 async def find_seeds(seeding, question, store, index):
     """The sum of the weights on each vertex, by name."""
-    found, weights = seeding.find_seeds(question, index)
+    found, weights = seeding(question, index)
     names = vertices(store, index)
     sums = Counter()
     for vertex, weight in zip(found.tolist(), weights.tolist(), strict=True):
@@ -122,7 +123,7 @@ async def find_seeds(seeding, question, store, index):
     return {name: pytest.approx(weight) for name, weight in sums.items()}
 
 
-@pytest.mark.parametrize("seeding", [HippoSeeds(), CogitoSeeds()])
+@pytest.mark.parametrize("seeding", [seed_hippo, seed_cogito])
 async def test_facts_that_the_index_does_not_know_give_nothing(store, index, seeding):
     known = await find_seeds(seeding, make_question(store, ida_sold_boat=0.5), store, index)
     both = make_question(store, unheard_of=1.0, ida_sold_boat=0.5)
@@ -182,13 +183,13 @@ def names_tome(tmp_path_factory):
 )
 async def test_mentions(names_tome, question, names):
     store, index = names_tome
-    found = await find_seeds(MentionSeeds(store, NAMES), make_question(store, question), store, index)
+    found = await find_seeds(partial(seed_mentions, store, NAMES), make_question(store, question), store, index)
     assert found == dict.fromkeys(names, 1.0)
 
 
 async def test_what_the_index_does_not_know_yet_is_left_out(store, index):
     await add_and_build(store, "new", "Uma\nAda met a boat")
     question = make_question(store, "Are Uma, Ida here?")
-    assert await find_seeds(MentionSeeds(store, NAMES), question, store, index) == {"ida": 1}
-    found, _ = PassageSeeds(store).find_seeds(make_question(store, "Ada met a boat"), index)
+    assert await find_seeds(partial(seed_mentions, store, NAMES), question, store, index) == {"ida": 1}
+    found, _ = seed_passages(store, make_question(store, "Ada met a boat"), index)
     assert sorted(found.tolist()) == list(range(len(index.entities), len(index.entities) + 4))

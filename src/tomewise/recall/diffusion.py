@@ -55,7 +55,7 @@ class ReachedPassages:
     keys: Keys
     masses: Floats
     vector: Vectors
-    among: Keys | None = None
+    among: Keys | None
 
 
 def walk_one_step(index: GraphIndex, vertices: Keys, weights: Floats, *, among: Flags) -> VisitedNodes:
@@ -120,7 +120,7 @@ class Diffusion:
         """All passages among these that the walk from this question reaches."""
         keys, masses = np.empty(0, np.int64), np.empty(0)
         if len(question.hits.keys):
-            seeds = [seeding.find_seeds(question, index) for seeding in self.seedings]
+            seeds = [seed(question, index) for seed in self.seedings]
             vertices, weights = (np.concatenate(parts) for parts in zip(*seeds, strict=True))
             if weights.sum() > 0:
                 walk = partial(walk_one_step, index) if self.one_step else index.walk.push

@@ -109,7 +109,7 @@ class EntityGraph:
         ground = _keep_ground(within)
         facts = read_fact_ends(self.store, self.names).select_at(self._find_keys(entities)).keys
         among = self.store.keys_within(ground, self.names.facts)
-        facts = facts if among is None else facts[np.isin(facts, among)]
+        facts = facts if among is None else np.intersect1d(facts, among)
         scored = self.store.scores(self.names.facts, vector, among=facts)
         nearest, nodes = rank_nodes(self.store, *scored, limit)
         sources = name_sources(self.store, nearest, self.names.facts, ground)

@@ -80,11 +80,14 @@ class GraphIndex:
         arrays: list[NDArray[Any]] = [piece.view(kind).copy() for piece, kind in pieces]
         keys, passage_keys, fact_keys, spread, indptr, indices, heads, tails, weights = arrays
         graph = CsrGraph(indptr, indices, weights)
-        if not (graph.is_sound() and all(((sides >= 0) & (sides < entities)).all() for sides in (heads, tails))):
-            return None
-        if not (all(_are_keys(each) for each in (keys, passage_keys, fact_keys)) and (spread >= 0).all()):
-            return None
-        return cls(keys, passage_keys, fact_keys, heads, tails, spread, Walk(graph, restart=restart))
+        is_sound = (
+            graph.is_sound()
+            and all(((sides >= 0) & (sides < entities)).all() for sides in (heads, tails))
+            and all(_are_keys(each) for each in (keys, passage_keys, fact_keys))
+            and (spread >= 0).all()
+        )
+        walk = Walk(graph, restart=restart)
+        return cls(keys, passage_keys, fact_keys, heads, tails, spread, walk) if is_sound else None
 
 
 class GraphIndexes:

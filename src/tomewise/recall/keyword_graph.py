@@ -91,11 +91,11 @@ class KeywordGraph:
         reply = await ask_or_fall_back(self.model, KEYWORDS, KeywordsIn(question=query), NO_KEYWORDS)
         if reply is None:
             return query, query
-        details, themes = (", ".join(filter(None, level)) for level in (reply.details, reply.themes))
-        needed = {"local": details, "global": themes}
-        for _ in (level for level in _LEVELS[self.mode] if not needed[level]):
-            record_fallback(NO_KEYWORDS)
-        return details or query, themes or query
+        words = {"local": ", ".join(filter(None, reply.details)), "global": ", ".join(filter(None, reply.themes))}
+        for level in _LEVELS[self.mode]:
+            if not words[level]:
+                record_fallback(NO_KEYWORDS)
+        return words["local"] or query, words["global"] or query
 
     def _search(self, query: str, detail_words: str, theme_words: str, within: Scope) -> list[Evidence]:
         question, details, themes = self.embedder.embed([query, detail_words, theme_words])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -89,72 +90,51 @@ class GraphQuestion:
     within: Scope | None = None
 
 
-class Seeding(Protocol):
-    """Weights for some vertices of the graph. No seeding asks a model."""
-
-    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Ranking: ...
+Seeding: TypeAlias = Callable[[GraphQuestion, GraphIndex], Ranking]
+"""Gives weights to some vertices of the graph. No seeding asks a model."""
 
 
-@dataclass(frozen=True)
-class HippoSeeds:
-    """HippoRAG 2: the 5 best entities of the hit facts, by the mean score of their facts; rare ones weigh more."""
+def seed_hippo(question: GraphQuestion, index: GraphIndex) -> Ranking:
+    """HippoRAG 2: the 5 best entities of the hit facts, by the mean score of their facts; rare ones weigh more.
 
-    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Ranking:
-        """See `weigh_hippo_seeds`."""
-        ends, places = _find_ends(question.hits, index)
-        return weigh_hippo_seeds(ends, question.hits.scores[places], index.spread[ends])
-
-
-@dataclass(frozen=True)
-class CogitoSeeds:
-    """CogitoRAG, equations 13 to 15: entities of the hit facts by mean cosine; frequent ones get a reward."""
-
-    alpha: float = 2.0
-    beta: float = 1.0
-
-    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Ranking:
-        """See `weigh_cogito_seeds`."""
-        ends, places = _find_ends(question.hits, index)
-        return weigh_cogito_seeds(
-            ends, question.hits.cosines[places], index.spread[ends], alpha=self.alpha, beta=self.beta
-        )
-
-
-@dataclass(frozen=True)
-class MentionSeeds:
-    """Ours: entities that the question names (`mentions`); each weighs `weight` / (passages linked to the entity)."""
-
-    store: Texts
-    names: GraphNames
-    weight: float = 1.0
-
-    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Ranking:
-        """The entities named."""
-        named = find_named_entities(self.store, self.names, question.text)
-        keys = sort_keys(named)
-        among = self.store.keys_within(question.within, self.names.entities)
-        keys = keys if among is None else keys[np.isin(keys, among)]
-        vertices = find_known_indices(keys, index.entities)[0]
-        return vertices, self.weight / np.maximum(1, index.spread[vertices])
-
-
-@dataclass(frozen=True)
-class PassageSeeds:
-    """The `keep` passages nearest to the question; the weight is `weight` times the cosine scaled to 0..1 over all.
-
-    HippoRAG 2 seeds every passage (its weight is 0.05). Passages beyond the first few hundred only add nearly equal
-    mass everywhere, and make a local walk visit the whole graph.
+    See `weigh_hippo_seeds`.
     """
+    ends, places = _find_ends(question.hits, index)
+    return weigh_hippo_seeds(ends, question.hits.scores[places], index.spread[ends])
 
-    store: Readable
-    weight: float = 0.05
-    keep: int = 200
 
-    def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Ranking:
-        """The passages nearest to the question, and their ties; cosines are scaled to 0..1 over all within."""
-        nearest = find_nearest(self.store, PASSAGES, question.vector, self.keep, question.within)
-        vertices, is_known = find_known_indices(nearest.keys, index.passages)
-        return vertices + len(index.entities), self.weight * nearest.scale()[is_known]
+def seed_cogito(question: GraphQuestion, index: GraphIndex, *, alpha: float = 2.0, beta: float = 1.0) -> Ranking:
+    """CogitoRAG, equations 13 to 15: entities of the hit facts by mean cosine; frequent ones get a reward.
+
+    See `weigh_cogito_seeds`.
+    """
+    ends, places = _find_ends(question.hits, index)
+    return weigh_cogito_seeds(ends, question.hits.cosines[places], index.spread[ends], alpha=alpha, beta=beta)
+
+
+def seed_mentions(
+    store: Texts, names: GraphNames, question: GraphQuestion, index: GraphIndex, *, weight: float = 1.0
+) -> Ranking:
+    """Ours: entities that the question names (`mentions`); each weighs `weight` / (passages linked to the entity)."""
+    keys = sort_keys(find_named_entities(store, names, question.text))
+    among = store.keys_within(question.within, names.entities)
+    keys = keys if among is None else keys[np.isin(keys, among)]
+    vertices = find_known_indices(keys, index.entities)[0]
+    return vertices, weight / np.maximum(1, index.spread[vertices])
+
+
+def seed_passages(
+    store: Readable, question: GraphQuestion, index: GraphIndex, *, weight: float = 0.05, keep: int = 200
+) -> Ranking:
+    """The `keep` passages nearest to the question, and their ties.
+
+    The weight is `weight` times the cosine scaled to 0..1 over all within. HippoRAG 2 seeds every passage (its weight
+    is 0.05). Passages beyond the first few hundred only add nearly equal mass everywhere, and make a local walk visit
+    the whole graph.
+    """
+    nearest = find_nearest(store, PASSAGES, question.vector, keep, question.within)
+    vertices, is_known = find_known_indices(nearest.keys, index.passages)
+    return vertices + len(index.entities), weight * nearest.scale()[is_known]
 
 
 # The facts that a question hits are given as `ends`, int (facts, 2), the subject and the object of each fact as

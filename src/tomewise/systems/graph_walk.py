@@ -23,11 +23,12 @@ from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.mentions import TitleLinks
 from tomewise.recall.rewriting import LARGE, GraphLeads
 from tomewise.recall.seeding import (
-    CogitoSeeds,
-    HippoSeeds,
-    MentionSeeds,
     NearestFacts,
-    PassageSeeds,
+    Seeding,
+    seed_cogito,
+    seed_hippo,
+    seed_mentions,
+    seed_passages,
 )
 from tomewise.systems.from_passages import (
     Comparing,
@@ -132,7 +133,10 @@ def cogitorag(
     """
     graph = make_graph(kit, extraction, together, source)
     indexes = GraphIndexes(kit.store, graph.names.instance, restart=restart)
-    seedings = [CogitoSeeds(alpha=alpha, beta=beta), PassageSeeds(kit.store, weight=passage_weight)]
+    seedings: list[Seeding] = [
+        partial(seed_cogito, alpha=alpha, beta=beta),
+        partial(seed_passages, kit.store, weight=passage_weight),
+    ]
     linking = link_facts(kit, graph, recognition, facts)
     rank = partial(CogniRank, blend=blend) if ranking == "cognirank" else Diffusion
     recall: Retriever = rank(kit.store, kit.embedder, indexes, linking, seedings, one_step=spreading == "one step")
@@ -190,9 +194,9 @@ def associative(
         ),
         linking=NearestFacts(kit.store, graph.names.instance, limit=facts),
         seedings=[
-            HippoSeeds(),
-            MentionSeeds(kit.store, graph.names, weight=mention_weight),
-            PassageSeeds(kit.store, weight=passage_weight, keep=seeded),
+            seed_hippo,
+            partial(seed_mentions, kit.store, graph.names, weight=mention_weight),
+            partial(seed_passages, kit.store, weight=passage_weight, keep=seeded),
         ],
         rewriter=make_rewriter(kit, leads.find_leads, rewriting, rewritten, names, temperature, drop),
         coverage=Coverage(kit.store, weight=coverage, reach=covering),
@@ -211,7 +215,7 @@ def make_hippo_recall(
 ) -> Retriever:
     """HippoRAG 2's recall over this graph."""
     indexes = GraphIndexes(kit.store, graph.names.instance)
-    seedings = [HippoSeeds(), PassageSeeds(kit.store, weight=passage_weight, keep=seeded)]
+    seedings: list[Seeding] = [seed_hippo, partial(seed_passages, kit.store, weight=passage_weight, keep=seeded)]
     return Diffusion(kit.store, kit.embedder, indexes, link_facts(kit, graph, recognition, facts), seedings)
 
 
