@@ -12,8 +12,7 @@ import numpy as np
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.recall.array_types import Floats, Keys, Vectors
 from tomewise.recall.ranking import PlainSearch, as_evidence, rank_evidence, rank_passages
-from tomewise.recall.rewriting import Rewriter, Rewriting, find_title_leads, put_first, sort_ranking
-from tomewise.recall.several_searches import ComparedRecall
+from tomewise.recall.rewriting import Rewriter, Rewriting, put_first, sort_ranking
 from tomewise.store.contract import Readable, Texts
 from tomewise.store.lookups import find_nearest
 from tomewise.store.records import PASSAGES
@@ -135,8 +134,3 @@ class Summed(PlainSearch):
         if greatest > 0:
             scores += self.words * np.array([by_words.get(key, 0.0) for key in known.tolist()]) / greatest
         return known, scores
-
-
-def make_hybrid(store: Readable, embedder: Embedder) -> Retriever:
-    """The recall of `hybrid` with its own settings, which the desk uses for every question."""
-    return ComparedRecall(Summed(store, embedder, Rewriter(store, embedder, find_title_leads, REWRITING)))
