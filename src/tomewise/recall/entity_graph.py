@@ -28,9 +28,7 @@ _SHOWN_MENTIONS = 3  # what so many passages say of an entity is shown, the near
 class FoundEntity:
     """An entity near a query. `text` is what passages say of it, one line each; empty in a graph of triples.
 
-    `key` is that in the store.
-
-    `name` and `type` are those in the passage that says what is nearest to the query.
+    `key` is that in the store, `name` and `type` are those in the passage that says what is nearest to the query.
     """
 
     key: int
@@ -94,7 +92,7 @@ class EntityGraph:
         return self._make_found(nearest, nodes, mentions)
 
     def describe(self, entities: Iterable[int], vector: Vectors, within: Scope) -> list[FoundEntity]:
-        """These entities, by key, in their order with what is nearest to a query; those that were removed left out."""
+        """Entities by their keys, in this order, with what is nearest to a query; those removed since are left out."""
         nodes = self.store.nodes_at(entities)
         mentions = self._score_mentions(vector, _keep_ground(within))
         return self._make_found(dict.fromkeys(nodes, 0.0), nodes, mentions)
