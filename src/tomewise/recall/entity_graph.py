@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name
-from tomewise.memory.graph.fact_ends import read_fact_ends
 from tomewise.memory.graph.graph_names import FACT, GraphNames
 from tomewise.recall.array_types import Flags, Keys, Vectors, sort_keys
 from tomewise.recall.ranking import rank_nodes
@@ -62,12 +61,13 @@ class EntityGraph:
 
         With two hops, entities that have a neighbour are among the result themselves.
         """
-        ends = read_fact_ends(self.store, self.names)
-        ends = ends.select(ends.heads != ends.tails)
+        edges = read_pairs(self.store, self.names.ends)
         reached = self._find_keys(entities)
         found = np.empty(0, np.int64)
         for _ in range(hops):
-            reached = np.union1d(ends.heads[np.isin(ends.tails, reached)], ends.tails[np.isin(ends.heads, reached)])
+            is_one = np.isin(edges[:, 1], reached)
+            counts = np.bincount(edges[:, 0], is_one)  # by fact
+            reached = np.unique(edges[counts[edges[:, 0]] > is_one, 1])  # another end of their facts is one
             found = np.union1d(found, reached)
         return frozenset(node.id for node in self.store.nodes_at(found.tolist()).values())
 
@@ -105,7 +105,8 @@ class EntityGraph:
         Sources are the passages within the scope's documents and conditions that state the fact; one at least.
         """
         ground = _keep_ground(within)
-        facts = read_fact_ends(self.store, self.names).select_at(self._find_keys(entities)).keys
+        edges = read_pairs(self.store, self.names.ends)
+        facts = np.unique(edges[np.isin(edges[:, 1], self._find_keys(entities)), 0])
         among = self.store.keys_within(ground, self.names.facts)
         facts = facts if among is None else np.intersect1d(facts, among)
         scored = self.store.scores(self.names.facts, vector, among=facts)
