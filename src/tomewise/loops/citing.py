@@ -77,9 +77,12 @@ def cite(store: Texts, quotes: Sequence[roles.Quote], evidence: Sequence[Evidenc
     for quote in quotes:
         located = cite_parts(quote, below) or _cite_across(quote.quote, joined)
         found.update(dict.fromkeys(located))
-        if not located:
-            is_derived = any(_find(quote.quote, piece.text) for piece in evidence)
-            derived, dropped = derived + is_derived, dropped + (not is_derived)
+        if located:
+            continue
+        if any(_find(quote.quote, piece.text) for piece in evidence):
+            derived += 1
+        else:
+            dropped += 1
     return Cited(tuple(found), dropped, derived)
 
 

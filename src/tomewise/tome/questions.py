@@ -15,22 +15,24 @@ from tomewise.errors import NotBuilt, UsageError
 from tomewise.events import make_event, shorten
 from tomewise.language.roles import REPHRASE, RephraseIn, RephraseOut, TurnShown
 from tomewise.loops.answer_parts import answer_whole
+from tomewise.loops.evidence import EXTRACTS
 from tomewise.loops.steps import Skipped
 from tomewise.run import open_run
 from tomewise.settings import Settings
 from tomewise.store.contract import Store
+from tomewise.store.lookups import find_keys, read_places
+from tomewise.store.records import PASSAGES
 from tomewise.systems.answer import OnEvent, run_loop
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.lag import LagFinder
 from tomewise.systems.registry import Choice, Variant, choose_variant
 from tomewise.tome.arguments import check_type
 from tomewise.tome.fixed_settings import check_embedder
-from tomewise.tome.reports import complete_answer, complete_evidence
 from tomewise.tome.scopes import check_scope
 from tomewise.tome.session_memory import Continuation
 from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
-from tomewise.types import Answer, Event, Evidence, LanguageModel, Question
+from tomewise.types import Answer, Coverage, Event, Evidence, LanguageModel, Passage, Question, Source
 
 Ask: TypeAlias = Callable[..., Coroutine[Any, Any, Answer]]  # of a question, and by keyword of `on_event`
 
@@ -40,6 +42,8 @@ _MOST_STARTING = 4
 _TURNS = 3  # the last ones, which the model sees
 _SHOWN = 400  # characters of a question and of an answer that it sees
 _LONGER = 1_000  # characters that a question may gain
+_MOST_NEAREST = 3  # passages that are shown when a question is declined
+_READ = (PASSAGES, EXTRACTS)  # the layers of evidence that are words of passages
 _MOST_KEPT = 16  # assembled systems; a server is asked for any settings
 
 
@@ -178,6 +182,58 @@ async def rephrase(model: LanguageModel, question: str, turns: Sequence[Turn]) -
         skipped.drop(f"a question of {len(text):,} characters in place of one of {len(question):,}")
         text = question
     return text, [*skipped.events(0), make_event("rephrased", asked=question, question=text)]
+
+
+def complete_evidence(found: Sequence[Evidence], store: Store) -> tuple[Evidence, ...]:
+    """The same evidence with its kind, the documents that each piece rests on, and the metadata of the only one."""
+    places = read_places(store, {source for piece in found for source in piece.sources})
+    origins = [
+        tuple(
+            Source(document=places[source][0], passage=source, position=places[source][1])
+            for source in piece.sources
+            if source in places  # a passage may have been removed since
+        )
+        for piece in found
+    ]
+    documents = [{source.document for source in group} for group in origins]
+    records = store.documents({document for group in documents if len(group) == 1 for document in group})
+    metadata = {record.id: record.metadata for record in records}
+    return tuple(
+        replace(
+            piece,
+            kind=piece.kind or ("passage" if piece.layer == PASSAGES else piece.layer),
+            origins=group,
+            metadata=metadata.get(group[0].document, {}) if len(names) == 1 else {},
+        )
+        for piece, group, names in zip(found, origins, documents, strict=True)
+    )
+
+
+def complete_answer(answer: Answer, question: Question, store: Store) -> Answer:
+    """The answer with its scope and coverage, what its evidence rests on, and, if declined, the nearest passages."""
+    keys = store.keys_within(question.within)
+    shown = {source for piece in answer.evidence if piece.layer in _READ for source in piece.sources}
+    cuts = [cut for event in answer.events if isinstance(cut := event.detail.get("cut"), int)]
+    return replace(
+        answer,
+        evidence=complete_evidence(answer.evidence, store),
+        coverage=Coverage(
+            passages=store.count_passages() if keys is None else len(keys),
+            read=max(answer.coverage.read, len(shown)),  # a loop that reads in chunks has counted these itself
+            dropped=cuts[-1] if cuts else 0,
+        ),
+        within=question.within,
+        nearest=() if answer.resolved else _find_nearest(answer, store),
+    )
+
+
+def _find_nearest(answer: Answer, store: Store) -> tuple[Passage, ...]:
+    """The best passages of the evidence."""
+    ranked = sorted(answer.evidence, key=lambda piece: (piece.id not in piece.sources, -piece.score))
+    sources = list(dict.fromkeys(source for piece in ranked for source in piece.sources))[:_MOST_NEAREST]
+    keys = find_keys(store, sources)
+    passages = store.passages(keys.values())
+    return tuple(passages[keys[source]] for source in sources if keys.get(source) in passages)
 
 
 async def answer_many(

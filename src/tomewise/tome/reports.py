@@ -1,39 +1,28 @@
-"""The reports of a tome's methods, and what answers and evidence say that needs the store."""
+"""The reports of a tome's methods."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from tomewise.loops.evidence import EXTRACTS
 from tomewise.store.contract import Store
-from tomewise.store.lookups import find_keys, read_places
-from tomewise.store.records import PASSAGES, DocumentRecord
+from tomewise.store.records import DocumentRecord
 from tomewise.systems.lag import price_estimate
 from tomewise.types import (
-    Answer,
     Cost,
-    Coverage,
     DocumentId,
     Estimate,
-    Evidence,
     Lagging,
     LayerReport,
     Noun,
-    Passage,
     PassageId,
     Place,
-    Question,
-    Source,
 )
 from tomewise.types.plain import describe_object
 
 if TYPE_CHECKING:
     from tomewise.systems.registry import Variant
-
-_MOST_NEAREST = 3  # passages that are shown when a question is declined
-_READ = (PASSAGES, EXTRACTS)  # the layers of evidence that are words of passages
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,58 +142,6 @@ class Foresight(Noun):
     def derived(self) -> int:
         """How many nodes go beside the passages."""
         return sum(self.layers.values())
-
-
-def complete_evidence(found: Sequence[Evidence], store: Store) -> tuple[Evidence, ...]:
-    """The same evidence with its kind, the documents that each piece rests on, and the metadata of the only one."""
-    places = read_places(store, {source for piece in found for source in piece.sources})
-    origins = [
-        tuple(
-            Source(document=places[source][0], passage=source, position=places[source][1])
-            for source in piece.sources
-            if source in places  # a passage may have been removed since
-        )
-        for piece in found
-    ]
-    documents = [{source.document for source in group} for group in origins]
-    records = store.documents({document for group in documents if len(group) == 1 for document in group})
-    metadata = {record.id: record.metadata for record in records}
-    return tuple(
-        replace(
-            piece,
-            kind=piece.kind or ("passage" if piece.layer == PASSAGES else piece.layer),
-            origins=group,
-            metadata=metadata.get(group[0].document, {}) if len(names) == 1 else {},
-        )
-        for piece, group, names in zip(found, origins, documents, strict=True)
-    )
-
-
-def complete_answer(answer: Answer, question: Question, store: Store) -> Answer:
-    """The answer with its scope and coverage, what its evidence rests on, and, if declined, the nearest passages."""
-    keys = store.keys_within(question.within)
-    shown = {source for piece in answer.evidence if piece.layer in _READ for source in piece.sources}
-    cuts = [cut for event in answer.events if isinstance(cut := event.detail.get("cut"), int)]
-    return replace(
-        answer,
-        evidence=complete_evidence(answer.evidence, store),
-        coverage=Coverage(
-            passages=store.count_passages() if keys is None else len(keys),
-            read=max(answer.coverage.read, len(shown)),  # a loop that reads in chunks has counted these itself
-            dropped=cuts[-1] if cuts else 0,
-        ),
-        within=question.within,
-        nearest=() if answer.resolved else _find_nearest(answer, store),
-    )
-
-
-def _find_nearest(answer: Answer, store: Store) -> tuple[Passage, ...]:
-    """The best passages of the evidence."""
-    ranked = sorted(answer.evidence, key=lambda piece: (piece.id not in piece.sources, -piece.score))
-    sources = list(dict.fromkeys(source for piece in ranked for source in piece.sources))[:_MOST_NEAREST]
-    keys = find_keys(store, sources)
-    passages = store.passages(keys.values())
-    return tuple(passages[keys[source]] for source in sources if keys.get(source) in passages)
 
 
 def read_slice(record: DocumentRecord, start: int, end: int, store: Store) -> Slice:

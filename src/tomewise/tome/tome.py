@@ -225,14 +225,16 @@ class Tome(TomeView):
     build = plain(abuild)
 
     def within(
-        self, *documents: str | DocumentRecord | Scope, where: str | Condition | Sequence[str | Condition] = ()
+        self,
+        *documents: str | PathLike[str] | DocumentRecord | Scope,
+        where: str | Condition | Sequence[str | Condition] = (),
     ) -> TomeView:
         """A part of this tome, which is asked, searched and read like the whole.
 
-        `documents` are ids, paths, titles, folders, patterns such as `notes/*.md`, or parts of an id that no other id
-        has, or are some of `documents()`; or one `Scope` alone. `where` are conditions, as texts ("year>=1911") or as
-        `Condition`; `title` is a field. Raises UnknownName for a document that does not exist, and UsageError for a
-        part without a passage.
+        `documents` are ids, paths, titles, folders (`contracts/2024`, by the last parts of the path), patterns such as
+        `notes/*.md`, or parts of an id that no other id has, or are some of `documents()`; or one `Scope` alone.
+        `where` are conditions, as texts ("year>=1911") or as `Condition`; `title` is a field. Raises UnknownName for a
+        document that does not exist, and UsageError for a part without a passage.
         """
         from tomewise.tome.scopes import find_scope
 
