@@ -25,18 +25,18 @@ class DenseDerived(PlainSearch):
     is within a scope if all of these are.
     """
 
-    kind = ""
-    beside: tuple[str, ...] = ()  # spaces that are searched too
+    _kind = ""
+    _beside: tuple[str, ...] = ()  # spaces that are searched too
 
     def __init__(self, store: Readable, embedder: Embedder, layer: str | Layer) -> None:
         name = layer if isinstance(layer, str) else layer.name
         self._embedder = embedder
-        self._nodes = DerivedNodes(store, name, str(getattr(layer, "kind", self.kind)))
+        self._nodes = DerivedNodes(store, name, str(getattr(layer, "kind", self._kind)))
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         vector, nodes = self._embedder.embed([query])[0], self._nodes
         found: dict[int, float] = {}
-        for space in (*self.beside, nodes.layer):
+        for space in (*self._beside, nodes.layer):
             nearest = find_nearest(nodes.store, space, vector, limit, within)
             found |= pair_scores(nearest.keys, nearest.cosines)
         return list(nodes.load_evidence(found, limit).values())
@@ -49,8 +49,8 @@ class CollapsedTree(DenseDerived):
     the loop fills its own budget, and it skips such a text and continues with texts that fit.
     """
 
-    kind = TreeLayer.kind
-    beside = (PASSAGES,)
+    _kind = TreeLayer.kind
+    _beside = (PASSAGES,)
 
 
 class DerivedNodes:
