@@ -150,10 +150,8 @@ async def test_without_seeds_passages_rank_by_cosine(build_graph, store):
     none = ScriptedModel({"filter_facts": lambda _: {"keep": []}})
     facts = NearestFacts(store, GRAPH, model=none)
     for kind in (Diffusion, CogniRank):
-        without = make_diffusion(store, kind=kind, seedings=[seed_cogito], linking=facts)
-        assert await without.retrieve(QUERY, 7) == dense
-    unknown = make_diffusion(store, seedings=[seed_cogito], linking=UnknownFact())
-    assert await unknown.retrieve(QUERY, 7) == dense
+        assert await make_diffusion(store, kind=kind, seedings=[seed_cogito], linking=facts).retrieve(QUERY, 7) == dense
+    assert await make_diffusion(store, seedings=[seed_cogito], linking=UnknownFact()).retrieve(QUERY, 7) == dense
     bare = await build_graph("boat", "a boat for Tom Hale", "light")
     assert await make_diffusion(bare).retrieve(QUERY, 5) == await Dense(bare, EMBEDDER).retrieve(QUERY, 5)
 
