@@ -63,8 +63,8 @@ class PooledModel(Forwarding):
             tokens = self.count_input_tokens(role, given)
             request = Request(tokens, role.output_tokens, partial(_find_price, name), most=_REQUESTS)
             async with announce_request(request) as bill:
-                strict = bill.most if bill.most < _REQUESTS else 0
-                ask = Ask(number=next(_numbers), role=single, size=size, given=given, most=strict)
+                bound = bill.most if bill.most < _REQUESTS else 0
+                ask = Ask(number=next(_numbers), role=single, size=size, given=given, most=bound)
                 reply = await self._send(ask, bill, asked)
         if isinstance(reply.output, Failed):
             raise reply.output.error

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tomewise.store.contract import End, Notes, Readable, SpaceRows, Spaces, Store, Texts
+    from tomewise.store.nearest import Nearest, Vectors
     from tomewise.types import DocumentId, NodeId, PassageId, Scope
 
 
@@ -50,6 +51,11 @@ def select_within(store: Readable, keys: set[int], within: Scope | None) -> set[
     """Those of these passages that are within a scope."""
     allowed = store.keys_within(within)
     return keys if allowed is None else keys & set(allowed.tolist())
+
+
+def find_nearest(store: Readable, space: str, vector: Vectors, limit: int, within: Scope | None) -> Nearest:
+    """The nodes of a space within a scope that are nearest to a vector (d,), with all that tie with the last."""
+    return store.nearest(space, vector, limit, among=store.keys_within(within, space))
 
 
 def name_sources(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from tomewise.loops.last_prompt import DEPTH
 from tomewise.loops.once import Once
 from tomewise.recall.flat import REWRITING, WORDS, Dense, Everything, Summed
-from tomewise.recall.rewriting import Rewriter, Rewriting, find_title_leads
+from tomewise.recall.rewriting import FindLeads, Rewriter, Rewriting, find_title_leads
 from tomewise.recall.several_searches import ComparedRecall
 from tomewise.systems.kit import (
     CONTEXT,
@@ -62,8 +62,8 @@ def hybrid(
     context: Context = CONTEXT,
 ) -> System:
     """The recipe of `hybrid`: `recall.flat` with `recall.rewriting`, and `recall.several_searches` around it."""
-    rewriter = make_rewriter(kit, rewriting, rewritten, names, temperature, drop)
-    recall = compare(Summed(kit.store, kit.embedder, find_title_leads, rewriter, words=words), comparisons)
+    rewriter = make_rewriter(kit, find_title_leads, rewriting, rewritten, names, temperature, drop)
+    recall = compare(Summed(kit.store, kit.embedder, rewriter, words=words), comparisons)
     loop = Once(recall, kit.make_desk(selection, recall), limit=limit, budget=context)
     return System(loop=loop, retriever=recall)
 
@@ -79,10 +79,12 @@ def compare(retriever: Retriever, comparisons: Comparisons) -> Retriever:
     return ComparedRecall(retriever) if comparisons == "apart" else retriever
 
 
-def make_rewriter(kit: Kit, weight: float, passages: int, names: int, temperature: float, drop: float) -> Rewriter:
+def make_rewriter(
+    kit: Kit, find_leads: FindLeads, weight: float, passages: int, names: int, temperature: float, drop: float
+) -> Rewriter:
     """What asks a question again; it asks nothing if `weight` is 0."""
     rewriting = Rewriting(weight=weight, passages=passages, names=names, temperature=temperature, drop=drop)
-    return Rewriter(kit.store, kit.embedder, rewriting)
+    return Rewriter(kit.store, kit.embedder, find_leads, rewriting)
 
 
 SYSTEMS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
 from tomewise.loops.last_prompt import DEPTH
@@ -16,22 +17,18 @@ from tomewise.recall.diffusion import (
     DecomposedRecall,
     Diffusion,
     RewrittenWalk,
-    walk_one_step,
-    walk_to_end,
 )
 from tomewise.recall.evidence_forms import SelectedFacts, WithGists
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.mentions import TitleLinks
-from tomewise.recall.rewriting import GraphLeads, is_slow
+from tomewise.recall.rewriting import LARGE, GraphLeads
 from tomewise.recall.seeding import (
-    CogitoSeeds,
-    HippoSeeds,
-    Linking,
-    MentionSeeds,
     NearestFacts,
-    PassageSeeds,
-    RecognisedFacts,
-    SumOfSeeds,
+    Seeding,
+    seed_cogito,
+    seed_hippo,
+    seed_mentions,
+    seed_passages,
 )
 from tomewise.systems.from_passages import (
     Comparing,
@@ -136,16 +133,15 @@ def cogitorag(
     """
     graph = make_graph(kit, extraction, together, source)
     indexes = GraphIndexes(kit.store, graph.names.instance, restart=restart)
-    seeding = SumOfSeeds([CogitoSeeds(alpha=alpha, beta=beta), PassageSeeds(kit.store, weight=passage_weight)])
+    seedings: list[Seeding] = [
+        partial(seed_cogito, alpha=alpha, beta=beta),
+        partial(seed_passages, kit.store, weight=passage_weight),
+    ]
     linking = link_facts(kit, graph, recognition, facts)
-    walk = walk_to_end if spreading == "walk" else walk_one_step
-    diffusion = Diffusion(kit.store, kit.embedder, indexes, linking, seeding, spreading=walk)
-    recall: Retriever = diffusion
+    rank = partial(CogniRank, blend=blend) if ranking == "cognirank" else Diffusion
+    recall: Retriever = rank(kit.store, kit.embedder, indexes, linking, seedings, one_step=spreading == "one step")
     if carrier == "triples":
-        nearest = NearestFacts(kit.store, graph.names.instance, limit=_FACTS_A_PAIR * limit)
-        recall = SelectedFacts(kit.store, kit.embedder, nearest, graph.names.instance)
-    elif ranking == "cognirank":
-        recall = CogniRank(kit.store, diffusion, blend=blend)
+        recall = SelectedFacts(kit.store, kit.embedder, graph.names.instance, most=_FACTS_A_PAIR * limit)
     if asking == "parts":
         recall = DecomposedRecall(recall, kit.model)
     gists, summaries = GistsLayer(kit.store, kit.model, together=together), SummariesLayer(kit.store, kit.model)
@@ -189,29 +185,21 @@ def associative(
     """The recipe of `associative`: `recall.diffusion`, and `recall.several_searches` around it."""
     graph = make_graph(kit, extraction, together)
     titles = TitleLinks(kit.store, graph.names)
-    indexes = GraphIndexes(
-        kit.store,
-        graph.names.instance,
-        links="extracted",
-        between=2.0,
-        restart=restart,
-        weigh=titles.weigh,
-        rule=titles.rule,
-    )
-    seeding = SumOfSeeds(
-        [
-            HippoSeeds(),
-            MentionSeeds(kit.store, graph.names, weight=mention_weight),
-            PassageSeeds(kit.store, weight=passage_weight, keep=seeded),
-        ]
-    )
-    linking = NearestFacts(kit.store, graph.names.instance, limit=facts)
+    leads = GraphLeads(kit.store, graph.names, nearest_first=kit.embedder.dimensions > LARGE)
     recall = RewrittenWalk(
-        kit.store,
-        Diffusion(kit.store, kit.embedder, indexes, linking, seeding),
-        GraphLeads(kit.store, graph.names, nearest_first=is_slow(kit.embedder)).find_leads,
-        make_rewriter(kit, rewriting, rewritten, names, temperature, drop),
-        Coverage(kit.store, weight=coverage, reach=covering),
+        store=kit.store,
+        embedder=kit.embedder,
+        indexes=GraphIndexes(
+            kit.store, graph.names.instance, links="extracted", between=2.0, restart=restart, titles=titles
+        ),
+        linking=NearestFacts(kit.store, graph.names.instance, limit=facts),
+        seedings=[
+            seed_hippo,
+            partial(seed_mentions, kit.store, graph.names, weight=mention_weight),
+            partial(seed_passages, kit.store, weight=passage_weight, keep=seeded),
+        ],
+        rewriter=make_rewriter(kit, leads.find_leads, rewriting, rewritten, names, temperature, drop),
+        coverage=Coverage(kit.store, weight=coverage, reach=covering),
     )
     return answer_once(kit, compare(recall, comparisons), (graph,), **answering)
 
@@ -227,14 +215,14 @@ def make_hippo_recall(
 ) -> Retriever:
     """HippoRAG 2's recall over this graph."""
     indexes = GraphIndexes(kit.store, graph.names.instance)
-    seeding = SumOfSeeds([HippoSeeds(), PassageSeeds(kit.store, weight=passage_weight, keep=seeded)])
-    return Diffusion(kit.store, kit.embedder, indexes, link_facts(kit, graph, recognition, facts), seeding)
+    seedings: list[Seeding] = [seed_hippo, partial(seed_passages, kit.store, weight=passage_weight, keep=seeded)]
+    return Diffusion(kit.store, kit.embedder, indexes, link_facts(kit, graph, recognition, facts), seedings)
 
 
-def link_facts(kit: Kit, graph: GraphLayer, recognition: str, facts: int) -> Linking:
+def link_facts(kit: Kit, graph: GraphLayer, recognition: str, facts: int) -> NearestFacts:
     """What finds the facts nearest to a question, and lets a model pick those that help where that is asked for."""
-    nearest = NearestFacts(kit.store, graph.names.instance, limit=facts)
-    return RecognisedFacts(nearest, kit.model) if recognition == "model" else nearest
+    model = kit.model if recognition == "model" else None
+    return NearestFacts(kit.store, graph.names.instance, limit=facts, model=model)
 
 
 SYSTEMS = {

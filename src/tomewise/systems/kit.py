@@ -18,8 +18,9 @@ from tomewise.loops.evidence import Count as Counter
 from tomewise.loops.evidence import make_token_counter
 from tomewise.loops.last_prompt import DEPTH
 from tomewise.loops.once import Once
-from tomewise.recall.flat import make_hybrid
-from tomewise.recall.several_searches import FollowedUp
+from tomewise.recall.flat import REWRITING, Summed
+from tomewise.recall.rewriting import Rewriter, find_title_leads
+from tomewise.recall.several_searches import ComparedRecall, FollowedUp
 from tomewise.systems.defaults import CONTEXT as CONTEXT
 from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever
 
@@ -101,8 +102,10 @@ class Kit:
 
     def make_desk(self, selection: Selection = "fused", plain: Retriever | None = None) -> Desk:
         """The desk that fills the last prompt in this way. `plain` is its own search, that of `hybrid` by default."""
-        used = (plain or make_hybrid(self.store, self.embedder)) if selection == "fused" else None
-        return Desk(self.store, self.model, self.count_tokens, used)
+        if plain is None:
+            rewriter = Rewriter(self.store, self.embedder, find_title_leads, REWRITING)
+            plain = ComparedRecall(Summed(self.store, self.embedder, rewriter))
+        return Desk(self.store, self.model, self.count_tokens, plain if selection == "fused" else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ def raptor(
     """The recipe of `raptor`: `recall.derived` over `memory.tree`."""
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
     kind = CollapsedTree if search == "collapsed" else TreeTraversal
-    return answer_once(kit, kind(kit.store, kit.embedder), (tree,), **answering)
+    return answer_once(kit, kind(kit.store, kit.embedder, tree), (tree,), **answering)
 
 
 @with_settings_of(answer_once)
@@ -49,7 +49,7 @@ def memtree(
     """The recipe of `memtree`: `recall.derived` over `memory.growing_tree`."""
     rules = MemTreeRules(depth_scale=depth_scale, batch=batch, aggregation=aggregation)
     tree = MemTreeLayer(kit.store, kit.model, kit.embedder, rules)
-    return answer_once(kit, CollapsedTree(kit.store, kit.embedder, tree.name), (tree,), **answering)
+    return answer_once(kit, CollapsedTree(kit.store, kit.embedder, tree), (tree,), **answering)
 
 
 SYSTEMS = {
