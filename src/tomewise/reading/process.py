@@ -14,15 +14,15 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from queue import Empty, Queue
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any, BinaryIO, cast
 
 from tomewise.errors import MissingDependency, ReadingError
-from tomewise.reading.bounds import Bounds, make_bound_error
+from tomewise.reading.bounds import Bounds, Exceeded, make_bound_error
 from tomewise.types import Document
 from tomewise.types.place import read_marks
 
@@ -31,8 +31,10 @@ _LOOK_SECONDS = 0.1  # between two looks at the memory of a process that must be
 _ENDED = "the other end is closed, or sends too much"
 OWN_MEMORY = 400 * 2**20  # bytes that it has before it opens a file, since its own count is not known
 # So Ctrl-C reaches only this process, which then kills the worker.
-_NEW_GROUP = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # on Windows only
-_APART: dict[str, Any] = {"creationflags": _NEW_GROUP} if _NEW_GROUP else {"start_new_session": True}
+_APART: dict[str, Any] = {
+    "start_new_session": True,  # Windows passes over it
+    "creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # 0 but on Windows
+}
 _OUT_OF_MEMORY = frozenset({"SIGABRT", "SIGTRAP"})  # so libraries in C++ end when they get no memory
 # Not `-m`: Python would then import from the current folder too, and a stranger may have written the files there.
 _WORKER_CODE = "import sys; sys.path[:] = sys.argv[1:]; from tomewise.reading.worker import main; main()"
@@ -98,17 +100,13 @@ class ReaderProcess:
             send(worker.incoming, {"path": str(path), "format": format, "bounds": asdict(self.bounds)})
             if failed := worker.receive(_START_SECONDS):  # else the worker starts to read
                 return cast(dict[str, Any], failed)
-        except (EOFError, OSError, OverflowError) as error:
-            reason = "it took too long" if isinstance(error, TimeoutError) else str(error) or "it ended"
+        except (EOFError, OSError, Exceeded) as error:
+            reason = "it took too long" if isinstance(error, Exceeded) else str(error) or "it ended"
             raise ReadingError(f"{path} was not read, because the reader process did not start: {reason}") from None
         try:
             return cast(dict[str, Any], worker.receive(self.bounds.seconds, self.bounds.memory * 2**20))
-        except MemoryError:
-            raise make_bound_error(path, self.bounds, "memory") from None
-        except OverflowError:  # by its marks and metadata
-            raise make_bound_error(path, self.bounds, "characters") from None
-        except TimeoutError:
-            raise make_bound_error(path, self.bounds, "seconds") from None
+        except Exceeded as error:
+            raise make_bound_error(path, self.bounds, str(error)) from None
         except (EOFError, OSError):
             exit_reason = self._end_worker()
             if exit_reason in _OUT_OF_MEMORY:
@@ -123,7 +121,7 @@ class ReaderProcess:
 
 
 class _Worker:
-    """The worker process, with a thread that receives its messages of at most `most_bytes`."""
+    """The worker process, with a thread that reads its messages of at most `most_bytes` when they are asked for."""
 
     def __init__(self, most_bytes: int) -> None:
         paths = [path for path in sys.path if os.path.isabs(path)]
@@ -137,33 +135,26 @@ class _Worker:
         self.incoming = cast(BinaryIO, self.process.stdin)
         self._outgoing = cast(BinaryIO, self.process.stdout)
         self._most_bytes = most_bytes
-        self._lines: Queue[bytes] = Queue(1)  # so that a worker that sends without end waits
-        Thread(target=self._listen, daemon=True).start()
-
-    def _listen(self) -> None:
-        line = b"\n"
-        while line.endswith(b"\n"):
-            line = self._outgoing.readline(self._most_bytes)
-            self._lines.put(line)
+        self._listener = ThreadPoolExecutor(1)
 
     def receive(self, seconds: float, memory: int = 0) -> Any:
         """The next message.
 
-        Raises TimeoutError if it does not come within `seconds`; MemoryError if the process takes more than `memory`
-        bytes, where the system leaves it to us to watch that; EOFError if the process has ended; and OverflowError if
-        the message is too long.
+        Raises Exceeded if it does not come within `seconds`, if it is too long, or if the process takes more than
+        `memory` bytes, where the system leaves it to us to watch that. Raises EOFError if the process has ended.
         """
         is_watched = memory > 0 and must_be_watched()
+        arriving = self._listener.submit(self._outgoing.readline, self._most_bytes)
         ends = time.monotonic() + seconds
         while (left := ends - time.monotonic()) > 0:
-            with suppress(Empty):
-                line = self._lines.get(timeout=min(left, _LOOK_SECONDS) if is_watched else left)
+            with suppress(TimeoutError):
+                line = arriving.result(min(left, _LOOK_SECONDS) if is_watched else left)
                 if line.endswith(b"\n"):
                     return json.loads(line)
-                raise OverflowError if len(line) == self._most_bytes else EOFError(_ENDED)
+                raise Exceeded("characters") if len(line) == self._most_bytes else EOFError(_ENDED)
             if is_watched and measure_process(self.process.pid) > memory + OWN_MEMORY:
-                raise MemoryError
-        raise TimeoutError
+                raise Exceeded("memory")
+        raise Exceeded("seconds")
 
     def end(self) -> str:
         """Kill the process, unless it has ended by itself. Returns the signal or the exit code that ended it."""
@@ -174,6 +165,7 @@ class _Worker:
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = self.process.wait()
+        self._listener.shutdown()
         self._outgoing.close()
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 
 from tomewise.errors import MissingDependency, ReadingError, describe_fault
 from tomewise.plugins import find_fault, list_names
-from tomewise.reading.bounds import Bounds, make_bound_error
+from tomewise.reading.bounds import Bounds, Exceeded, make_bound_error
 from tomewise.reading.decode import unify_newlines
 from tomewise.reading.formats import SCAN, Reader, Scanned, load_reader
 from tomewise.reading.metadata import cut_document
@@ -37,10 +37,6 @@ _STATUS = Path("/proc/self/status")
 _DATA = re.compile(rb"^VmData:\s+(\d+) kB", re.MULTILINE)
 _EXTENDED_LIMITS = 9  # JobObjectExtendedLimitInformation
 _PROCESS_MEMORY = 0x100  # JOB_OBJECT_LIMIT_PROCESS_MEMORY
-
-
-class _Exceeded(Exception):
-    """A file exceeds a bound."""
 
 
 def main() -> None:
@@ -98,8 +94,8 @@ def _answer(outgoing: BinaryIO, path: str, format: str, bounds: Bounds, memory: 
         return {"documents": written, "failure": ""}
     except MissingDependency as error:
         failure, problem = "missing", error
-    except _Exceeded as error:
-        failure, problem = "ended", error
+    except Exceeded as error:
+        failure, problem = "ended", make_bound_error(path, bounds, str(error))
     except ReadingError as error:
         failure, problem = "refused", error
     except MemoryError:
@@ -118,9 +114,9 @@ def _read(reader: Reader, path: str, bounds: Bounds, memory: MemoryLimit) -> tup
         for document in reader(Path(path)):
             left -= len(document.text) + len(document.title)
             if left < 0:
-                raise _Exceeded(make_bound_error(path, bounds, "characters"))
+                raise Exceeded("characters")
             if len(documents) == bounds.documents:
-                raise _Exceeded(make_bound_error(path, bounds, "documents"))
+                raise Exceeded("documents")
             documents.append(_clean_document(cut_document(document)))
     return tuple(documents)
 
