@@ -128,7 +128,7 @@ class SourceReader:
             source = entry if isinstance(entry, Skipped) else self._read_entry(entry, seen)
             if isinstance(source, Skipped):
                 skipped.append(source)
-                has_files |= Path(os.path.realpath(source.path)) in seen
+                has_files = has_files or Path(os.path.realpath(source.path)) in seen
             else:
                 has_files = True
             yield source
