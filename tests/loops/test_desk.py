@@ -116,7 +116,7 @@ async def test_a_reply_is_an_answer_or_declined(store, letters, reply, question,
     ("wording", "failed"), [("*Dracula*", False), ("**At nine.**", False), ("* at nine *", True), ("**", True)]
 )
 def test_what_is_emphasised_is_no_refusal(wording, failed):
-    assert AnswerOut(answer=wording).failed is failed
+    assert AnswerOut(answer=wording).is_declined(False) is failed
 
 
 @pytest.mark.parametrize(

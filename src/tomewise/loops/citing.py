@@ -150,21 +150,17 @@ def _find(quote: str, text: str) -> tuple[int, int] | None:
     Ellipses and quotation marks around it may be the model's own, so it is also looked for without them.
     """
     words = quote.strip()
-    bare = _strip_ellipses(words)
+    ellipses = [found.span() for found in _LEFT_OUT.finditer(words)]
+    start = ellipses[0][1] if ellipses and ellipses[0][0] == 0 else 0
+    end = ellipses[-1][0] if ellipses and ellipses[-1][1] == len(words) else len(words)
+    bare = words[start:end].strip()
     for wanted in dict.fromkeys((words, bare, bare.strip("".join(_QUOTES.values())).strip())):
-        if len(wanted) >= _LEAST and (span := _find_span(wanted, text)):
+        if len(wanted) >= _LEAST and (span := _find_words(wanted, text)):
             return span
     return None
 
 
-def _strip_ellipses(words: str) -> str:
-    spans = [(0, 0), *(found.span() for found in _LEFT_OUT.finditer(words)), (len(words), len(words))]
-    start = spans[1][1] if spans[1][0] == 0 else 0
-    end = spans[-2][0] if spans[-2][1] == len(words) else len(words)
-    return words[start:end].strip()
-
-
-def _find_span(words: str, text: str) -> tuple[int, int] | None:
+def _find_words(words: str, text: str) -> tuple[int, int] | None:
     start = text.find(words)
     if start >= 0:
         return start, start + len(words)

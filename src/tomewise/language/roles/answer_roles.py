@@ -84,14 +84,13 @@ class AnswerOut(BaseModel):
         """Whether the answer begins with the failure signal, as in "* (not stated)"."""
         return signals_failure(self.answer)
 
-    @property
-    def failed(self) -> bool:
-        """Whether the answer is the failure signal of ComoRAG (section 2.3) or empty."""
-        return signals_failure(self.answer) or self.answer.strip(" .*\"'`") == ""
-
     def is_declined(self, may_decline: bool) -> bool:
-        """Whether this declines. While that is allowed, so does a guess that no evidence supports."""
-        return self.failed or (may_decline and self.supported == "none")
+        """Whether this declines: it is the failure signal of ComoRAG (section 2.3), or empty.
+
+        While that is allowed, so does a guess that no evidence supports.
+        """
+        failed = signals_failure(self.answer) or self.answer.strip(" .*\"'`") == ""
+        return failed or (may_decline and self.supported == "none")
 
 
 def signals_failure(answer: str) -> bool:
