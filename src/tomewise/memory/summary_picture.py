@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -21,16 +21,24 @@ Facts: TypeAlias = Mapping[str, str | int]
 _LEAVES = Group(PASSAGES, "Passages", "diamond")
 
 
-def draw_tree(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses = UNUSED) -> Picture:
-    """The nodes of a layer from the highest level down, then its passages: at most `limit` in all."""
-    levels = _Levels.read(store, layer)
-    return _draw_summaries(levels, "tree", "Tree of summaries", levels.list_keys(), limit, uses)
+def draw_summaries(
+    store: Readable, layer: str, kind: Literal["tree", "line"], *, limit: int = LIMIT, uses: Uses = UNUSED
+) -> Picture:
+    """At most `limit` nodes of a layer.
 
-
-def draw_line(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses = UNUSED) -> Picture:
-    """The nodes of a layer in their order, those that were made from others beside these: at most `limit` in all."""
+    In a tree they come from the highest level down, then its passages; in a line in their order, those that were made
+    from others beside these.
+    """
     levels = _Levels.read(store, layer)
-    return _draw_summaries(levels, "line", "Summaries in order", list(levels.nodes), limit, uses)
+    keys = levels.list_keys() if kind == "tree" else list(levels.nodes)
+
+    def describe(key: int) -> tuple[Facts, Use]:
+        data = levels.nodes[key].data if key in levels.nodes else {}
+        facts = {"document": str(data["document"])} if "document" in data else {}
+        return facts, uses.find((levels.ids[key], *levels.list_passages(key)))
+
+    title = "Tree of summaries" if kind == "tree" else "Summaries in order"
+    return levels.draw(kind, title, keys[:limit], len(keys), describe)
 
 
 def draw_schemata(store: Readable, names: SchemataNames, *, limit: int = LIMIT, uses: Uses = UNUSED) -> Picture:
@@ -146,15 +154,6 @@ def _make_leaf(passage: Passage, facts: Facts, use: Use) -> PictureNode:
         use=use,
         passages=(passage.id,),
     )
-
-
-def _draw_summaries(levels: _Levels, kind: Kind, title: str, keys: Sequence[int], limit: int, uses: Uses) -> Picture:
-    def describe(key: int) -> tuple[Facts, Use]:
-        data = levels.nodes[key].data if key in levels.nodes else {}
-        facts = {"document": str(data["document"])} if "document" in data else {}
-        return facts, uses.find((levels.ids[key], *levels.list_passages(key)))
-
-    return levels.draw(kind, title, keys[:limit], len(keys), describe)
 
 
 def _draw_links(store: Readable, names: SchemataNames, limit: int, uses: Uses) -> Picture:

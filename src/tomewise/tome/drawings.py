@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Literal
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.loops.working_pictures import Drawable
@@ -13,7 +14,7 @@ from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.graph.graph_picture import draw_graph
 from tomewise.memory.growing_tree.memtree_names import MEMTREE
 from tomewise.memory.schemata.schemata_names import SCHEMATA, SchemataNames
-from tomewise.memory.summary_picture import draw_line, draw_schemata, draw_tree
+from tomewise.memory.summary_picture import draw_schemata, draw_summaries
 from tomewise.memory.tree.tree_layer import NAME as TREE
 from tomewise.pictures import LIMIT, UNUSED, Picture, PicturePassage, read_uses
 from tomewise.store.contract import Store
@@ -65,7 +66,8 @@ def draw_layer(
     elif kind == SCHEMATA:
         drawn = draw_schemata(store, SchemataNames(layer), limit=limit, uses=uses)
     else:
-        drawn = (draw_tree if kind in (TREE, MEMTREE) else draw_line)(store, layer, limit=limit, uses=uses)
+        shape: Literal["tree", "line"] = "tree" if kind in (TREE, MEMTREE) else "line"
+        drawn = draw_summaries(store, layer, shape, limit=limit, uses=uses)
     return fill_texts(drawn, store)
 
 

@@ -269,10 +269,7 @@ class CommunitiesLayer:
             level=plan.communities[number].level,
             data={
                 "digest": plan.digests[number],
-                "title": reply.title,
-                "summary": reply.summary,
-                "importance": reply.importance,
-                "reason": reply.reason,
+                **reply.model_dump(exclude={"findings"}),
                 "findings": findings,
             },
         )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.community_state import StoredCommunities
 from tomewise.pictures import LIMIT, UNUSED, Group, Note, Picture, PictureNode, Sketch, Uses, shorten_label
@@ -27,9 +25,8 @@ def draw_communities(store: Readable, names: CommunityNames, *, limit: int = LIM
     stored, sketch = StoredCommunities.read(store, names), Sketch()
     nodes, members, homes = stored.nodes, stored.members, stored.find_homes()
     entities = store.nodes_at(sorted(homes))
-    related = read_edges(store, names.related).rows.reshape(-1, 3)
-    own = related[related[:, 0] == related[:, 1]]
-    strengths = dict(zip(own[:, 0].astype(np.int64).tolist(), own[:, 2].tolist(), strict=True))
+    related = read_edges(store, names.related).rows.reshape(-1, 3).tolist()
+    strengths = {int(a): weight for a, b, weight in related if a == b}
 
     def rank(entity: int) -> tuple[float, int]:
         return -strengths.get(entity, 0.0), entity
@@ -54,8 +51,8 @@ def draw_communities(store: Readable, names: CommunityNames, *, limit: int = LIM
     for key in chosen:
         group = groups.get(tops[key], _OTHERS).id
         if key in homes:
-            node, label = entities[key], entities[key].text
-            drawn = PictureNode(id=node.id, label=label, group=group, use=uses.find([node.id]))
+            node = entities[key]
+            drawn = PictureNode(id=node.id, label=node.text, group=group, use=uses.find([node.id]))
         else:
             community, report = nodes[key], stored.reports.get(key)
             notes = _make_notes(report, grounds)

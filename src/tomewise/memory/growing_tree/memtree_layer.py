@@ -224,9 +224,8 @@ class MemTreeLayer:
     def _load_rows(self, known: Mapping[int, int], keys: Sequence[int]) -> NDArray[np.float32]:
         """The vectors (n, d) of passages, and of nodes with a text."""
         rows = np.empty((len(keys), self._embedder.dimensions), np.float32)
-        texts = {at: known[key] for at, key in enumerate(keys) if key in known}
-        passages = {at: key for at, key in enumerate(keys) if key not in known}
-        for space, wanted in ((self.name, texts), (PASSAGES, passages)):
+        for space, is_node in ((self.name, True), (PASSAGES, False)):
+            wanted = {at: known.get(key, key) for at, key in enumerate(keys) if (key in known) == is_node}
             if wanted:
                 rows[list(wanted)] = self._store.rows(space, wanted.values())
         return rows
@@ -271,9 +270,8 @@ class MemTreeLayer:
         ids = {node: self._name_place(made, node) for node in tree.firsts}
         places = [Node(id=ids[node], layer=self.names.places, text="", sources=()) for node in ids]
         texts = self._make_texts(step, rows, ids)
-        new, old = (
-            {node: text for node, text in texts.items() if (node in step.known) == is_old} for is_old in (False, True)
-        )
+        new = {node: text for node, text in texts.items() if node not in step.known}
+        old = {node: text for node, text in texts.items() if node in step.known}
         with self._store.write() as writing:
             writing.remove_nodes(step.pruned)
             put = writing.put_nodes(places, lifetime="layer")
@@ -283,10 +281,8 @@ class MemTreeLayer:
             if rows:
                 at = [text_keys[texts[node].id] for node in rows]
                 writing.put_vectors(self.name, at, np.array(list(rows.values())), replace=True)
-            new_edges = [(keys.get(node, node), text_keys[text.id], 0.0) for node, text in new.items()]
-            writing.put_edges(self.names.texts, *split_rows(new_edges))
-            old_edges = [(node, step.known[node], float(node in step.failed)) for node in old]
-            writing.put_edges(self.names.texts, *split_rows(old_edges), replace=True)
+            links = ((keys.get(node, node), text_keys[text.id], node in step.failed) for node, text in (new | old).items())
+            writing.put_edges(self.names.texts, *split_rows(links), replace=True)
             writing.record_intake(self.name, {*step.fresh, *step.late} - missed.keys(), missed)
             record_build(writing, self.name, self._make_record(tree, made + len(places)))
         return LayerReport(layer=self.name, added=len(new), removed=len(step.pruned), failed=missed)
