@@ -281,7 +281,9 @@ class MemTreeLayer:
             if rows:
                 at = [text_keys[texts[node].id] for node in rows]
                 writing.put_vectors(self.name, at, np.array(list(rows.values())), replace=True)
-            links = ((keys.get(node, node), text_keys[text.id], node in step.failed) for node, text in (new | old).items())
+            links = (
+                (keys.get(node, node), text_keys[text.id], node in step.failed) for node, text in (new | old).items()
+            )
             writing.put_edges(self.names.texts, *split_rows(links), replace=True)
             writing.record_intake(self.name, {*step.fresh, *step.late} - missed.keys(), missed)
             record_build(writing, self.name, self._make_record(tree, made + len(places)))
