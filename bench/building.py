@@ -37,7 +37,7 @@ from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import report_call
 from tomewise.memory.building import build, estimate
-from tomewise.memory.passages import add_documents
+from tomewise.memory.passages import store_documents
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.run import ModelCall, meter
 from tomewise.sample import STORY
@@ -113,7 +113,7 @@ async def open_filled_store(text: str, embedder: Embedder) -> AsyncIterator[SqlS
         with store.write() as change:
             change.put_note(SETTINGS, "dimensions", str(embedder.dimensions))
         splitter = PassageSplitter(embedder.tokenizer, embedder.max_tokens)
-        await add_documents([Document(id="text", text=text)], store, embedder, splitter, lambda _: None)
+        await store_documents([Document(id="text", text=text)], store, embedder, splitter, lambda _: None)
         yield store
         store.close()
 

@@ -59,7 +59,7 @@ class _Batch:
         return not self.fresh or (document.id not in self.fresh and self.size + len(document.text) <= self.room)
 
 
-async def add_documents(
+async def store_documents(
     documents: Iterable[Document | LostDocuments],
     store: Store,
     embedder: Embedder,

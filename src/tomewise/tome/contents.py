@@ -16,7 +16,7 @@ from tomewise.addresses import is_address
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import MissingDependency, ReadingError, TomewiseError, UsageError
 from tomewise.language.cached import prove_room
-from tomewise.memory.passages import LostDocuments, Outcome, add_documents
+from tomewise.memory.passages import LostDocuments, Outcome, store_documents
 from tomewise.notebook_display import write_table
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.folder import FolderRules, Skipped
@@ -100,7 +100,7 @@ async def add_documents(
         folders: dict[DocumentId, str] = {}
         documents = _read_documents(sources, reader, claims, skipped, noted, folders, prefix)
         try:
-            outcomes = await add_documents(files.follow(documents, stated), store, embedder, splitter, report)
+            outcomes = await store_documents(files.follow(documents, stated), store, embedder, splitter, report)
         finally:  # also for what was kept before an error
             _remember_folders(store, folders)
             forget_unused(store)

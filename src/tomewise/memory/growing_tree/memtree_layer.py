@@ -284,7 +284,7 @@ class MemTreeLayer:
             links = (
                 (keys.get(node, node), text_keys[text.id], node in step.failed) for node, text in (new | old).items()
             )
-            writing.put_edges(self.names.texts, *split_rows(links), replace=True)
+            writing.put_edges(self.names.texts, *split_rows(edges), replace=True)
             writing.record_intake(self.name, {*step.fresh, *step.late} - missed.keys(), missed)
             record_build(writing, self.name, self._make_record(tree, made + len(places)))
         return LayerReport(layer=self.name, added=len(new), removed=len(step.pruned), failed=missed)
