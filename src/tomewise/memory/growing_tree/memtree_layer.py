@@ -281,7 +281,7 @@ class MemTreeLayer:
             if rows:
                 at = [text_keys[texts[node].id] for node in rows]
                 writing.put_vectors(self.name, at, np.array(list(rows.values())), replace=True)
-            links = (
+            edges = (
                 (keys.get(node, node), text_keys[text.id], node in step.failed) for node, text in (new | old).items()
             )
             writing.put_edges(self.names.texts, *split_rows(edges), replace=True)
