@@ -33,7 +33,7 @@ from tomewise.types import Node
 
 COMMUNITIES = CommunityNames()
 SCHEMATA = SchemataNames()
-LINKS = SchemataNames.from_rules(SchemataRules(levels=0))
+LINKS = SchemataNames(SchemataRules(levels=0).layer)
 RELATIONS = (
     "Xodar ~ Carter ~ Carter defeated Xodar",
     "Issus ~ Xodar ~ Issus degraded Xodar",

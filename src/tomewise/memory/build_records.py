@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from tomewise.store.contract import Notes, Write
+from tomewise.store.contract import Notes, Store, Write
 from tomewise.store.records import BUILDS
 
 _FIELDS_OF_ALL_BUILDS = ("replies", "writes")  # of the record of a build, when a new one replaces it
@@ -40,10 +40,11 @@ def change_record(change: Write, layer: str, **fields: Any) -> None:
     change.put_note(BUILDS, layer, {**read_build(change, layer), **fields})
 
 
-def count_replies(change: Write, layer: str, counts: Mapping[str, int]) -> None:
+def count_replies(store: Store, layer: str, counts: Mapping[str, int]) -> None:
     """Add to the counts of replies, by kind, in the layer's record; they cover all builds."""
-    total = Counter(read_build(change, layer).get("replies", {})) + Counter(counts)
-    change_record(change, layer, replies=dict(sorted(total.items())))
+    with store.write() as change:
+        total = Counter(read_build(change, layer).get("replies", {})) + Counter(counts)
+        change_record(change, layer, replies=dict(sorted(total.items())))
 
 
 def forget_layer(change: Write, layer: str) -> None:

@@ -180,12 +180,7 @@ async def _update(layer: Layer, change: Change, store: Store, report: Report, ma
         finally:
             if used.repaired or used.refused:
                 counts = {"repaired": used.repaired, "refused": used.refused}
-                await run_in_thread(_count_replies, store, layer.name, counts)
-
-
-def _count_replies(store: Store, layer: str, counts: Mapping[str, int]) -> None:
-    with store.write() as change:
-        count_replies(change, layer, counts)
+                await run_in_thread(count_replies, store, layer.name, counts)
 
 
 def _record_writes(layer: Layer, store: Store) -> None:

@@ -104,17 +104,7 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
     @property
     def extra(self) -> str:
         """A graph of triples is made for walks, which need the extra. One of relations can be searched without it."""
-        return GRAPH if self.style == "triples" else ""
-
-    @property
-    def source(self) -> str:
-        """The node layer whose texts it reads."""
-        return self.names.source
-
-    @property
-    def style(self) -> Style:
-        """The style of its extractions."""
-        return self.names.style
+        return GRAPH if self.names.style == "triples" else ""
 
     @property
     def writes(self) -> tuple[str, ...]:
@@ -176,8 +166,8 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
     def foresee(self, change: Change) -> list[_Ask]:
         """The texts to read; one that does not exist yet counts as long as its passage."""
         asks = self._load_asks(change.added)
-        if self.source != PASSAGES:
-            done = self._store.intake(self.source).done
+        if self.names.source != PASSAGES:
+            done = self._store.intake(self.names.source).done
             unmade = [key for key in self._store.node_keys(PASSAGES) if key not in done]
             asks += [
                 _make_ask(key, PassageIn(text=passage.text, title=passage.title), [passage])
@@ -196,14 +186,14 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
         return len(costs) * len(groups), tokens + sum(replies[:-1]), sum(replies)  # a second call reads the first reply
 
     def _load_asks(self, keys: Sequence[int]) -> list[_Ask]:
-        if self.source == PASSAGES:
+        if self.names.source == PASSAGES:
             passages = self._store.passages(keys)
             leads = find_leads(self._store, passages.values())
             return [
                 _make_ask(key, PassageIn(text=each.text, title=each.title, before=leads[each.id]), [each])
                 for key, each in passages.items()
             ]
-        grounds = find_grounds(self._store, keys, self.source)
+        grounds = find_grounds(self._store, keys, self.names.source)
         texts = {key: node.text for key, node in self._store.nodes_at(keys).items()}
         passages = self._store.passages(dict.fromkeys(chain.from_iterable(grounds.values())))
         below = {key: [passages[ground] for ground in found] for key, found in grounds.items()}

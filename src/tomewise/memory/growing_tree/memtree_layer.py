@@ -106,7 +106,7 @@ class MemTreeLayer:
         self._model = model
         self._embedder = embedder
         self._rules = rules
-        self.names = MemTreeNames.from_rules(rules)
+        self.names = MemTreeNames(rules.layer)
         self.name = self.names.layer
         self.writes = (self.name, self.names.places)
 

@@ -203,7 +203,7 @@ class SchemataLayer:
         self._model = model
         self._embedder = embedder
         self._rules = rules
-        self.names = SchemataNames.from_rules(rules)
+        self.names = SchemataNames(rules.layer)
         self.name = self.names.layer
         self.needs = ("passages", rules.entities) if rules.entities else ("passages",)
         self.writes = (self.name,)
