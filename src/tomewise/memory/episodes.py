@@ -13,7 +13,7 @@ from tomewise.language.per_role import join_names
 from tomewise.language.roles import NARRATE, SummaryIn, SummaryOut
 from tomewise.memory.ask_each import Replies
 from tomewise.memory.mapped import Ask, DocumentLayer, Plan, PlanResult, Window
-from tomewise.memory.reply_lengths import estimate_from_sample
+from tomewise.memory.token_estimates import estimate_from_sample
 from tomewise.store.contract import Store
 from tomewise.types import Change, DocumentId, Embedder, LanguageModel, NodeId, Passage, Report, content_id
 

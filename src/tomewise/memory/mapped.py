@@ -21,8 +21,7 @@ from tomewise.memory.ask_each import Replies, run_groups
 from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.neighbours import Groups, Position, add_size, group_neighbours
-from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
-from tomewise.memory.step_reports import sum_tokens
+from tomewise.memory.token_estimates import Typical, estimate_reply_tokens, sum_tokens
 from tomewise.run import meter, write_notes
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_derived

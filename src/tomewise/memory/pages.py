@@ -17,7 +17,7 @@ from tomewise.language.roles import SHORTEN, ShortenIn, ShortenOut
 from tomewise.language.roles.memory_roles import estimate_words
 from tomewise.memory.leading import find_leads
 from tomewise.memory.mapped import DocumentLayer, PlanResult, Window
-from tomewise.memory.reply_lengths import Typical
+from tomewise.memory.token_estimates import Typical
 from tomewise.store.contract import Store
 from tomewise.types import DocumentId, Embedder, LanguageModel, Passage, content_id
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, TypeAlias
 
-import numpy as np
-
 from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.pictures import LIMIT, UNUSED, Group, Kind, Picture, PictureNode, Sketch, Use, Uses
 from tomewise.store.contract import Readable
@@ -158,16 +156,15 @@ def _make_leaf(passage: Passage, facts: Facts, use: Use) -> PictureNode:
 
 def _draw_links(store: Readable, names: SchemataNames, limit: int, uses: Uses) -> Picture:
     """The passages that an answer used, then the most linked ones, and the links between them."""
-    sketch, table = Sketch(), read_edges(store, names.links(0)).rows.reshape(-1, 3)
-    ends = table[:, :2].astype(np.int64)
-    keys, counts = np.unique(ends, return_counts=True)
-    used = np.array(list(find_keys(store, uses.shown | uses.cited).values()), np.int64)
-    chosen = keys[np.lexsort((keys, -counts, ~np.isin(keys, used)))][:limit]
-    degrees = dict(zip(keys.tolist(), counts.tolist(), strict=True))
-    passages = store.passages(np.sort(chosen).tolist())
+    links = [(int(a), int(b), score) for a, b, score in read_edges(store, names.links(0)).rows.reshape(-1, 3).tolist()]
+    degrees = Counter(chain.from_iterable((a, b) for a, b, _ in links))
+    used = set(find_keys(store, uses.shown | uses.cited).values())
+    chosen = sorted(degrees, key=lambda key: (key not in used, -degrees[key], key))[:limit]
+    passages, sketch = store.passages(sorted(chosen)), Sketch()
     for key, passage in passages.items():
         sketch.add(_make_leaf(passage, {"links": degrees[key]}, uses.find([passage.id])))
-    inner = np.isin(ends, chosen).all(axis=1)
-    for (a, b), score in zip(ends[inner].tolist(), table[inner, 2].tolist(), strict=True):
-        sketch.link(passages[a].id, passages[b].id, f"{score:.2f}")
-    return sketch.finish("graph", "Links between passages", [_LEAVES], total=len(keys), about=f"Layer {names.layer}")
+    for a, b, score in links:
+        if a in passages and b in passages:
+            sketch.link(passages[a].id, passages[b].id, f"{score:.2f}")
+    about = f"Layer {names.layer}"
+    return sketch.finish("graph", "Links between passages", [_LEAVES], total=len(degrees), about=about)

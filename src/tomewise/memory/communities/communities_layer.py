@@ -28,7 +28,7 @@ from tomewise.memory.communities.partition import RANDOMNESS, RESOLUTION, SEED, 
 from tomewise.memory.communities.report_inputs import Entity, Part, ReportSource, make_source
 from tomewise.memory.edge_rows import split_rows, write_edges
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.memory.step_reports import estimate_asks
+from tomewise.memory.token_estimates import estimate_asks
 from tomewise.store.contract import Store, Write
 from tomewise.types import Change, Cost, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report
 

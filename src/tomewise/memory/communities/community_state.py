@@ -17,7 +17,7 @@ from tomewise.memory.communities.report_inputs import Entity, Relation
 from tomewise.memory.edge_rows import group_pairs
 from tomewise.memory.graph.fact_ends import read_fact_ends
 from tomewise.store.contract import Readable, Store
-from tomewise.store.lookups import read_edges, read_pairs
+from tomewise.store.lookups import find_derived, read_edges, read_pairs
 from tomewise.types import Node, content_id
 
 Pair = tuple[int, int]
@@ -177,11 +177,8 @@ def load_entities(
 ) -> dict[int, Entity]:
     """How reports show the entities of these vertices."""
     keys = [state.keys[vertex] for vertex in sorted(wanted)]
-    edges = store.edges_at([names.graph.mentioned], keys, "b")[:, :2].astype(np.int64)
-    mentions: defaultdict[int, list[int]] = defaultdict(list)
-    for mention, entity in edges[np.argsort(edges[:, 0], kind="stable")].tolist():
-        if len(mentions[entity]) < _DESCRIBED:
-            mentions[entity].append(mention)
+    derived = find_derived(store, keys, names.graph.mentioned)
+    mentions = {entity: sorted(found)[:_DESCRIBED] for entity, found in derived.items()}
     nodes = store.nodes_at(key for found in mentions.values() for key in found)
     shown: dict[int, Entity] = {}
     for vertex in wanted:

@@ -33,7 +33,7 @@ from tomewise.memory.imports.extraction_file import Imported
 from tomewise.memory.leading import find_leads
 from tomewise.memory.mapped import Ask, MappedLayer, Plan, PlanResult
 from tomewise.memory.neighbours import add_size
-from tomewise.memory.reply_lengths import Typical
+from tomewise.memory.token_estimates import Typical
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_pairs
 from tomewise.store.records import PASSAGES

@@ -20,7 +20,7 @@ from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.edge_rows import split_rows
 from tomewise.memory.growing_tree.memtree_names import USUAL, MemTreeNames, MemTreeRules
 from tomewise.memory.growing_tree.placement import ROOT, GrowingTree
-from tomewise.memory.step_reports import estimate_asks
+from tomewise.memory.token_estimates import estimate_asks
 from tomewise.store.contract import Store, Write
 from tomewise.store.lookups import read_edges, read_pairs
 from tomewise.store.records import PASSAGES

@@ -24,7 +24,7 @@ from tomewise.memory.edge_rows import write_edges
 from tomewise.memory.schemata.hierarchy import Hierarchy, Level, fill_clusters, grow_hierarchy
 from tomewise.memory.schemata.network import Floats, Ints, Links, Lists, Passages, complete_lists
 from tomewise.memory.schemata.schemata_names import USUAL, SchemataNames, SchemataRules
-from tomewise.memory.step_reports import estimate_asks
+from tomewise.memory.token_estimates import estimate_asks
 from tomewise.store.contract import Store, Vectors
 from tomewise.store.lookups import read_edges, read_pairs, read_vectors
 from tomewise.types import (

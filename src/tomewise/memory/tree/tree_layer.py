@@ -15,7 +15,7 @@ from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.build_records import record_build
-from tomewise.memory.step_reports import estimate_asks
+from tomewise.memory.token_estimates import estimate_asks
 from tomewise.memory.tree.clustering import SMALL, Reduction, choose_reduction, find_clusters
 from tomewise.store.contract import Store, Vectors
 from tomewise.store.lookups import find_keys
