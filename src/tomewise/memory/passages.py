@@ -51,12 +51,7 @@ class _Batch:
     lost: list[DocumentId] = field(default_factory=list)
     described: list[Document] = field(default_factory=list)
     fresh: dict[DocumentId, Document] = field(default_factory=dict)
-    size: int = 0
-    room: int = 0  # characters
-
-    def has_room(self, document: Document) -> bool:
-        # A batch holds one version of a document, so that a later version replaces an earlier one, as in two calls.
-        return not self.fresh or (document.id not in self.fresh and self.size + len(document.text) <= self.room)
+    size: int = 0  # characters
 
 
 async def store_documents(
@@ -101,15 +96,16 @@ async def store_documents(
 
 
 def _make_batches(documents: Iterable[Document | LostDocuments], store: Store, room: int) -> Iterator[_Batch]:
-    batch = _Batch(room=room)
+    batch = _Batch()
     try:
         for document in documents:
             if isinstance(document, LostDocuments):
                 batch.lost += document.documents
                 continue
-            if not batch.has_room(document):
+            # A batch holds one version of a document, so that a later version replaces an earlier one, as in two calls.
+            if batch.fresh and (document.id in batch.fresh or batch.size + len(document.text) > room):
                 yield batch
-                batch = _Batch(room=room)
+                batch = _Batch()
             digests = [record.digest for record in store.documents([document.id])]
             if digests == [digest_document(document)]:
                 batch.known.append(DocumentOutcome(document.id, "unchanged"))

@@ -218,23 +218,23 @@ class CommunitiesLayer:
         """Make the communities in the store those of the state; returns their keys by number."""
         communities = state.partition.communities
         writing.remove_nodes(key for number, key in state.nodes.items() if number not in communities)
-        nodes = {number: self._make_community(community, state) for number, community in communities.items()}
+        nodes = {
+            number: Node(
+                id=self.communities.community(number),
+                layer=self.communities.layer,
+                text="",
+                sources=tuple(state.entities[vertex].id for vertex in sorted(community.members)),
+                level=community.level,
+                data={"number": number, "parent": community.parent},
+            )
+            for number, community in communities.items()
+        }
         stayed = sorted(nodes.keys() & state.stored.keys())
         changed = [nodes[number] for number in stayed if state.stored[number] != communities[number]]
         writing.update_nodes(changed, lifetime="layer")
         fresh = {number: node for number, node in nodes.items() if number not in state.stored}
         keys = writing.put_nodes(list(fresh.values()), lifetime="layer")
         return {number: keys[node.id] if number in fresh else state.nodes[number] for number, node in nodes.items()}
-
-    def _make_community(self, community: Community, state: CommunityState) -> Node:
-        return Node(
-            id=self.communities.community(community.number),
-            layer=self.communities.layer,
-            text="",
-            sources=tuple(state.entities[vertex].id for vertex in sorted(community.members)),
-            level=community.level,
-            data={"number": community.number, "parent": community.parent},
-        )
 
     def _write_reports(self, writing: Write, plan: _Plan, written: _Written) -> dict[int, int]:
         """Write new reports, those first on which others rest, and return their keys by the numbers of communities."""
