@@ -186,19 +186,16 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
         return len(costs) * len(groups), tokens + sum(replies[:-1]), sum(replies)  # a second call reads the first reply
 
     def _load_asks(self, keys: Sequence[int]) -> list[_Ask]:
-        if self.names.source == PASSAGES:
-            passages = self._store.passages(keys)
-            leads = find_leads(self._store, passages.values())
-            return [
-                _make_ask(key, PassageIn(text=each.text, title=each.title, before=leads[each.id]), [each])
-                for key, each in passages.items()
-            ]
         grounds = find_grounds(self._store, keys, self.names.source)
-        texts = {key: node.text for key, node in self._store.nodes_at(keys).items()}
         passages = self._store.passages(dict.fromkeys(chain.from_iterable(grounds.values())))
-        below = {key: [passages[ground] for ground in found] for key, found in grounds.items()}
-        # A gist or a summary names in full who is meant.
-        return [_make_ask(key, PassageIn(text=texts[key], title=of[0].title), of) for key, of in below.items()]
+        # A gist or a summary names in full who is meant; a passage does not.
+        leads = find_leads(self._store, passages.values()) if self.names.source == PASSAGES else {}
+        asks = []
+        for key, node in self._store.nodes_at(keys).items():
+            below = [passages[ground] for ground in grounds[key]]
+            role_input = PassageIn(text=node.text, title=below[0].title, before=leads.get(node.id, ""))
+            asks.append(_make_ask(key, role_input, below))
+        return asks
 
     async def _add_extractions(
         self, read: Sequence[SourcedExtraction], taken: Sequence[int], failed: Mapping[int, str], report: Report

@@ -14,7 +14,7 @@ from typing import Any
 from tomewise.errors import ReadingError
 from tomewise.language.roles import Relationship, RelationsOut, TriplesOut, TypedEntity
 from tomewise.memory.graph.entity_names import normalise_name
-from tomewise.memory.graph.extraction import Extraction, clean_relations, clean_triples, drop_repeats
+from tomewise.memory.graph.extraction import Extraction, clean_relations, clean_triples, gather_extraction
 from tomewise.memory.graph.graph_names import Style
 from tomewise.store.contract import Texts
 from tomewise.store.records import PASSAGES
@@ -37,7 +37,6 @@ class Imported:
     style: Style
     extractions: Mapping[int, Extraction]
     passages: int
-    rows: int
     unmatched: int
 
     @property
@@ -68,7 +67,7 @@ def read_extractions(path: Path, store: Texts) -> Imported:
     if not extractions:
         expected = "texts of its passages" if style == "relations" else "ids in its rows"
         raise ReadingError(f"{path} is about no document of this tome: the {expected} match none of them")
-    return Imported(style, extractions, len(store.node_keys(PASSAGES)), len(rows), unmatched)
+    return Imported(style, extractions, len(store.node_keys(PASSAGES)), unmatched)
 
 
 def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
@@ -133,10 +132,9 @@ def _split_by_passage(whole: Extraction, texts: Mapping[int, str]) -> dict[int, 
     }
     found = {}
     for key in texts:
-        passage_facts = tuple(fact for fact in whole.facts if key in facts[fact.key])
+        passage_facts = [fact for fact in whole.facts if key in facts[fact.key]]
         listed = [name for name, keys in names.items() if key in keys]
-        listed += [end for fact in passage_facts for end in (fact.head, fact.tail)]
-        found[key] = Extraction(drop_repeats(listed), passage_facts, faults=whole.faults if key in first else {})
+        found[key] = gather_extraction(listed, passage_facts, (), whole.faults if key in first else {})
     return found
 
 
