@@ -37,7 +37,18 @@ from tomewise.memory.token_estimates import Typical
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_pairs
 from tomewise.store.records import PASSAGES
-from tomewise.types import Change, Embedder, LanguageModel, LayerReport, Passage, PassageId, Progress, Report, Role
+from tomewise.types import (
+    Change,
+    Cost,
+    Embedder,
+    LanguageModel,
+    LayerReport,
+    Passage,
+    PassageId,
+    Progress,
+    Report,
+    Role,
+)
 
 _Passages: TypeAlias = tuple[PassageId, ...]  # those that a text was made from
 _Ask: TypeAlias = Ask[_Passages, PassageIn]
@@ -175,15 +186,14 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
             ]
         return asks
 
-    async def estimate_calls(self, groups: Sequence[Sequence[PassageIn]]) -> tuple[int, int, int]:
-        """Each call about each group."""
+    async def estimate_calls(self, groups: Sequence[Sequence[PassageIn]]) -> Cost:
+        """Each call about each group; a second call reads the first reply."""
         costs = [
-            await self.estimate_tokens(role, typical, [[_widen(role, text) for text in group] for group in groups])
+            await self.estimate_role(role, typical, [[_widen(role, text) for text in group] for group in groups])
             for role, typical in self._typical.items()
         ]
         costs += costs[-1:] * (self.names.gleanings - 1)
-        tokens, replies = sum(tokens for tokens, _ in costs), [reply for _, reply in costs]
-        return len(costs) * len(groups), tokens + sum(replies[:-1]), sum(replies)  # a second call reads the first reply
+        return sum(costs, Cost(input_tokens=sum(cost.output_tokens for cost in costs[:-1])))
 
     def _load_asks(self, keys: Sequence[int]) -> list[_Ask]:
         grounds = find_grounds(self._store, keys, self.names.source)
@@ -221,11 +231,12 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
 
     async def _embed_texts(self, texts: Sequence[str], report: Report) -> NDArray[np.float32]:
         rows = [np.empty((0, self._embedder.dimensions), np.float32)]
-        for start in range(0, len(texts), _BATCH_SIZE):
-            report(Progress(label=f"parts of {self.name} embedded", done=start, total=len(texts)))
+        label, total = f"parts of {self.name} embedded", len(texts)
+        for start in range(0, total, _BATCH_SIZE):
+            report(Progress(label=label, done=start, total=total))
             rows.append(await run_in_thread(self._embedder.embed, texts[start : start + _BATCH_SIZE]))
         if texts:
-            report(Progress(label=f"parts of {self.name} embedded", done=len(texts), total=len(texts)))
+            report(Progress(label=label, done=total, total=total))
         return np.concatenate(rows)
 
     def _describe_build(self, read: int, faults: Counter[str]) -> dict[str, Any]:

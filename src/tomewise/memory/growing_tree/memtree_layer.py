@@ -269,7 +269,7 @@ class MemTreeLayer:
         tree, missed, made = step.tree, step.find_missed(), self._count_places()
         ids = {node: self._name_place(made, node) for node in tree.firsts}
         places = [Node(id=ids[node], layer=self.names.places, text="", sources=()) for node in ids]
-        texts = self._make_texts(step, rows, ids)
+        texts = self._make_texts(step, rows)
         new = {node: text for node, text in texts.items() if node not in step.known}
         old = {node: text for node, text in texts.items() if node in step.known}
         with self._store.write() as writing:
@@ -299,7 +299,7 @@ class MemTreeLayer:
         links = ((keys.get(parents[key], parents[key]), keys.get(key, key), 1.0) for key in placed)
         writing.put_edges(self.names.links, *split_rows(links))
 
-    def _make_texts(self, step: _Step, written: Collection[int], new_ids: Mapping[int, NodeId]) -> dict[int, Node]:
+    def _make_texts(self, step: _Step, written: Collection[int]) -> dict[int, Node]:
         """The texts to put or to update, by node: those `written`, and stored ones whose children changed."""
         tree, known = step.tree, step.known
         changed = {*written, *tree.touched, *step.due}
@@ -308,12 +308,10 @@ class MemTreeLayer:
         tellers = known.keys() | set(written)  # nodes with a text
         sources = {node: tree.list_tops(node, tellers) for node in kept}
         wanted = {key for keys in sources.values() for key in keys} | set(kept)
-        stored = self._store.nodes_at(sorted(known.get(key, key) for key in wanted if key >= 0))
-        ids = {}
-        for key in wanted:
-            at = known.get(key, key)
-            id = stored[at].id if at >= 0 else new_ids[key]
-            ids[key] = content_id("b", id) if key in tree.children and key not in known else id
+        stored = self._store.nodes_at(known[node] for node in kept if node not in written)
+        ids = self._find_ids([known.get(key, key) for key in wanted])
+        ids |= {key: ids[known[key]] for key in wanted & known.keys()}
+        ids |= {key: content_id("b", ids[key]) for key in wanted & tree.children.keys() - known.keys()}
         heights = tree.find_heights()
         positions = self._store.passage_order()[2].tolist()
         return {

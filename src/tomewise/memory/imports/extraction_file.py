@@ -191,18 +191,17 @@ def _pair_descriptions(row: Row, words: Mapping[int, frozenset[str]]) -> list[tu
     descriptions = [text for text in row["description"].split(_SEPARATOR) if text.strip()] or [""]
     if not indices:
         return []
-    fits: dict[tuple[int, int], float] = {}  # the share of the words of a description that a passage has
-    for at, text in enumerate(descriptions):
-        own = frozenset(normalise_name(text).split())
-        fits |= {(at, index): len(own & words[index]) / max(1, len(own)) for index in indices}
-    pairs = {
-        (max(indices, key=lambda index: (fits[at, index], -index)), text): None for at, text in enumerate(descriptions)
-    }
+    own = {text: frozenset(normalise_name(text).split()) for text in descriptions}
+
+    def rate(text: str, index: int) -> float:
+        """The share of the words of a description that a passage has."""
+        return len(own[text] & words[index]) / max(1, len(own[text]))
+
+    pairs = {(max(indices, key=lambda index: (rate(text, index), -index)), text): None for text in descriptions}
     used = {index for index, _ in pairs}
     for index in indices:
         if index not in used:
-            best = max(range(len(descriptions)), key=lambda at: (fits[at, index], -at))
-            pairs[index, descriptions[best]] = None
+            pairs[index, max(descriptions, key=lambda text: rate(text, index))] = None
     return list(pairs)
 
 
