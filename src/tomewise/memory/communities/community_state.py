@@ -105,19 +105,9 @@ class CommunityState:
 
     def list_inner_pairs(self) -> dict[int, list[Pair]]:
         """The related pairs of which both ends are in a community, by its number, in order."""
-        inner: defaultdict[int, list[Pair]] = defaultdict(list)
-        homes: list[dict[int, int]] = []
-        for community in self.partition.communities.values():
-            while len(homes) <= community.level:
-                homes.append({})
-            homes[community.level].update(dict.fromkeys(community.members, community.number))
-        for a, b in sorted(self.facts):
-            for home in homes:
-                number = home.get(a)
-                if number is None or number != home.get(b):
-                    break
-                inner[number].append((a, b))
-        return dict(inner)
+        communities = self.partition.communities.values()
+        inner = {each.number: self.graph.list_inner(each.members) for each in communities}
+        return {number: [(a, b) for a, b, _ in edges] for number, edges in inner.items() if edges}
 
     def make_digest(self, community: Community, pairs: Iterable[Pair]) -> str:
         """What a report about this community has to be new for: its members, and the facts between them."""

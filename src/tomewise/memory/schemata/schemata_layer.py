@@ -128,30 +128,20 @@ def load_stored(store: Store, names: SchemataNames, passages: Ints, without: Col
 
 
 def load_shared(store: Store, base: Base, rules: SchemataRules) -> Links:
-    """Links between passages that see the same entity, see `pair_passages`."""
+    """Links between passages that see the same entity, for entities that 2 to k passages see.
+
+    An entity of more passages says little of each of them. (The paper does not state its rule.)
+    """
+    from scipy.sparse import csr_array, triu
+
     entities, passages = read_pairs(store, f"seen-in:{rules.entities}").T
     indices = find_indices(base.keys, passages)
-    a, b = pair_passages(entities[indices >= 0], indices[indices >= 0], rules.k)
+    _, groups, sizes = np.unique(entities[indices >= 0], return_inverse=True, return_counts=True)
+    is_rare = sizes[groups] <= rules.k
+    groups, seen = groups[is_rare], indices[indices >= 0][is_rare]
+    table = csr_array((np.ones(len(seen)), (groups, seen)), shape=(len(sizes), len(base.keys)))
+    a, b = (ends.astype(np.int64) for ends in triu(table.T @ table, 1).nonzero())
     return Links.from_pairs(a, b, base.passages.score(a, b, rules))
-
-
-def pair_passages(entities: Ints, passages: Ints, most: int) -> tuple[Ints, Ints]:
-    """All pairs of passages that see the same entity, for entities that 2 to `most` passages see.
-
-    `entities` and `passages` (n,) say which passage sees which entity; no pair of these comes twice. An entity of more
-    passages says little of each of them. (The paper does not state its rule.) A pair may be found more than once.
-    """
-    order = np.lexsort((passages, entities))
-    entities, passages = entities[order], passages[order]
-    _, groups, sizes = np.unique(entities, return_inverse=True, return_counts=True)
-    is_rare = sizes[groups] <= most
-    groups, passages = groups[is_rare], passages[is_rare]
-    firsts, seconds = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for gap in range(1, most):
-        is_pair = groups[gap:] == groups[:-gap]
-        firsts.append(passages[:-gap][is_pair])
-        seconds.append(passages[gap:][is_pair])
-    return np.concatenate(firsts), np.concatenate(seconds)
 
 
 def find_indices(keys: Ints, wanted: Floats | Ints) -> Ints:
