@@ -261,7 +261,8 @@ class SchemataLayer:
         wanted = {name: key for name, key in zip(members, keys[members].tolist(), strict=True) if key >= 0}
         wanted |= {hierarchy.passages + cluster: heir for cluster, (heir, _) in carried.items()}
         passages = self._store.passages(wanted.values())
-        found = {**passages, **self._store.nodes_at(set(wanted.values()) - passages.keys())}
+        found: dict[int, Passage | Node] = {**passages}
+        found |= self._store.nodes_at(set(wanted.values()) - passages.keys())
         known = {name: found[key] for name, key in wanted.items()}
         return _Plan(base, hierarchy, levels, keys, carried, asked, len(drifts.keys() & set(keys.tolist())), known)
 
