@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from itertools import groupby
+from itertools import chain
 from typing import Any
 
 from tomewise.calls import CallCount
@@ -46,14 +46,14 @@ class _Plan:
     """What a build has to do. Communities are given by their numbers.
 
     `inner` has the related pairs of each, `digests` what its report has to be new for. `kept` are the reports that
-    stay, `due` the communities without one, the finest level first. `entities` are by vertex.
+    stay, `due` the communities without one by level, the finest first. `entities` are by vertex.
     """
 
     state: CommunityState
     inner: Mapping[int, Sequence[Pair]]
     digests: Mapping[int, str]
     kept: Mapping[int, StoredReport]
-    due: Sequence[int]
+    due: Mapping[int, Sequence[int]]
     entities: Mapping[int, Entity]
 
     @property
@@ -63,11 +63,6 @@ class _Plan:
     def list_texts(self) -> dict[int, str]:
         """The texts of the reports that stay."""
         return {number: report.node.text for number, report in self.kept.items()}
-
-    def group_by_level(self) -> list[tuple[int, list[int]]]:
-        """The communities that are due, level by level, the finest first."""
-        groups = groupby(self.due, key=lambda number: self.communities[number].level)
-        return [(level, list(numbers)) for level, numbers in groups]
 
 
 @dataclass
@@ -92,7 +87,7 @@ class CommunitiesLayer:
     relations inside of its community, and where these do not fit, the reports of its parts, as in the paper.
     """
 
-    kind = CommunityNames.kind
+    kind = "summary"
     extra = GRAPH
     calls = CallCount(f"1 for each new or changed community, in all about 1 for {_PASSAGES} passages", _MOST)
 
@@ -113,7 +108,7 @@ class CommunitiesLayer:
         plan = await run_in_thread(self._plan)
         texts = plan.list_texts()
         written = _Written({}, {}, {})
-        for level, numbers in plan.group_by_level():
+        for level, numbers in plan.due.items():
             sources = await run_in_thread(self._make_sources, plan, numbers, texts)
             # A report that needs those of its parts waits until all of them are written.
             failed_parts = {plan.communities[number].parent: reason for number, reason in written.failed.items()}
@@ -139,7 +134,7 @@ class CommunitiesLayer:
         texts = plan.list_texts()
         inputs: list[ReportIn] = []
         words = self.communities.words
-        for _, numbers in plan.group_by_level():
+        for numbers in plan.due.values():
             sources = await run_in_thread(self._make_sources, plan, numbers, texts)
             for number, source in sources.items():
                 inputs.append(source.given)
@@ -162,8 +157,12 @@ class CommunitiesLayer:
         # A report goes with those that it rests on.
         while lost := [digest for digest, each in kept.items() if not each.grounds.isdisjoint(gone)]:
             gone |= {kept.pop(digest).key for digest in lost}
-        due = [number for number in by_level if digests[number] not in kept]
-        members = {vertex for number in due for pair in inner[number] for vertex in pair}
+        due: dict[int, list[int]] = {}
+        members: set[int] = set()
+        for number in by_level:
+            if digests[number] not in kept:
+                due.setdefault(state.partition.communities[number].level, []).append(number)
+                members.update(chain.from_iterable(inner[number]))
         entities = load_entities(self._store, self.communities, state, members)
         stay = {number: kept[digest] for number, digest in digests.items() if digest in kept}
         return _Plan(state, inner, digests, stay, due, entities)
