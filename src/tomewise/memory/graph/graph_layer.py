@@ -215,19 +215,18 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
         vectors = [await self._embed_texts(fresh, report) for fresh in rows.list_texts()]
         await run_in_thread(rows.find_synonyms, vectors[0])
         faults = sum((Counter(extraction.faults) for _, extraction in read), Counter[str]())
-        record = await run_in_thread(self._describe_build, len(taken), faults)
 
-        def commit() -> int:
+        def commit() -> LayerReport:
+            record = self._describe_build(len(taken), faults)
             with self._store.write() as change:
                 added = rows.write(change, vectors)
                 change.record_intake(self.name, taken, failed)
                 record_build(change, self.name, record)
-            return added
+            notes = [f"left out or mended: {count} {kind}" for kind, count in sorted(faults.items())]
+            notes += self._describe_hubs(record["taken"])
+            return LayerReport(layer=self.name, added=added, failed=dict(failed), notes=tuple(notes))
 
-        added = await run_in_thread(commit)
-        notes = [f"left out or mended: {count} {kind}" for kind, count in sorted(faults.items())]
-        notes += await run_in_thread(self._describe_hubs, record["taken"])
-        return LayerReport(layer=self.name, added=added, failed=dict(failed), notes=tuple(notes))
+        return await run_in_thread(commit)
 
     async def _embed_texts(self, texts: Sequence[str], report: Report) -> NDArray[np.float32]:
         rows = [np.empty((0, self._embedder.dimensions), np.float32)]

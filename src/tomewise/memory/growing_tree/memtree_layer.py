@@ -152,7 +152,11 @@ class MemTreeLayer:
         written: list[int] = []
 
         async def write(node: int) -> str:
-            return await self._write(step.make_inputs(node))
+            text = ""
+            for given in step.make_inputs(node):
+                led = given.model_copy(update={"texts": [text, *given.texts]}) if text else given
+                text = (await self._model.ask(AGGREGATE, led)).summary if self._rules.aggregation else _join(led)
+            return text
 
         for wave in step.list_waves():
             below = {
@@ -166,13 +170,6 @@ class MemTreeLayer:
             written += replies
         vectors = await run_in_thread(self._embedder.embed, [step.texts[node] for node in written])
         return await run_in_thread(self._commit, step, dict(zip(written, vectors, strict=True)))
-
-    async def _write(self, inputs: Sequence[AggregateIn]) -> str:
-        text = ""
-        for given in inputs:
-            led = given.model_copy(update={"texts": [text, *given.texts]}) if text else given
-            text = (await self._model.ask(AGGREGATE, led)).summary if self._rules.aggregation else _join(led)
-        return text
 
     def _plan(self, fresh: Sequence[int]) -> _Step:
         """The step that adds these passages, or the one that mends the tree."""
