@@ -31,7 +31,7 @@ def group_pairs(store: Spaces, space: str) -> defaultdict[int, set[int]]:
 
 def write_edges(change: Write, store: Spaces, space: str, a: Ints, b: Ints, weights: Floats) -> None:
     """Make the edges of a space equal to these, each pair once; only what differs is written."""
-    old = read_edges(store, space).rows.reshape(-1, 3)
+    old = read_edges(store, space).rows
     pairs = old[:, :2].astype(np.int64)
     old_codes, codes = pairs[:, 0] << 32 | pairs[:, 1], a << 32 | b
     _, at_old, at_new = np.intersect1d(old_codes, codes, assume_unique=True, return_indices=True)

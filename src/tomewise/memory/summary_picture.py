@@ -156,7 +156,7 @@ def _make_leaf(passage: Passage, facts: Facts, use: Use) -> PictureNode:
 
 def _draw_links(store: Readable, names: SchemataNames, limit: int, uses: Uses) -> Picture:
     """The passages that an answer used, then the most linked ones, and the links between them."""
-    links = [(int(a), int(b), score) for a, b, score in read_edges(store, names.links(0)).rows.reshape(-1, 3).tolist()]
+    links = [(int(a), int(b), score) for a, b, score in read_edges(store, names.links(0)).rows.tolist()]
     degrees = Counter(chain.from_iterable((a, b) for a, b, _ in links))
     used = set(find_keys(store, uses.shown | uses.cited).values())
     chosen = sorted(degrees, key=lambda key: (key not in used, -degrees[key], key))[:limit]

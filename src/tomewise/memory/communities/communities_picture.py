@@ -26,7 +26,7 @@ def draw_communities(store: Readable, names: CommunityNames, *, limit: int = LIM
     stored, sketch = StoredCommunities.read(store, names), Sketch()
     nodes, members, homes = stored.nodes, stored.members, stored.find_homes()
     entities = store.nodes_at(sorted(homes))
-    related = read_edges(store, names.related).rows.reshape(-1, 3).tolist()
+    related = read_edges(store, names.related).rows.tolist()
     strengths = {int(a): weight for a, b, weight in related if a == b}
 
     def rank(entity: int) -> tuple[float, int]:

@@ -144,7 +144,7 @@ def load_state(store: Store, names: CommunityNames) -> CommunityState:
         number, parent = int(node.data["number"]), node.data["parent"]
         communities[number] = Community(number, node.level, parent, {vertices[entity] for entity in members[key]})
         nodes[number] = key
-    related = read_edges(store, names.related).rows.reshape(-1, 3).tolist()
+    related = read_edges(store, names.related).rows.tolist()
     return CommunityState(
         keys=keys,
         entities=[entities[key] for key in keys],

@@ -36,7 +36,7 @@ class FactEnds:
 
 def read_fact_ends(store: Spaces, names: GraphNames) -> FactEnds:
     """All facts. A fact that joins an entity with itself has one edge."""
-    rows = read_edges(store, names.ends).rows.reshape(-1, 3)
+    rows = read_edges(store, names.ends).rows
     rows = rows[np.lexsort((rows[:, 2], rows[:, 0]))]
     heads = rows[rows[:, 2] == 0].astype(np.int64)
     tails = rows[rows[:, 2] == 1].astype(np.int64)
