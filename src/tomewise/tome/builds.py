@@ -76,7 +76,9 @@ def provide_extractions(layers: Sequence[Layer], path: Path, store: Store, repor
     """
     extractions = read_extractions(path, store)
     graphs = {
-        layer.name: layer for layer in layers if isinstance(layer, GraphLayer) and layer.names.style == extractions.style
+        layer.name: layer
+        for layer in layers
+        if isinstance(layer, GraphLayer) and layer.names.style == extractions.style
     }
     if not graphs:
         kind = extractions.style
