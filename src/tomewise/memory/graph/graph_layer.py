@@ -217,13 +217,21 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
         faults = sum((Counter(extraction.faults) for _, extraction in read), Counter[str]())
 
         def commit() -> LayerReport:
-            record = self._describe_build(len(taken), faults)
+            earlier = read_build(self._store, self.name)
+            texts = self._store.count_taken(self.name) + len(taken)  # that were read in all builds
+            record = {
+                "taken": texts,
+                "model": join_names(self._model, self.roles),
+                "calls": self.names.calls,
+                "together": add_size(earlier, self.together),
+                "dirt": dict(sorted((faults + Counter(earlier.get("dirt", {}))).items())),  # over all builds
+            }
             with self._store.write() as change:
                 added = rows.write(change, vectors)
                 change.record_intake(self.name, taken, failed)
                 record_build(change, self.name, record)
             notes = [f"left out or mended: {count} {kind}" for kind, count in sorted(faults.items())]
-            notes += self._describe_hubs(record["taken"])
+            notes += self._describe_hubs(texts)
             return LayerReport(layer=self.name, added=added, failed=dict(failed), notes=tuple(notes))
 
         return await run_in_thread(commit)
@@ -237,17 +245,6 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
         if texts:
             report(Progress(label=label, done=total, total=total))
         return np.concatenate(rows)
-
-    def _describe_build(self, read: int, faults: Counter[str]) -> dict[str, Any]:
-        """Make the build record: `taken` counts all texts read, `dirt` counts by kind over all builds."""
-        earlier = read_build(self._store, self.name)
-        return {
-            "taken": self._store.count_taken(self.name) + read,
-            "model": join_names(self._model, self.roles),
-            "calls": self.names.calls,
-            "together": add_size(earlier, self.together),
-            "dirt": dict(sorted((faults + Counter(earlier.get("dirt", {}))).items())),
-        }
 
     def _describe_hubs(self, texts: int) -> list[str]:
         """Describe entities in most passages, which hardly help to find one; recall weights them down."""

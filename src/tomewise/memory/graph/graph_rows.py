@@ -10,7 +10,6 @@ from typing import TypeAlias
 import numpy as np
 
 from tomewise.memory.edge_rows import split_rows
-from tomewise.memory.graph.entity_names import count_alphanumerics
 from tomewise.memory.graph.extraction import Extraction, Fact, Mention
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.store.contract import Readable, Vectors, Write
@@ -132,7 +131,7 @@ def _name_pairs(
 
 def _is_telling(entity: Node) -> bool:
     """Whether its name is long enough to have synonyms."""
-    return count_alphanumerics(entity.text) > _SHORT_NAME
+    return sum(map(str.isalnum, entity.text)) > _SHORT_NAME
 
 
 def format_fact(fact: Node) -> str:
