@@ -65,7 +65,7 @@ def run_ours() -> tuple[dict[str, Any], list[Contexts]]:
     """The tables for the peer, and our contexts for each question."""
     from communities import GRAPH, NAMES, TEXT, open_tome
     from sessions import NOVEL
-    from tomewise.loops.local_context import rank_reports
+    from tomewise.loops.local_search import rank_reports
     from tomewise.recall.community_reports import CommunityReports
     from tomewise.recall.local_relations import LocalGraph
     from tomewise.types import Document

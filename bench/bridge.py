@@ -30,7 +30,7 @@ from statistics import fmean
 from typing import Any
 
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.evaluate.asking import Memory, open_memory
+from tomewise.evaluate.asking import BuiltMemory, open_memory
 from tomewise.evaluate.datasets import read_dataset
 from tomewise.evaluate.design import DEPTH, Design
 from tomewise.evaluate.items import Dataset, Item, Outcome, Prediction
@@ -167,7 +167,7 @@ async def measure(measurement: Measurement, systems: Sequence[str]) -> dict[str,
     }
 
 
-async def rank(memory: Memory, system: str, item: Item) -> Outcome:
+async def rank(memory: BuiltMemory, system: str, item: Item) -> Outcome:
     evidence = await memory.systems[system].retriever.retrieve(item.question.text, DEPTH)  # type: ignore[union-attr]
     return Outcome(item, Prediction(ranked=memory.rank_passages(item.question.text, evidence, DEPTH)))
 

@@ -77,16 +77,15 @@ def measure(tome: Tome, questions: list[str]) -> np.ndarray[Any, Any]:
     retriever = assemble("associative", tome.kit, comparisons="whole").retriever
     clock = Clock()
     clock.watch(tome.kit.embedder, "embed", lambda texts: PARTS[0] if len(texts) == 1 else PARTS[2])
-    clock.watch(Diffusion, "spread", lambda *_: PARTS[1])
+    clock.watch(Diffusion, "_walk", lambda *_: PARTS[1])
     clock.watch(Rewriter, "find_lifts", lambda *_: PARTS[3])
-    clock.watch(type(retriever._leads), "find_leads", lambda *_: PARTS[3])  # type: ignore[union-attr]
     clock.watch(Coverage, "reorder", lambda *_: PARTS[4])
     clock.watch(type(retriever), "retrieve", lambda *_: PARTS[5])
     asyncio.run(retriever.retrieve("Which name is it?", 20))  # type: ignore[union-attr]
     rounds = np.empty((ROUNDS, len(questions), len(PARTS)))
     for each in range(ROUNDS):
         for place, question in enumerate(questions):
-            retriever._rewriter._vectors.clear()  # type: ignore[union-attr]
+            retriever.rewriter._vectors.clear()  # type: ignore[union-attr]
             clock.spent.clear()
             asyncio.run(retriever.retrieve(question, 20))  # type: ignore[union-attr]
             rounds[each, place] = [1e3 * clock.spent[part] for part in PARTS]

@@ -35,11 +35,10 @@ from tomewise.language.cached import Cached
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
-from tomewise.language.usage import report_call
 from tomewise.memory.building import build, estimate
 from tomewise.memory.passages import store_documents
 from tomewise.reading.splitter import PassageSplitter
-from tomewise.run import ModelCall, meter
+from tomewise.run import ModelCall, meter, report_call
 from tomewise.sample import STORY
 from tomewise.store.records import SETTINGS
 from tomewise.store.sql.sql_store import SqlStore

@@ -13,6 +13,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.recall.diffusion import Diffusion
 from tomewise.recall.flat import Lexical
 from tomewise.recall.graph_index import GraphIndexes
-from tomewise.recall.seeding import HippoSeeds, MentionSeeds, NearestFacts, PassageSeeds, SumOfSeeds
+from tomewise.recall.seeding import NearestFacts, seed_hippo, seed_mentions, seed_passages
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
 from tomewise.tome.tome import Tome
@@ -131,9 +132,10 @@ def make_variants(kit: Kit) -> Iterator[tuple[str, Retriever]]:
 
     def make_diffusion(parts: Sequence[Any], **index: Any) -> Retriever:
         indexes = GraphIndexes(kit.store, names.instance, **index)
-        return Diffusion(kit.store, kit.embedder, indexes, facts, SumOfSeeds(parts))
+        return Diffusion(kit.store, kit.embedder, indexes, facts, parts)
 
-    hippo, mentions, passages = HippoSeeds(), MentionSeeds(kit.store, names), PassageSeeds(kit.store)
+    hippo, mentions = seed_hippo, partial(seed_mentions, kit.store, names)
+    passages = partial(seed_passages, kit.store)
     yield "associative, edges between entities x 1", make_diffusion([hippo, mentions, passages], links="extracted")
     yield "associative, links of facts only", make_diffusion([hippo, mentions, passages], between=2.0)
     yield "associative, no seeds of facts", make_diffusion([mentions, passages], links="extracted", between=2.0)

@@ -18,7 +18,7 @@ import numpy as np
 
 from musique import CUTS, DATA, DEPTH, HIPPO, OUT, MusiqueQuestion, measure, open_tome, read_rows
 from postgres import find_server, lend
-from tomewise.store.address import find_place
+from tomewise.store.address import find_tome_address
 from tomewise.systems.registry import assemble
 from tomewise.tome.open_store import copy_tome
 from tomewise.tome.tome import Tome
@@ -60,7 +60,7 @@ def main() -> None:
             in_file = asyncio.run(ask_all(tome, questions))
         with lend(f"{server}#musique{os.getpid()}") as address:
             start = time.perf_counter()
-            copy_tome(options.tome, find_place(address))
+            copy_tome(options.tome, find_tome_address(address))
             print(f"copied in {time.perf_counter() - start:.1f} s", flush=True)
             with Tome.open(address) as tome:
                 in_database = asyncio.run(ask_all(tome, questions))

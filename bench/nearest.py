@@ -27,11 +27,10 @@ from tests.postgres_server import Server
 
 from postgres import lend, start_server
 from tomewise.embedding.bundled import BundledMiniLM
-from tomewise.store.address import find_place
+from tomewise.store.address import find_tome_address
 from tomewise.store.records import SETTINGS
 from tomewise.store.sql import near_search
 from tomewise.store.sql.near_search import NearTable, round_to_half, write_literal
-from tomewise.store.sql.schema import vectors
 from tomewise.store.sql.sql_store import SqlStore
 
 DATA = Path(__file__).parents[1] / ".." / "shared" / "data"
@@ -120,7 +119,7 @@ def read_lines(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def load(address: str, keys: np.ndarray, rows: np.ndarray) -> SqlStore:
-    store = SqlStore.open(find_place(address), exact_rows=EXACT_ROWS)
+    store = SqlStore.open(find_tome_address(address), exact_rows=EXACT_ROWS)
     with store.write() as change:
         change.put_note(SETTINGS, "dimensions", str(rows.shape[1]))
         change.put_vectors(SPACE, keys, rows)
@@ -129,7 +128,7 @@ def load(address: str, keys: np.ndarray, rows: np.ndarray) -> SqlStore:
 
 def remove(store: SqlStore, keys: np.ndarray) -> None:
     with store.write() as change:
-        change._drop(vectors, vectors.c.key.in_(keys.tolist()))
+        change._drop("vectors", "key IN :keys", keys=keys.tolist())
 
 
 def add_few(store: SqlStore, rows: np.ndarray, turn: int) -> float:

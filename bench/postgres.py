@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for the server
 
 from tests.postgres_server import Server, run_server
 
-from tomewise.store.address import find_place
+from tomewise.store.address import find_tome_address
 from tomewise.tome.open_store import delete_tome, exists
 
 # What users have: changes are on disk before a commit returns, and the sizes are those of PostgreSQL.
@@ -44,5 +44,5 @@ def lend(address: str) -> Iterator[str]:
     try:
         yield address
     finally:
-        if exists(place := find_place(address)):
+        if exists(place := find_tome_address(address)):
             delete_tome(place)

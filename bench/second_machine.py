@@ -25,7 +25,7 @@ import numpy as np
 
 import store
 from postgres import lend, start_server
-from tomewise.store.address import find_place
+from tomewise.store.address import find_tome_address
 from tomewise.store.sql.sql_store import SqlStore
 
 
@@ -70,7 +70,7 @@ def read_all(address: str, cache: str) -> None:
 
 def main() -> None:
     if sys.argv[1:2] == ["read"]:
-        opened = SqlStore.open(find_place(sys.argv[2]))
+        opened = SqlStore.open(find_tome_address(sys.argv[2]))
         store._map_arrays(opened)
         opened.lexical(store.WORDS[3], 3)
         return opened.close()
@@ -84,11 +84,11 @@ def main() -> None:
         os.environ["TOMEWISE_CACHE"] = f"{caches}/first"
         elsewhere = server.url.replace(str(server.folder), folder) + "#large"
         with lend(f"{server.url}#large") as address:
-            store.make_tome(find_place(address), share)
+            store.make_tome(find_tome_address(address), share)
             read_all(elsewhere, f"{caches}/second")
             whole = relay.received
             print(f"all arrays, and the texts for the index of words: {whole:,} bytes")
-            first = SqlStore.open(find_place(address))
+            first = SqlStore.open(find_tome_address(address))
             known = [node.id for node in first.nodes(store.ENTITIES).values()][:20]
             for turn in range(3):
                 with first.write() as change:

@@ -19,7 +19,7 @@ from statistics import mean
 from tomewise.evaluate.datasets import read_dataset
 from tomewise.evaluate.items import RankedPassage, Span
 from tomewise.evaluate.metrics.rankings import span_recall_at
-from tomewise.loops.origins import PASSAGE, name_kind
+from tomewise.loops.evidence import PASSAGE, name_kind
 from tomewise.sample import STORY, read_questions
 from tomewise.store.lookups import find_keys
 from tomewise.store.records import SESSIONS

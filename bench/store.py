@@ -27,14 +27,13 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from sqlalchemy import event, select
+from sqlalchemy import event
 
 from tomewise.sample import STORY
-from tomewise.store.address import DatabaseAddress, Place, find_place
+from tomewise.store.address import DatabaseAddress, TomeAddress, find_tome_address
 from tomewise.store.export import export
 from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.store.records import SETTINGS
-from tomewise.store.sql.schema import nodes
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.store.sql.write import Write
 from tomewise.tome.tome import Tome
@@ -55,7 +54,7 @@ Times = dict[str, list[float]]  # milliseconds by step and label
 def main() -> None:
     words = [word for word in sys.argv[1:] if not word.startswith("--")]
     if words and words[0] in ("make", "change", "open"):
-        return run_step(words[0], find_place(words[1]), float(words[2]))
+        return run_step(words[0], find_tome_address(words[1]), float(words[2]))
     share = words[0] if words else "1.0"
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name).absolute()
@@ -77,7 +76,7 @@ def main() -> None:
     return None
 
 
-def run_step(step: str, place: Place, share: float) -> None:
+def run_step(step: str, place: TomeAddress, share: float) -> None:
     if step == "make":
         make_tome(place, share)
     elif step == "change":
@@ -93,7 +92,7 @@ def run_steps(address: str, cache: Path, share: str) -> Times:
         if step.endswith("arrays"):
             for cached in sorted(each for each in cache.rglob("*") if each.is_file() and each.suffix != ".sqlite"):
                 cached.unlink()
-        print(f"{step}: {find_place(address)}", flush=True)
+        print(f"{step}: {find_tome_address(address)}", flush=True)
         words = [sys.executable, __file__, step.partition(",")[0], address, share]
         words += [word for word in sys.argv if word == "--export"]
         ran = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
@@ -117,7 +116,7 @@ def print_ratios(in_file: Times, in_database: Times) -> None:
 
 def print_sizes(address: str) -> None:
     """The bytes of each table of a tome in a database, with and without its indices."""
-    store = SqlStore.open(find_place(address))
+    store = SqlStore.open(find_tome_address(address))
     print("| table | rows | bytes a row | with indices |")
     print("| --- | ---: | ---: | ---: |")
     with store.read() as transaction:
@@ -141,7 +140,7 @@ def count_statements(address: str, system: str, log: Path | None) -> None:
     if log is not None:
         before, _, name = address.partition("#")
         address = f"{before}&options=-c%20log_statement%3Dall%20-c%20log_min_messages%3Dlog#{name}"
-    elif isinstance(find_place(address), DatabaseAddress):
+    elif isinstance(find_tome_address(address), DatabaseAddress):
         return
     with Tome.open(address, embedder="hash", model="extractive") as tome:
         if log is None:
@@ -155,10 +154,10 @@ def count_statements(address: str, system: str, log: Path | None) -> None:
             lines = log.read_bytes()[start:].decode().splitlines()
             sent += [found[1] for line in lines if (found := LOGGED.search(line))]
     frames = [line for line in sent if FRAME.match(line)]
-    print(f"{system}: {len(sent) - len(frames)} statements and {len(frames)} around them, {find_place(address)}")
+    print(f"{system}: {len(sent) - len(frames)} statements and {len(frames)} around them, {find_tome_address(address)}")
 
 
-def make_tome(path: Place, share: float) -> None:
+def make_tome(path: TomeAddress, share: float) -> None:
     rng = np.random.default_rng(1)
     store = SqlStore.open(path)
     count = {"passages": int(40_000 * share), ENTITIES: int(140_000 * share), FACTS: int(160_000 * share)}
@@ -193,12 +192,13 @@ def make_tome(path: Place, share: float) -> None:
             print(f"    {file.stat().st_size / 1e6:8.1f} MB  {file.name}")
 
 
-def time_changes(path: Place) -> None:
+def time_changes(path: TomeAddress) -> None:
     rng = np.random.default_rng(2)
     store = SqlStore.open(path)
     read_vectors(store, FACTS)
     with store.read() as transaction:
-        known = [row[0] for row in transaction.execute(select(nodes.c.id).where(nodes.c.layer == ENTITIES))]
+        query = "SELECT nodes.id\nFROM nodes WHERE nodes.layer = :layer"
+        known = [name for (name,) in transaction.fetch(query, layer=ENTITIES)]
     before = hash(tuple(export(store))) if "--export" in sys.argv else 0
     for turn in range(3):
         with print_time(f"add one document, {PER_DOCUMENT} passages, 60 entities and facts"), store.write() as change:
@@ -246,7 +246,7 @@ def add_document(change: Write, rng: np.random.Generator, name: str, known: list
     change.record_intake("graph:x", keys)
 
 
-def time_opening(path: Place) -> None:
+def time_opening(path: TomeAddress) -> None:
     start = time.perf_counter()
     store = SqlStore.open(path)
     _map_arrays(store)

@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.loops import whole_form
-from tomewise.loops.whole_form import find_forms, find_words, list_forms
+from tomewise.loops.whole_form import FORMS, find_forms, find_words
 
 HERE = Path(__file__).parent
 WEIGHTS = Path(whole_form.__file__).with_suffix(".json")
@@ -45,14 +45,14 @@ def main() -> None:
     weighed = sorted(words for words, count in counts.items() if count >= _LEAST)
 
     def describe(rows: list[dict[str, Any]]) -> Any:
-        forms = np.array([[name in find_forms(row["question"]) for name in list_forms()] for row in rows], float)
+        forms = np.array([[name in find_forms(row["question"]) for name in FORMS] for row in rows], float)
         words = np.array([[each in find_words(row["question"]) for each in weighed] for row in rows], float)
         return np.hstack([embedder.embed([row["question"] for row in rows]), forms, words])
 
     model = LogisticRegression(C=_INVERSE_PENALTY, max_iter=3_000)
     model.fit(describe(fitted), [row["needs_whole"] for row in fitted])
     dimensions = embedder.dimensions
-    meaning, forms, words = np.split(model.coef_[0].round(3), [dimensions, dimensions + len(list_forms())])
+    meaning, forms, words = np.split(model.coef_[0].round(3), [dimensions, dimensions + len(FORMS)])
     for name, rows in (("fitted", fitted), ("kept apart", kept_apart)):
         outcomes = Counter(zip(model.predict(describe(rows)), (row["needs_whole"] for row in rows), strict=True))
         right = sum(count for (guess, label), count in outcomes.items() if guess == label)
@@ -63,7 +63,7 @@ def main() -> None:
     if options.write:
         weights = {
             "bias": round(float(model.intercept_[0]), 3),
-            "forms": dict(zip(list_forms(), forms.tolist(), strict=True)),
+            "forms": dict(zip(FORMS, forms.tolist(), strict=True)),
             "meaning": meaning.tolist(),
             "words": dict(zip(weighed, words.tolist(), strict=True)),
         }

@@ -20,7 +20,7 @@ from tests import bridges
 from tests.stories import put_texts
 
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.loops.origins import EXTRACTS
+from tomewise.loops.evidence import EXTRACTS
 from tomewise.memory.building import build
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question

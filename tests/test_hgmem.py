@@ -23,8 +23,7 @@ from tomewise.systems.registry import assemble
 from tomewise.testing import check_loop
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Answer, Event, Question, Scope
-from tomewise.working.hypergraph import Hypergraph
-from tomewise.working.point import Vertex
+from tomewise.working.hypergraph import Hypergraph, Vertex
 
 TEXTS = (
     "Xodar ~ Carter ~ Carter defeated Xodar in the ship",

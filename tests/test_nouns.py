@@ -18,8 +18,7 @@ from tests.conftest import Ran
 import tomewise
 from tomewise.sample import STORY
 from tomewise.server import mcp_results
-from tomewise.server.mcp_server import make_server
-from tomewise.server.named_tomes import FixedLibrary
+from tomewise.server.mcp_server import TomeServer
 from tomewise.tome import entities, holdings, reports, session_record, traces
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Event, Evidence, read_plain, write_plain
@@ -69,7 +68,7 @@ def test_the_command(here: Path, story: Path, command: Callable[..., Ran]) -> No
 
 async def test_mcp(story: Path) -> None:
     with Tome.open(story) as tome:
-        async with Client(make_server(FixedLibrary({"novel": tome}), write=True)) as client:
+        async with Client(TomeServer({"novel": tome}, write=True)) as client:
             for kind, tool, arguments in (
                 (mcp_results.AnswerResult, "ask", {"question": QUESTION}),
                 (mcp_results.AnswerResult, "ask", {"question": DECLINED}),
@@ -102,8 +101,7 @@ from pathlib import Path
 from mcp import Client
 from tests.server.served import make_client
 from tomewise import Document, Tome
-from tomewise.server.mcp_server import make_server
-from tomewise.server.named_tomes import FixedLibrary
+from tomewise.server.mcp_server import TomeServer
 from tomewise.terminal.program import run
 from tools.docs.reference_pages import write_reference_pages
 
@@ -115,7 +113,7 @@ with Tome.open("a.tome", embedder="hash") as tome:
     assert tome.traces[answer.trace].answer.mood == "calm", "traces"
 
     async def ask_by_mcp():
-        async with Client(make_server(FixedLibrary({"a": tome}))) as client:
+        async with Client(TomeServer({"a": tome})) as client:
             return (await client.call_tool("ask", {"question": QUESTION})).structured_content
 
     assert asyncio.run(ask_by_mcp())["answer"]["mood"] == "calm", "MCP"

@@ -46,7 +46,7 @@ from tomewise.testing import ScriptedModel
 
 def few(kit: Kit, *, limit: int = 1) -> System:
     """Show one passage."""
-    return answer_once(kit, Dense(kit.store, kit.embedder), limit, 500)
+    return answer_once(kit, Dense(kit.store, kit.embedder), limit=limit, context=500)
 
 def model(name, *, embedder, **settings):
     return ScriptedModel({"answer": lambda _: {"answer": name}}, name=f"echo:{name}")
@@ -278,7 +278,7 @@ class Shared:
 
 
 def test_a_part_is_not_blamed_for_what_others_raise(faulty, here, monkeypatch):
-    tomewise.register("systems", "shared", lambda kit: answer_once(kit, Shared(kit), 3, 500))
+    tomewise.register("systems", "shared", lambda kit: answer_once(kit, Shared(kit), limit=3, context=500))
     with pytest.raises(PartError, match="the system 'shared' failed"):
         faulty.ask("What?", system="shared")
     with pytest.raises(KeyError, match="heard"):

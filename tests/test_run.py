@@ -11,8 +11,17 @@ from tests.patience import SOON
 
 from tomewise.concurrency import gather_calls, gather_pair, run_in_thread, run_side_by_side, take_turn
 from tomewise.errors import BudgetExceeded
-from tomewise.language.usage import report_call
-from tomewise.run import ModelCall, Run, change_run, current_run, measure_depth, measure_union, meter, open_run
+from tomewise.run import (
+    ModelCall,
+    Run,
+    change_run,
+    current_run,
+    measure_depth,
+    measure_union,
+    meter,
+    open_run,
+    report_call,
+)
 from tomewise.types import Cost
 
 intervals = st.lists(

@@ -3,7 +3,7 @@
     from tomewise.parts import Count, Dense, Kit, System, answer_once
 
     def mine(kit: Kit, *, limit: Count = 5) -> System:
-        return answer_once(kit, Dense(kit.store, kit.embedder), limit, 6000)
+        return answer_once(kit, Dense(kit.store, kit.embedder), limit=limit)
 
 A loop of one's own searches, lays out what it found on a `Desk` (`kit.desk`), and yields events and an answer. A
 layer that asks about passages or nodes is a `MappedLayer`. A metric or a judge is a `Metric` or a `Judge`.
@@ -33,7 +33,6 @@ from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import CollapsedTree, DenseDerived, TreeTraversal
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.systems.comorag import probe
-from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import (
     Above0,
     Context,
@@ -47,6 +46,7 @@ from tomewise.systems.kit import (
     Selection,
     Share,
     System,
+    SystemDeclaration,
     Together,
     Weight,
     answer_once,

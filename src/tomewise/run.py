@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from tomewise.errors import BadReply, Refused
 from tomewise.types import Cost, Event, Report
 
 if TYPE_CHECKING:
@@ -227,6 +228,31 @@ def record_fallback(kind: str, times: int = 1) -> None:
     """Count a fallback in every meter of the run."""
     for each in current_run().meters:
         each.fallbacks[kind] += times
+
+
+async def ask_or_fall_back(model: LanguageModel, role: Role[In, Out], given: In, kind: str) -> Out | None:
+    """The output of a role; None for a reply that cannot be used, which counts as a fallback of this kind."""
+    try:
+        return await model.ask(role, given)
+    except (BadReply, Refused):
+        record_fallback(kind)
+        return None
+
+
+def report_call(call: ModelCall) -> None:
+    """Report one call to every meter of the run.
+
+    `call.started` is when the caller asked, even if the call then waited for a slot. Otherwise calls that only wait
+    would look as if they depended on each other.
+    """
+    for each in current_run().meters:
+        each.add(call)
+
+
+def count_replies(**counts: int) -> None:
+    """Add to the counts of replies of every meter of the run, by their names (see `Meter`)."""
+    for each in current_run().meters:
+        each.count_replies(counts)
 
 
 @contextmanager

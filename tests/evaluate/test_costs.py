@@ -16,8 +16,7 @@ from tomewise.evaluate.report import make_json, write_markdown
 from tomewise.evaluate.results import tabulate
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import DECOMPOSE, GIST, DecomposeIn, GistIn
-from tomewise.language.usage import report_call
-from tomewise.run import ModelCall, meter
+from tomewise.run import ModelCall, meter, report_call
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing.scripted import ScriptedModel
 

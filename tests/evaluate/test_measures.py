@@ -15,7 +15,7 @@ from tomewise.evaluate.report import write_markdown
 from tomewise.evaluate.results import measure_risks, tabulate
 from tomewise.evaluate.rows import Row, read_answer_fields
 from tomewise.evaluate.table import LEVELS, Risk
-from tomewise.loops.origins import EXTRACTS
+from tomewise.loops.evidence import EXTRACTS
 from tomewise.recall.flat import Everything
 from tomewise.systems.kit import Kit, System, answer_once
 from tomewise.systems.registry import assemble
@@ -156,7 +156,7 @@ def test_risk_and_coverage_by_how_sure_the_answers_are():
 
 def several(kit: Kit) -> System:
     """A loop that shows the first two passages, and says nothing of a retriever."""
-    return System(loop=answer_once(kit, Everything(kit.store), 2, 500, selection="as found").loop)
+    return System(loop=answer_once(kit, Everything(kit.store), limit=2, context=500, selection="as found").loop)
 
 
 async def test_without_a_retriever_tables_measure_what_the_answer_saw_and_say_so(evaluate):

@@ -45,11 +45,12 @@ async def divide(model, embedder, item, answer):
 
 def mine(kit: Kit, *, limit: Count = 2, name: str = "") -> System:
     """Retrieve a few passages."""
-    return answer_once(kit, Dense(kit.store, kit.embedder), limit, 500, selection="as found")
+    return answer_once(kit, Dense(kit.store, kit.embedder), limit=limit, context=500, selection="as found")
 
 
 def with_tree(kit: Kit) -> System:
-    return answer_once(kit, Dense(kit.store, kit.embedder), 2, 500, (TreeLayer(kit.store, kit.model, kit.embedder),))
+    layers = (TreeLayer(kit.store, kit.model, kit.embedder),)
+    return answer_once(kit, Dense(kit.store, kit.embedder), layers, limit=2, context=500)
 
 
 def no_system(kit: Kit) -> System:

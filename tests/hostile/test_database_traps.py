@@ -11,7 +11,7 @@ from tests.postgres_server import run_sql
 from tests.store.contract import add
 
 from tomewise.errors import StoreError
-from tomewise.store.address import find_place
+from tomewise.store.address import find_tome_address
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
 
@@ -19,7 +19,7 @@ from tomewise.types import Document
 @pytest.fixture
 def theirs(database: str) -> Iterator[SqlStore]:
     """A tome of the owner of the database."""
-    store = SqlStore.open(find_place(f"{database}#theirs"))
+    store = SqlStore.open(find_tome_address(f"{database}#theirs"))
     add(store, Document(id="one", text="the harbour lay in fog"))
     yield store
     store.close()
@@ -62,7 +62,7 @@ def open_as_reader(database: str) -> SqlStore:
         "GRANT USAGE ON SCHEMA theirs TO reader",
         "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA theirs TO reader",
     )
-    return SqlStore.open(find_place(database.replace("user=postgres", "user=reader") + "#theirs"))
+    return SqlStore.open(find_tome_address(database.replace("user=postgres", "user=reader") + "#theirs"))
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_tome_with_a_trap_is_not_used(database: str, kind: str) -> None:
         with pytest.raises(StoreError, match=r"does more than hold rows|refused this|non-system view"):
             use()
     store.close()
-    own = SqlStore.open(find_place(f"{database}#theirs"))
+    own = SqlStore.open(find_tome_address(f"{database}#theirs"))
     add(own, Document(id="own", text="its owner may have what he wants"))
     own.close()
 

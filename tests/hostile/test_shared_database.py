@@ -19,7 +19,7 @@ from tomewise.server.app import make_app
 from tomewise.server.library import Library
 from tomewise.server.serve_options import ServerOptions
 from tomewise.settings import Settings
-from tomewise.store.address import find_database, find_place
+from tomewise.store.address import find_database, find_tome_address
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.tome.open_store import copy_tome, delete_empty_store, delete_tome, list_tomes, move_tome
 from tomewise.types import Document
@@ -67,7 +67,7 @@ def test_a_tome_with_things_of_others_in_its_schema_stays(
 ) -> None:
     statement, name = FOREIGN[kind]
     run_sql(database, statement)
-    place, new_place = find_place(novels), find_place(f"{database}#other")
+    place, new_place = find_tome_address(novels), find_tome_address(f"{database}#other")
     for verb, use in {"deleted": lambda: delete_tome(place), "renamed": lambda: move_tome(place, new_place)}.items():
         with pytest.raises(StoreError, match=rf"is not {verb}: others keep {re.escape(name)}"):
             use()
@@ -89,7 +89,7 @@ def test_a_tome_with_things_of_others_in_its_schema_stays(
 def test_a_tome_on_which_others_rest_is_not_deleted(kind: str, novels: str, database: str) -> None:
     run_sql(database, "CREATE SCHEMA app", ELSEWHERE[kind])
     with pytest.raises(StoreError, match=r"is not deleted: others use it .*app\."):
-        delete_tome(find_place(novels))
+        delete_tome(find_tome_address(novels))
     assert_is_whole(novels)
 
 
@@ -110,16 +110,16 @@ def test_a_restored_tome_goes_and_leaves_the_schema_that_another_program_made(no
     run_sql(database, "CREATE SCHEMA restored")
     for (table,) in run_sql(database, "SELECT tablename FROM pg_tables WHERE schemaname = 'novels'"):
         run_sql(database, f"ALTER TABLE novels.{table} SET SCHEMA restored")
-    place = find_place(f"{database}#restored")
+    place = find_tome_address(f"{database}#restored")
     with pytest.raises(StoreError, match="in a schema that another program made, which is not renamed"):
-        move_tome(place, find_place(f"{database}#other"))
+        move_tome(place, find_tome_address(f"{database}#other"))
     delete_tome(place)
     assert run_sql(database, "SELECT nspname FROM pg_namespace WHERE nspname = 'restored'") == [("restored",)]
     assert run_sql(database, "SELECT count(*) FROM pg_class WHERE relnamespace = 'restored'::regnamespace") == [(0,)]
 
 
 def test_an_empty_tome_with_things_of_others_stays(database: str) -> None:
-    place = find_place(f"{database}#novels")
+    place = find_tome_address(f"{database}#novels")
     SqlStore.open(place).close()
     run_sql(database, FOREIGN["table"][0])
     delete_empty_store(place)
@@ -128,14 +128,14 @@ def test_an_empty_tome_with_things_of_others_stays(database: str) -> None:
 
 def test_a_tome_goes_whole_with_its_schema(novels: str, database: str) -> None:
     run_sql(database, "ALTER DEFAULT PRIVILEGES IN SCHEMA novels GRANT SELECT ON TABLES TO postgres")
-    delete_tome(find_place(novels))
+    delete_tome(find_tome_address(novels))
     assert run_sql(database, "SELECT nspname FROM pg_namespace WHERE nspname = 'novels'") == []
 
 
 def test_a_copied_schema_does_not_change_what_the_original_answers(database: str) -> None:
     """Whoever may read a tome may copy its rows, identity and versions too, and put vectors in another order."""
     texts = {"a": "fog on the harbour", "b": "a dog on the mat", "c": "the lamp was sold"}
-    mine = SqlStore.open(find_place(f"{database}#mine"))
+    mine = SqlStore.open(find_tome_address(f"{database}#mine"))
     add(mine, *(Document(id=name, text=text) for name, text in texts.items()))
     run_sql(database, "CREATE SCHEMA evil")
     for (table,) in run_sql(database, "SELECT tablename FROM pg_tables WHERE schemaname = 'mine'"):
@@ -150,10 +150,10 @@ def test_a_copied_schema_does_not_change_what_the_original_answers(database: str
         "vector FROM (SELECT *, first_value(vector) OVER (PARTITION BY space ORDER BY key) FROM evil.vectors) x "
         "WINDOW w AS (PARTITION BY space ORDER BY key)) o WHERE v.key = o.key AND v.space = o.space",
     )
-    evil = SqlStore.open(find_place(f"{database}#evil"))
+    evil = SqlStore.open(find_tome_address(f"{database}#evil"))
     assert evil.note("settings", "identity") == mine.note("settings", "identity")
     evil_rows = evil.arrays(["vectors/passages"])["vectors/passages"].rows
-    fresh = SqlStore.open(find_place(f"{database}#mine"))
+    fresh = SqlStore.open(find_tome_address(f"{database}#mine"))
     rows = fresh.arrays(["vectors/passages"])["vectors/passages"].rows
     assert not np.array_equal(rows, evil_rows)
     expected = run_sql(database, "SELECT vector FROM mine.vectors WHERE space = 'passages' ORDER BY key")
@@ -165,10 +165,10 @@ def test_a_copied_schema_does_not_change_what_the_original_answers(database: str
 def test_a_tome_of_a_backup_is_still_our_own(novels: str, postgres_server: Server, database: str) -> None:
     backup, place = str(postgres_server.folder / "novels.sql"), ("-h", str(postgres_server.folder), "-U", "postgres")
     postgres_server.run("pg_dump", *place, "-n", "novels", "-f", backup, "postgres")
-    delete_tome(find_place(novels))
+    delete_tome(find_tome_address(novels))
     postgres_server.run("psql", *place, "-q", "-v", "ON_ERROR_STOP=1", "-f", backup, "postgres")
-    move_tome(find_place(novels), find_place(f"{database}#other"))
-    delete_tome(find_place(f"{database}#other"))
+    move_tome(find_tome_address(novels), find_tome_address(f"{database}#other"))
+    delete_tome(find_tome_address(f"{database}#other"))
     assert run_sql(database, "SELECT nspname FROM pg_namespace WHERE nspname IN ('novels', 'other')") == []
 
 
@@ -179,7 +179,7 @@ def test_a_server_that_does_not_say_which_it_is_serves_tomes(database: str) -> N
         with Tome.open(database.replace("user=postgres", "user=plain") + "#novels", embedder="hash") as tome:
             tome.add(Document(id="one", text="Ada kept the light."))
             assert tome.search("Who kept the light?")
-            delete_tome(find_place(database + "#novels"))
+            delete_tome(find_tome_address(database + "#novels"))
     finally:
         run_sql(
             database,

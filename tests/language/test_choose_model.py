@@ -15,8 +15,7 @@ from tomewise.language.cached import Cached
 from tomewise.language.chat import ChatModel
 from tomewise.language.choose_model import check_models, choose_model
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.forwarding import ModelPerRole
-from tomewise.language.per_role import find_name, find_window, join_names
+from tomewise.language.forwarding import ModelPerRole, find_name, find_window, join_names
 from tomewise.language.price_list import find_price
 from tomewise.language.prompts import Prompts
 from tomewise.language.spec import ModelSpec

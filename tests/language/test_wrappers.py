@@ -10,14 +10,12 @@ from tests.patience import SOON
 
 from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelUnavailable, Refused, StoreError, UsageError
 from tomewise.language import roles
-from tomewise.language.budget import Budgeted
+from tomewise.language.budget import Budgeted, StopAtFailures
 from tomewise.language.cached import Cached
 from tomewise.language.call_slots import CallSlots
-from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts, render_once
-from tomewise.language.retry import Backoff, Failure, retry
-from tomewise.language.usage import report_call
-from tomewise.run import ModelCall, change_run, meter, open_run
+from tomewise.language.retry import AttemptFailed, Backoff, retry
+from tomewise.run import ModelCall, change_run, meter, open_run, report_call
 from tomewise.testing.scripted import ScriptedModel
 
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
@@ -363,12 +361,12 @@ async def test_waits_are_logged_and_told_where_the_server_asks_for_them_and_with
     reported, waited = [], []
 
     async def fail():
-        raise Failure(ModelUnavailable("http://user:secret@host did not reply"), passes=True, retry_after=3600.0)
+        raise AttemptFailed(ModelUnavailable("http://user:secret@host did not reply"), passes=True, retry_after=3600.0)
 
     async def sleep(seconds):
         waited.append(seconds)
 
-    with caplog.at_level("INFO", "tomewise"), change_run(on_wait=reported.append), pytest.raises(Failure):
+    with caplog.at_level("INFO", "tomewise"), change_run(on_wait=reported.append), pytest.raises(AttemptFailed):
         await retry(fail, Backoff(retries=2, first=0.0, longest=9.0), sleep)
     asked = "9 s, since the server asks for 3600 s: http://[hidden]@host did not reply"
     assert caplog.messages == [f"retrying {number} of 2 in {asked}" for number in (1, 2)]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.loops.doubles import EMBEDDER, put_passages
 
 from tomewise.language.roles import AnswerIn, AnswerOut, Quote
-from tomewise.loops.citing import Citer, locate
-from tomewise.loops.quoting import Quoter
+from tomewise.loops import citing
+from tomewise.loops.citing import prepare_quoting, quote_sentences
 from tomewise.recall.ranking import as_evidence
 from tomewise.testing import document_of, put_document
 from tomewise.types import Document, Evidence, Passage, Place
@@ -44,7 +44,7 @@ def make_passage(text=TEXT, start=100):
     ],
 )
 def test_white_space_marks_and_dashes_are_folded(quote, found):
-    citation = locate(quote, make_passage())
+    citation = citing.locate(quote, make_passage())
     assert (citation and citation.text) == found
     if citation:
         assert TEXT[citation.start - 100 : citation.end - 100] == citation.text
@@ -55,7 +55,7 @@ def test_white_space_marks_and_dashes_are_folded(quote, found):
 @given(st.text(), st.text(), st.text())
 def test_whatever_is_found_stands_there(before, quote, after):
     where = make_passage(before + quote + after)
-    citation = locate(quote, where)
+    citation = citing.locate(quote, where)
     if citation:
         assert where.text[citation.start - 100 : citation.end - 100] == citation.text
         assert len(citation.text) >= 3
@@ -69,7 +69,7 @@ def test_a_piece_is_found_however_it_is_wrapped(data):
     words = data.draw(st.lists(st.text("ab’“-", min_size=1).filter(lambda word: word.strip("-’“")), min_size=3))
     text = data.draw(st.sampled_from([" ", "\n", "  \t"])).join(words)
     quote = " ".join(words).translate(str.maketrans({"’": "'", "“": '"', "-": "—"}))
-    assert locate(quote, make_passage(text)) is not None
+    assert citing.locate(quote, make_passage(text)) is not None
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_piece_is_found_however_it_is_wrapped(data):
 )
 def test_hostile_quotations_cost_little(quote, text):
     begun = time.thread_time()
-    found = locate(quote, make_passage(text))
+    found = citing.locate(quote, make_passage(text))
     assert found is None or found.text in text
     assert time.thread_time() - begun < 3
 
@@ -108,7 +108,7 @@ def cite(open_store):
         evidence.append(as_evidence(store.passages([key])[key], 1.0))
 
     def cite_of(*quotes, given=evidence):
-        found = Citer(store).cite([Quote(label=label, quote=quote) for label, quote in quotes], given)
+        found = citing.cite(store, [Quote(label=label, quote=quote) for label, quote in quotes], given)
         return [(citation.document, citation.text) for citation in found.quotes], found.dropped
 
     return cite_of
@@ -166,19 +166,19 @@ def passages(store):
 
 
 def test_a_sentence_has_its_neighbours_also_from_other_passages_but_not_across_a_heading(store, passages):
-    josiah, goat = Quoter(store).quote(AnswerOut(answer="", choice="B", quotes=[JOSIAH, GOAT]), passages)
+    josiah, goat = quote_sentences(store, AnswerOut(answer="", choice="B", quotes=[JOSIAH, GOAT]), passages)
     assert (josiah.quotes[0].before, josiah.quotes[0].after) == ("Eleven keepers served.", "")
     assert (goat.quotes[0].before, goat.quotes[0].after) == ("", "It climbed the stairs.")
     assert [each.quotes[0].place.chapter for each in (josiah, goat)] == [("Light",), ("Goat",)]
     assert (josiah.choice, goat.choice) == ("B", None), "the option belongs to the first sentence alone"
     moon = AnswerOut(answer="", quotes=[{"label": "E1", "quote": "The moon is made of cheese."}])
-    assert Quoter(store).quote(moon, passages) == ()
+    assert quote_sentences(store, moon, passages) == ()
 
 
 def test_passages_come_before_what_was_made_of_several_and_bring_their_headings(store, passages):
     first, second, third = passages
     summary = Evidence(id="s-1", layer="tree", text="Of keepers.", score=9, sources=(first.id, second.id))
-    given, found = Quoter(store).prepare(AnswerIn(question="Who?"), [summary, as_evidence(third, 1.0)])
+    given, found = prepare_quoting(store, AnswerIn(question="Who?"), [summary, as_evidence(third, 1.0)])
     assert found == [third, first, second]
     assert [each.text for each in given.passages] == [third.text, first.text, second.text]
     assert given.passages[0].headings == [(0, ("Goat",))]

@@ -11,10 +11,8 @@ from tests.stories import put_texts
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import ANSWER, AnswerOut
 from tomewise.loops.desk import find_choice, make_answer_input
-from tomewise.loops.evidence import fit_to_budget, join_texts, make_token_counter
+from tomewise.loops.evidence import describe_origin, drop_near_repeats, fit_to_budget, join_texts, make_token_counter
 from tomewise.loops.once import Once
-from tomewise.loops.origins import describe_origin
-from tomewise.loops.repeats import drop_near_repeats
 from tomewise.recall.ranking import as_evidence
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import check_loop, document_of, put_document
@@ -208,8 +206,7 @@ def make_derived(layer, *below, text="They met."):
     ],
 )
 def test_a_place_is_said_in_parts_of_a_document(places, document, place):
-    origin = describe_origin(places, {"/a/b.md": 59, "c": 1})
-    assert (origin.document, origin.place) == (document, place)
+    assert describe_origin(places, {"/a/b.md": 59, "c": 1}) == (document, place)
 
 
 def test_a_prompt_says_what_and_where_a_piece_is(store, parts):

@@ -14,7 +14,7 @@ from tests.recall.relation_tomes import EMBEDDER
 from tomewise.errors import BadReply
 from tomewise.language.roles import MapOut
 from tomewise.loops.evidence import FENCE, make_token_counter, measure_pieces
-from tomewise.loops.local_context import rank_reports
+from tomewise.loops.local_search import rank_reports
 from tomewise.loops.report_points import Point, read_points
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.community_state import load_state

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.loops.doubles import Shelves, count_words, make_desk, put_passages
 
-from tomewise.loops.fusing import Searched, fuse, weigh_queries
-from tomewise.loops.layout import Layout, Note, Share, Shortener, join
+from tomewise.loops.last_prompt import Layout, Note, Searched, Share, fuse, join, weigh_queries
 from tomewise.loops.once import Once
 from tomewise.recall.ranking import as_evidence
 from tomewise.store.sql.sql_store import SqlStore
@@ -187,7 +186,7 @@ def test_scores_are_those_of_the_formula(store, rankings):
 
 
 def fit_cues(cues, room, count=count_words):
-    return Shortener(count).fit(cues, room)
+    return Layout(None, count).fit_texts(cues, room)
 
 
 @settings(max_examples=50)

@@ -10,9 +10,9 @@ import pytest
 from tests.loops.doubles import EMBEDDER, Shelves, converse, list_inputs, list_roles, make_desk
 
 from tomewise.errors import BadReply, BudgetExceeded, Refused
-from tomewise.loops.context import HISTORY
 from tomewise.loops.evidence import FENCE, make_token_counter
 from tomewise.loops.probe import Bounds, Probe
+from tomewise.loops.steps import HISTORY
 from tomewise.loops.workspace import (
     BestSoFar,
     Consolidation,

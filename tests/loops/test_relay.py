@@ -15,7 +15,7 @@ from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.loops.chunking import Chunking
-from tomewise.loops.ledger_parts import Cycle, LedgerParts
+from tomewise.loops.ledger_notes import Cycle, LedgerReading
 from tomewise.loops.notes import NoteReading
 from tomewise.recall.flat import Lexical
 from tomewise.store.sql.sql_store import SqlStore
@@ -478,7 +478,7 @@ async def test_recovery_searches_within_the_scope_and_skips_what_is_cited(store)
 
 def make_parts(window, **cycle):
     desk = make_desk(None, ChatModel("openai:test", window=window))
-    return LedgerParts(Shelves({}), desk, Chunking(desk, size=64_000), Cycle(**cycle))
+    return LedgerReading(Shelves({}), desk, Chunking(desk, size=64_000), Cycle(**cycle))
 
 
 def test_a_window_that_is_too_small_is_refused_with_what_is_needed():

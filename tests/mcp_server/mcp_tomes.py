@@ -15,8 +15,7 @@ from tests.language.openai_server import OpenAIServer, in_turn, reply_with
 from tests.patience import NEVER
 
 from tomewise.sample import STORY
-from tomewise.server.mcp_server import make_server
-from tomewise.server.named_tomes import FixedLibrary
+from tomewise.server.mcp_server import TomeServer
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
@@ -50,10 +49,10 @@ def start_command(path: Path, *options: str, **environment: str) -> StdioServerP
 
 @asynccontextmanager
 async def connect(*paths: Path, **options: Any) -> AsyncIterator[Client]:
-    """A client in the same process as the server of these tomes, made with these options of `make_server`."""
+    """A client in the same process as the server of these tomes, made with these options of `TomeServer`."""
     books = {path.stem: Tome.open(path) for path in paths}
     try:
-        async with Client(make_server(FixedLibrary(books), **options)) as client:
+        async with Client(TomeServer(books, **options)) as client:
             yield client
     finally:
         for book in books.values():

@@ -21,8 +21,7 @@ from tests.mcp_server.mcp_tomes import QUESTION, call, serve_garbage, start_comm
 from tests.patience import SOON
 
 from tomewise.server.limits import MCP_BYTES, MOST_ADDED
-from tomewise.server.mcp_app import make_mcp_app
-from tomewise.server.named_tomes import FixedLibrary
+from tomewise.server.mcp_app import McpApp
 from tomewise.tome.tome import Tome
 
 MODES = ("legacy", "2026-07-28")
@@ -132,7 +131,7 @@ def test_config_prints_what_starts_the_server_and_no_password(story: Path, comma
 
 async def test_another_app_has_tomes_that_join_later_and_takes_the_longest_text_in_any_json(story: Path) -> None:
     tomes: dict[str, Tome] = {}
-    app = make_mcp_app(FixedLibrary(tomes), write=True)
+    app = McpApp(tomes, write=True)
     text = ("\U0001f4d6" * 1000 + "\n\n") * (MOST_ADDED // 1002)
     text += "\U0001f4d6" * (MOST_ADDED - len(text))
 

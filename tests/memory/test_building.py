@@ -17,8 +17,7 @@ from tests.memory.memories import (
 )
 
 from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelUnavailable, Refused, UsageError
-from tomewise.language.budget import Budgeted
-from tomewise.language.failures import StopAtFailures
+from tomewise.language.budget import Budgeted, StopAtFailures
 from tomewise.language.roles import FUSE, FuseIn
 from tomewise.memory.ask_each import ask_each, run_each
 from tomewise.memory.build_records import (

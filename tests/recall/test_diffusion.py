@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,27 +13,24 @@ from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, buil
 from tests.recall.shelves import Shelves, join_nodes, make_pieces
 
 from tomewise.errors import BadReply
-from tomewise.recall.cognirank import scale_scores
 from tomewise.recall.diffusion import (
     CogniRank,
     DecomposedRecall,
     Diffusion,
     has_one_clause,
+    scale_scores,
     walk_one_step,
-    walk_to_end,
 )
 from tomewise.recall.flat import Dense
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.seeding import (
-    CogitoSeeds,
     GraphQuestion,
-    HippoSeeds,
     Hits,
-    MentionSeeds,
     NearestFacts,
-    PassageSeeds,
-    RecognisedFacts,
-    SumOfSeeds,
+    seed_cogito,
+    seed_hippo,
+    seed_mentions,
+    seed_passages,
 )
 from tomewise.testing import ScriptedModel, check_retriever
 
@@ -56,22 +54,22 @@ def store(tmp_path_factory):
 
 
 def seed_as_hippo(store):
-    return SumOfSeeds([HippoSeeds(), PassageSeeds(store)])
+    return [seed_hippo, partial(seed_passages, store)]
 
 
-def make_diffusion(store, *, seeding=None, linking=None, links="facts", spreading=walk_to_end):
+def make_diffusion(store, *, kind=Diffusion, seedings=None, linking=None, links="facts", **settings):
     facts = linking or NearestFacts(store, GRAPH)
     indexes = GraphIndexes(store, GRAPH, links=links)
-    return Diffusion(store, EMBEDDER, indexes, facts, seeding or seed_as_hippo(store), spreading=spreading)
+    return kind(store, EMBEDDER, indexes, facts, seedings or seed_as_hippo(store), **settings)
 
 
 def make_ours(store):
-    seeding = SumOfSeeds([HippoSeeds(), MentionSeeds(store, NAMES), PassageSeeds(store)])
-    return make_diffusion(store, seeding=seeding, links="extracted")
+    seedings = [seed_hippo, partial(seed_mentions, store, NAMES), partial(seed_passages, store)]
+    return make_diffusion(store, seedings=seedings, links="extracted")
 
 
 def rank_cognitively(store, **settings):
-    return CogniRank(store, make_diffusion(store), **settings)
+    return make_diffusion(store, kind=CogniRank, **settings)
 
 
 def list_homes(store, found):
@@ -86,23 +84,23 @@ def list_cosines(store):
     return dict(zip([passage.document for passage in passages], cosines, strict=True))
 
 
-async def walk_exactly(store, seeding, query=QUERY):
+async def walk_exactly(store, seedings, query=QUERY):
     """The mass of each passage by power iteration, divided by the greatest; without passages of mass 0."""
     index = GraphIndexes(store, GRAPH).current()
     vector = EMBEDDER.embed([query])[0]
     hits = await NearestFacts(store, GRAPH).find_hits(query, vector)
-    where, weights = seeding.find_seeds(GraphQuestion(query, vector, hits), index)
     start = np.zeros(index.walk.graph.nodes)
-    np.add.at(start, where, weights)
+    for seeding in seedings:
+        np.add.at(start, *seeding(GraphQuestion(query, vector, hits), index))
     masses = power_iteration(index.walk.graph, start)[len(index.entities) :]
     names = vertices(store, index)[len(index.entities) :]
     return {name: mass / masses.max() for name, mass in zip(names, masses.tolist(), strict=True) if mass}
 
 
 @pytest.mark.parametrize("query", [QUERY, "Did Ida Poe meet Ada Marsh?", "What of the map?"])
-@pytest.mark.parametrize("seed", [seed_as_hippo, lambda _: CogitoSeeds()], ids=["hippo", "cogito"])
+@pytest.mark.parametrize("seed", [seed_as_hippo, lambda _: [seed_cogito]], ids=["hippo", "cogito"])
 async def test_scores_are_masses_of_the_exact_walk(store, query, seed):
-    found = await make_diffusion(store, seeding=seed(store)).retrieve(query, 9)
+    found = await make_diffusion(store, seedings=seed(store)).retrieve(query, 9)
     expected = await walk_exactly(store, seed(store), query)
     scores = dict(zip(list_homes(store, found), [piece.score for piece in found], strict=True))
     assert scores == pytest.approx({name: expected[name] for name in scores}, abs=1e-4)
@@ -115,7 +113,7 @@ async def test_one_step_is_what_seeds_hand_to_their_passages_and_what_passages_k
     names, graph = vertices(store, index), index.walk.graph
     seeds = {"ada marsh": 0.5, "boat": 0.25, "d3": 1.0, "d9": 2.0, "nothing of note": 2.0}
     where = np.array([names.index(name) for name in seeds])
-    reached = walk_one_step(index, where, np.array(list(seeds.values())), index.is_passage)
+    reached = walk_one_step(index, where, np.array(list(seeds.values())), among=index.is_passage)
     slow = {name: 0.5 * seeds[name] for name in ("d3", "d9")}
     for a, b, weight in list_edges(graph):
         for from_, to in ((a, b), (b, a)):
@@ -127,7 +125,7 @@ async def test_one_step_is_what_seeds_hand_to_their_passages_and_what_passages_k
 
 
 async def test_passages_that_no_walk_reaches_follow_by_cosine(store):
-    diffusion, near = make_diffusion(store, seeding=CogitoSeeds()), list_cosines(store)
+    diffusion, near = make_diffusion(store, seedings=[seed_cogito]), list_cosines(store)
     found = await diffusion.retrieve(QUERY, 20)
     ranking = list_homes(store, found)
     assert sorted(ranking) == sorted(f"d{n}" for n in range(len(TEXTS)))
@@ -150,11 +148,10 @@ class UnknownFact:
 async def test_without_seeds_passages_rank_by_cosine(build_graph, store):
     dense = await Dense(store, EMBEDDER).retrieve(QUERY, 7)
     none = ScriptedModel({"filter_facts": lambda _: {"keep": []}})
-    without = make_diffusion(store, seeding=CogitoSeeds(), linking=RecognisedFacts(NearestFacts(store, GRAPH), none))
-    assert await without.retrieve(QUERY, 7) == dense
-    assert await CogniRank(store, without).retrieve(QUERY, 7) == dense
-    unknown = make_diffusion(store, seeding=CogitoSeeds(), linking=UnknownFact())
-    assert await unknown.retrieve(QUERY, 7) == dense
+    facts = NearestFacts(store, GRAPH, model=none)
+    for kind in (Diffusion, CogniRank):
+        assert await make_diffusion(store, kind=kind, seedings=[seed_cogito], linking=facts).retrieve(QUERY, 7) == dense
+    assert await make_diffusion(store, seedings=[seed_cogito], linking=UnknownFact()).retrieve(QUERY, 7) == dense
     bare = await build_graph("boat", "a boat for Tom Hale", "light")
     assert await make_diffusion(bare).retrieve(QUERY, 5) == await Dense(bare, EMBEDDER).retrieve(QUERY, 5)
 
@@ -174,9 +171,9 @@ async def test_cognirank_by_its_formula(store, candidates, limit):
     "make",
     [
         make_diffusion,
-        lambda store: make_diffusion(store, seeding=CogitoSeeds()),
+        lambda store: make_diffusion(store, seedings=[seed_cogito]),
         make_ours,
-        lambda store: make_diffusion(store, spreading=walk_one_step),
+        lambda store: make_diffusion(store, one_step=True),
         rank_cognitively,
         lambda store: DecomposedRecall(rank_cognitively(store), split_into("Who sold?", "What boat?")),
     ],

@@ -67,7 +67,7 @@ def test_what_a_gist_adds_is_what_no_sentence_of_its_passage_says(gist, adds):
 
 
 def select_facts(store, limit=10):
-    return SelectedFacts(store, EMBEDDER, NearestFacts(store, GRAPH, limit=limit), GRAPH)
+    return SelectedFacts(store, EMBEDDER, GRAPH, most=limit)
 
 
 async def test_facts_are_those_that_the_question_selects_and_no_others_of_their_passages(store):

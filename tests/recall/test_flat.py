@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,11 +12,11 @@ from tests.recall.graph_tomes import EMBEDDER, GRAPH
 from tests.recall.shelves import SCENES as TEXTS
 from tests.texts import prose
 
-from tomewise.recall.derived import CollapsedTree, DenseDerived, Grounds, TreeTraversal
+from tomewise.recall.derived import CollapsedTree, DenseDerived, DerivedNodes, TreeTraversal
 from tomewise.recall.diffusion import Diffusion
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.recall.graph_index import GraphIndexes
-from tomewise.recall.seeding import HippoSeeds, NearestFacts, PassageSeeds, SumOfSeeds
+from tomewise.recall.seeding import NearestFacts, seed_hippo, seed_passages
 from tomewise.store.lookups import find_keys
 from tomewise.store.nearest import find_top
 from tomewise.store.records import SETTINGS
@@ -67,8 +69,8 @@ RETRIEVERS = {
     "fused": lambda store: Fused([Dense(store, EMBEDDER), Lexical(store)]),
     "everything": Everything,
     "derived": lambda store: DenseDerived(store, EMBEDDER, TREE),
-    "collapsed": lambda store: CollapsedTree(store, EMBEDDER),
-    "traversal": lambda store: TreeTraversal(store, EMBEDDER),
+    "collapsed": lambda store: CollapsedTree(store, EMBEDDER, TREE),
+    "traversal": lambda store: TreeTraversal(store, EMBEDDER, TREE),
 }
 
 
@@ -101,7 +103,7 @@ async def test_dense_recall_is_the_exact_ranking_by_cosine_and_a_collapsed_tree_
     found = await Dense(store, EMBEDDER).retrieve(QUERY, limit)
     assert [(-piece.score, piece.id) for piece in found] == rank(texts)[:limit]
     summaries = {node.id: node.text for node in store.nodes(TREE).values()}
-    collapsed = await CollapsedTree(store, EMBEDDER).retrieve(QUERY, limit)
+    collapsed = await CollapsedTree(store, EMBEDDER, TREE).retrieve(QUERY, limit)
     assert [(-piece.score, piece.id) for piece in collapsed] == rank(texts | summaries)[:limit]
     assert {piece.id for piece in collapsed if piece.layer == TREE} == {p.id for p in collapsed} & summaries.keys()
     derived = await DenseDerived(store, EMBEDDER, TREE).retrieve(QUERY, limit)
@@ -166,14 +168,15 @@ async def test_a_walk_over_the_graph_passes_through_what_lies_outside_of_the_sco
     # Only d1 connects the fact of d0 with d2, and the words of d3 are nearer to the question than those of d2.
     texts = ("Ada > kept > light", "light > stood on > Skerry", "Skerry > lies off > Ghent", "Ada kept > a > boat")
     store = await build_graph(*texts)
-    seeding = SumOfSeeds([HippoSeeds(), PassageSeeds(store, weight=0.0)])
+    seedings = [seed_hippo, partial(seed_passages, store, weight=0.0)]
     nearest = NearestFacts(store, GRAPH, limit=1)
-    walk = Diffusion(store, EMBEDDER, GraphIndexes(store, GRAPH), nearest, seeding)
-    reached = await walk.spread("Ada kept light", Scope(documents=frozenset({"d0", "d2"})))
-    masses = {store.passages([key])[key].document: mass for key, mass in zip(reached.keys, reached.masses, strict=True)}
+    walk = Diffusion(store, EMBEDDER, GraphIndexes(store, GRAPH), nearest, seedings)
+    found = await walk.retrieve("Ada kept light", 9, within=Scope(documents=frozenset({"d0", "d2"})))
+    homes = {passage.id: passage.document for passage in store.passages().values()}
+    masses = {homes[piece.id]: piece.score for piece in found}
     assert set(masses) == {"d0", "d2"}
     assert 0 < masses["d2"] < masses["d0"] == 1
-    hits = await nearest.find_hits("", reached.vector, Scope(documents=frozenset({"d2"})))
+    hits = await nearest.find_hits("", EMBEDDER.embed(["Ada kept light"])[0], Scope(documents=frozenset({"d2"})))
     assert hits.texts == ("skerry lies off ghent",)  # the nearest of those that a passage within states
 
 
@@ -201,31 +204,31 @@ def tree(open_store):
     return store
 
 
-@pytest.mark.parametrize("make", [CollapsedTree, lambda *parts: DenseDerived(*parts, TREE)])
+@pytest.mark.parametrize("make", [CollapsedTree, DenseDerived])
 async def test_evidence_rests_on_the_passages_below(tree, make):
-    found = {piece.id: piece.sources for piece in await make(tree, EMBEDDER).retrieve("sea", 20)}
+    found = {piece.id: piece.sources for piece in await make(tree, EMBEDDER, TREE).retrieve("sea", 20)}
     homes = find_homes(tree)
     assert found["shore"] == tuple(homes[f"d{number}"] for number in range(4))
     assert found["court"] == (homes["d4"], homes["d5"])
 
 
 async def test_a_walk_down_sees_only_the_children_of_what_it_kept(tree):
-    found = await TreeTraversal(tree, EMBEDDER, top_k=1).retrieve("Ada and the sea", 20)
+    found = await TreeTraversal(tree, EMBEDDER, TREE, top_k=1).retrieve("Ada and the sea", 20)
     assert sorted(piece.id for piece in found if piece.layer == TREE) == ["light", "shore"]
     assert [piece.text for piece in found if piece.layer == "passages"] == [TEXTS[0]]
-    broad = await TreeTraversal(tree, EMBEDDER, top_k=2).retrieve("Ada and the sea", 20)
+    broad = await TreeTraversal(tree, EMBEDDER, TREE, top_k=2).retrieve("Ada and the sea", 20)
     assert {piece.id for piece in broad if piece.layer == TREE} >= {"shore", "town", "light"}
     assert len(broad) == 6
 
 
 @pytest.mark.parametrize(
     "make",
-    [CollapsedTree, lambda *parts: TreeTraversal(*parts, top_k=20), lambda *parts: DenseDerived(*parts, TREE)],
+    [CollapsedTree, DenseDerived, lambda *parts: TreeTraversal(*parts, top_k=20)],
 )
 async def test_what_was_removed_is_not_found(tree, make):
     with tree.write() as change:
         change.remove_document("d0")  # and with it the summaries made from it
-    nodes = {piece.id for piece in await make(tree, EMBEDDER).retrieve("Ada and the sea", 20)}
+    nodes = {piece.id for piece in await make(tree, EMBEDDER, TREE).retrieve("Ada and the sea", 20)}
     assert nodes.isdisjoint({"light", "shore"})
     assert nodes >= {"town", "court"}
 
@@ -233,31 +236,31 @@ async def test_what_was_removed_is_not_found(tree, make):
 def test_grounds_are_all_passages_below_also_when_the_tree_has_changed(tree):
     keys, homes = find_keys(tree, ["light", "shore", "town"]), find_homes(tree)
     passages = [homes[f"d{number}"] for number in range(6)]
-    grounds = Grounds(tree, TREE)
+    nodes = DerivedNodes(tree, TREE)
     expected = {keys["light"]: tuple(passages[:2]), keys["shore"]: tuple(passages[:4])}
     for _ in range(2):
-        assert grounds.find_passages_below(expected) == expected
-    assert grounds.find_passages_below([keys["town"]]) == {keys["town"]: tuple(passages[4:])}
+        assert nodes.find_passages_below(expected) == expected
+    assert nodes.find_passages_below([keys["town"]]) == {keys["town"]: tuple(passages[4:])}
     with tree.write() as change:
         change.remove_document("d4")
         (made,) = change.put_nodes([Node(id="rest", layer=TREE, text="rest", sources=(passages[5],))]).values()
-    assert grounds.find_passages_below([keys["town"], made]) == {keys["town"]: (), made: (passages[5],)}
+    assert nodes.find_passages_below([keys["town"], made]) == {keys["town"]: (), made: (passages[5],)}
 
 
 @pytest.mark.parametrize("lifetime", ["layer", "any"])
 def test_grounds_follow_the_sources_of_a_node_that_its_layer_keeps_or_that_outlives_a_source(tree, lifetime):
-    homes, grounds = find_homes(tree), Grounds(tree, "groups")
+    homes, nodes = find_homes(tree), DerivedNodes(tree, "groups")
 
     def make_group(*names):
         return Node(id="group", layer="groups", text="", sources=tuple(homes[name] for name in names))
 
     with tree.write() as change:
         (key,) = change.put_nodes([make_group("d0", "d4")], lifetime=lifetime).values()
-    assert grounds.find_passages_below([key]) == {key: (homes["d0"], homes["d4"])}
+    assert nodes.find_passages_below([key]) == {key: (homes["d0"], homes["d4"])}
     with tree.write() as change:
         if lifetime == "layer":
             change.update_nodes([make_group("d0", "d4", "d5")], lifetime="layer")
         else:
             change.remove_document("d4")
     expected = ("d0", "d4", "d5") if lifetime == "layer" else ("d0",)
-    assert grounds.find_passages_below([key]) == {key: tuple(homes[name] for name in expected)}
+    assert nodes.find_passages_below([key]) == {key: tuple(homes[name] for name in expected)}

@@ -206,7 +206,7 @@ SMALL_GRAPH = CsrGraph.from_edges(4, [0, 0, 1], [1, 2, 3], [1.0, 2.0, 0.5])
 
 def make_small(**changed: object) -> GraphIndex:
     ids, ends = np.array([5, 6], np.int64), np.array([0, 1], np.int32)
-    return replace(GraphIndex(ids, ids, ids, ends, ends[::-1], ids, np.arange(4) >= 2, Walk(SMALL_GRAPH)), **changed)
+    return replace(GraphIndex(ids, ids, ids, ends, ends[::-1], ids, Walk(SMALL_GRAPH)), **changed)
 
 
 @settings(max_examples=60)

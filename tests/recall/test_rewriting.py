@@ -163,11 +163,12 @@ def test_names_that_the_question_has_are_left_out_and_each_rewrite_is_written_on
 
 def test_rewrites_are_embedded_in_one_call_and_their_vectors_are_kept(store: SqlStore) -> None:
     embedder = NotingEmbedder(384)
-    rewriter = Rewriter(store, embedder, Rewriting(weight=0.7, passages=3))
-    vector = EMBEDDER.embed([QUESTION])[0]
     leads = [lead("Denmark", "Copenhagen", known="signe holm"), lead("Frankfurt", known="euro")]
-    first = rewriter.find_lifts(QUESTION, vector, leads, None)
-    again = rewriter.find_lifts(QUESTION, vector, leads[:1], None)
+    rewriter = Rewriter(store, embedder, lambda *_: leads, Rewriting(weight=0.7, passages=3))
+    vector, passages = EMBEDDER.embed([QUESTION])[0], np.empty(0, np.int64)
+    first = rewriter.find_lifts(QUESTION, vector, passages, None)
+    leads.pop()
+    again = rewriter.find_lifts(QUESTION, vector, passages, None)
     assert list(map(len, embedder.batches)) == [3]
     assert first.lifts.max() == again.lifts.max() == pytest.approx(0.7)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,14 +13,13 @@ from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, buil
 from tomewise.errors import BadReply, ModelUnavailable, Refused
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.seeding import (
-    CogitoSeeds,
     GraphQuestion,
-    HippoSeeds,
     Hits,
-    MentionSeeds,
     NearestFacts,
-    PassageSeeds,
-    RecognisedFacts,
+    seed_cogito,
+    seed_hippo,
+    seed_mentions,
+    seed_passages,
 )
 from tomewise.testing import ScriptedModel
 
@@ -41,16 +41,16 @@ async def test_without_facts_there_are_no_hits_and_no_model_is_asked_and_a_singl
     hits = await find_nearest(store)
     assert (len(hits.keys), hits.texts, len(hits.cosines), len(hits.scores)) == (0, (), 0, 0)
     model = ScriptedModel({})
-    hits = await RecognisedFacts(NearestFacts(store, GRAPH), model).find_hits(QUERY, embed(QUERY))
+    hits = await NearestFacts(store, GRAPH, model=model).find_hits(QUERY, embed(QUERY))
     assert (hits.texts, model.calls) == ((), [])
     store = await build_graph("Ada Marsh > kept > the light")
     assert (await find_nearest(store)).scores.tolist() == [1]
 
 
-class Fixed:
+class Fixed(NearestFacts):
     """The same three hits for every question."""
 
-    async def find_hits(self, query, vector, within=None):
+    def find_nearest(self, vector, within):
         return Hits(np.array([4, 7, 9]), ("a", "b", "c"), np.array([0.9, 0.8, 0.7]), np.array([1.0, 0.5, 0.25]))
 
 
@@ -69,7 +69,7 @@ class Fixed:
 )
 async def test_recognition_keeps_what_the_model_says(reply, kept):
     model = ScriptedModel({"filter_facts": [reply]})
-    finding = RecognisedFacts(Fixed(), model).find_hits("q", np.zeros(3, np.float32))
+    finding = Fixed(None, GRAPH, model=model).find_hits("q", np.zeros(3, np.float32))
     if kept is None:
         with pytest.raises(ModelUnavailable, match="down"):
             await finding
@@ -115,7 +115,7 @@ def make_question(store, text="who?", cosines=None, **scores):
 
 async def find_seeds(seeding, question, store, index):
     """The sum of the weights on each vertex, by name."""
-    found, weights = seeding.find_seeds(question, index)
+    found, weights = seeding(question, index)
     names = vertices(store, index)
     sums = Counter()
     for vertex, weight in zip(found.tolist(), weights.tolist(), strict=True):
@@ -123,7 +123,7 @@ async def find_seeds(seeding, question, store, index):
     return {name: pytest.approx(weight) for name, weight in sums.items()}
 
 
-@pytest.mark.parametrize("seeding", [HippoSeeds(), CogitoSeeds()])
+@pytest.mark.parametrize("seeding", [seed_hippo, seed_cogito])
 async def test_facts_that_the_index_does_not_know_give_nothing(store, index, seeding):
     known = await find_seeds(seeding, make_question(store, ida_sold_boat=0.5), store, index)
     both = make_question(store, unheard_of=1.0, ida_sold_boat=0.5)
@@ -183,13 +183,13 @@ def names_tome(tmp_path_factory):
 )
 async def test_mentions(names_tome, question, names):
     store, index = names_tome
-    found = await find_seeds(MentionSeeds(store, NAMES), make_question(store, question), store, index)
+    found = await find_seeds(partial(seed_mentions, store, NAMES), make_question(store, question), store, index)
     assert found == dict.fromkeys(names, 1.0)
 
 
 async def test_what_the_index_does_not_know_yet_is_left_out(store, index):
     await add_and_build(store, "new", "Uma\nAda met a boat")
     question = make_question(store, "Are Uma, Ida here?")
-    assert await find_seeds(MentionSeeds(store, NAMES), question, store, index) == {"ida": 1}
-    found, _ = PassageSeeds(store).find_seeds(make_question(store, "Ada met a boat"), index)
+    assert await find_seeds(partial(seed_mentions, store, NAMES), question, store, index) == {"ida": 1}
+    found, _ = seed_passages(store, make_question(store, "Ada met a boat"), index)
     assert sorted(found.tolist()) == list(range(len(index.entities), len(index.entities) + 4))

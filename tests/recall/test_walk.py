@@ -12,14 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.recall.exact_walk import list_edges, power_iteration
+from tests.recall.shelves import make_pieces
 
 from tomewise.errors import UsageError
-from tomewise.recall.cognirank import (
-    merge_rankings,
-    scale_scores,
-    weigh_cogito_seeds,
-    weigh_hippo_seeds,
-)
+from tomewise.recall.diffusion import merge_rankings, scale_scores
+from tomewise.recall.seeding import weigh_cogito_seeds, weigh_hippo_seeds
 from tomewise.recall.walk import CsrGraph, VisitedNodes, Walk
 
 Edge = tuple[int, int, float]
@@ -203,11 +200,12 @@ def test_seeds_agree_with_plain_loops(drawn):
             mean.setdefault(entity, []).append(Fraction(score))
         for entity in pair:
             parts.setdefault(entity, []).append(Fraction(score) / max(1, entity % 4))
-    cogito = list_seeds(weigh_cogito_seeds(ends, scores, coverage, alpha=3, beta=0.5))
+    given = np.array(ends, np.int64).reshape(-1, 2), np.array(scores), np.array(coverage, np.int64)
+    cogito = list_seeds(weigh_cogito_seeds(*given, alpha=3, beta=0.5))
     assert cogito == pytest.approx(
         {v: float(sum(x)) / len(x) * (1 + 3 * (1 - math.exp(-0.5 * len(x)))) / max(1, v % 4) for v, x in mean.items()}
     )
-    hippo = list_seeds(weigh_hippo_seeds(ends, scores, coverage, keep=99))
+    hippo = list_seeds(weigh_hippo_seeds(*given, keep=99))
     assert hippo == pytest.approx({v: float(sum(x) / len(x)) for v, x in parts.items()})
 
 
@@ -225,5 +223,5 @@ def test_seeds_agree_with_plain_loops(drawn):
     ],
 )
 def test_merging_takes_two_of_each_and_the_best_of_the_rest(rankings, limit, expected):
-    lists = [[(item[0], int(item[1:])) for item in text.split()] for text in rankings]
-    assert " ".join(f"{node}{score}" for node, score in merge_rankings(lists, limit)) == expected
+    lists = [[make_pieces(item[0], int(item[1:]))[0] for item in text.split()] for text in rankings]
+    assert " ".join(f"{piece.id}{piece.score:g}" for piece in merge_rankings(lists, limit)) == expected

@@ -16,7 +16,7 @@ from tests.language.openai_server import OpenAIServer, reply_with
 from tests.patience import NEVER, SOON
 from tests.server.served import ASK, QUESTION, TOKEN, UPLOAD, Served, serve_novel
 
-from tomewise.errors import TomewiseError
+from tomewise.server.error_replies import HttpError
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.serve_options import ServerOptions
@@ -112,7 +112,7 @@ async def test_a_question_too_many_is_refused_with_a_sentence():
     library = Library(Settings())
     service = Service(library, ServerOptions(questions=1, waiting=0, seconds=0.5), JobList(library))
     async with service.admit():
-        with pytest.raises(TomewiseError, match="too many questions wait"):
+        with pytest.raises(HttpError, match="too many questions wait"):
             async with service.admit():
                 pass
     with pytest.raises(TimeoutError):  # the place is free again, and one that takes too long ends

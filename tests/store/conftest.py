@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tomewise.store.address import find_place
+from tomewise.store.address import find_tome_address
 from tomewise.store.sql import arrays
 from tomewise.store.sql.sql_store import SqlStore
 
@@ -47,7 +47,7 @@ def make(database: str, tmp_path: Path) -> Iterator[OpenStore]:
         os.environ["TOMEWISE_CACHE"] = str(tmp_path / machine)
         try:
             address = database.replace("user=postgres", f"user={user}")
-            stores.append(SqlStore.open(find_place(f"{address}#{name or f't{len(stores)}'}"), **options))
+            stores.append(SqlStore.open(find_tome_address(f"{address}#{name or f't{len(stores)}'}"), **options))
         finally:
             os.environ["TOMEWISE_CACHE"] = before
         return stores[-1]

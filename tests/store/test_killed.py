@@ -20,11 +20,11 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = """
 import sys
 from tests.store.contract import add, remove
-from tomewise.store.address import find_place
+from tomewise.store.address import find_tome_address
 from tomewise.store.rights import work_alone
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
-store = SqlStore.open(find_place(sys.argv[1]))
+store = SqlStore.open(find_tome_address(sys.argv[1]))
 with work_alone(store, "add"):
     print("ready", flush=True)
     for number in range(int(sys.argv[2]), 10_000):

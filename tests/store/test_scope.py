@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.store.plain_store import PlainStore
 
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.store.address import find_place
+from tomewise.store.address import find_tome_address
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import put_document
 from tomewise.types import Condition, Document, Node, Scope
@@ -48,7 +48,7 @@ def store(request, tmp_path_factory, plain):
     else:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("TOMEWISE_CACHE", str(tmp_path_factory.mktemp("scope")))
-            made = SqlStore.open(find_place(f"{request.getfixturevalue('postgres')}#scope"))
+            made = SqlStore.open(find_tome_address(f"{request.getfixturevalue('postgres')}#scope"))
         fill(made)
     yield made
     if request.param == "database":

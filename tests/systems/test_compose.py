@@ -9,11 +9,9 @@ from tomewise.loops.evolve import Evolve
 from tomewise.loops.once import Once
 from tomewise.loops.probe import Probe
 from tomewise.store.sql.sql_store import SqlStore
-from tomewise.systems.compose import compose
-from tomewise.systems.declaration import read_declaration
-from tomewise.systems.kit import Kit, once
+from tomewise.systems.kit import Kit, once, read_declaration
 from tomewise.systems.recipe_settings import list_settings
-from tomewise.systems.registry import parse_variant
+from tomewise.systems.registry import compose, parse_variant
 from tomewise.testing.scripted import ScriptedModel
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.systems import registry
-from tomewise.systems.declaration import read_declaration
+from tomewise.systems.kit import read_declaration
 from tomewise.systems.recipe_settings import read_declared, validate_settings
 from tomewise.systems.registry import Declared, Variant, parse_variant, parse_variants
 

@@ -11,7 +11,7 @@ from tomewise.errors import ReadingError, StoreError, UsageError
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import SETTINGS
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.tome.reports import complete_evidence
+from tomewise.tome.questions import complete_evidence
 
 LOG = "The keeper, Ada Marsh, put out the light at nine."
 LETTER = "The doctor forged a letter. Nobody asked him why."

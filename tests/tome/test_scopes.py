@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tomewise import Condition, Document, Question, Scope, Tome
 from tomewise.errors import UnknownName, UsageError
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.tome.scope_words import describe_scope
 from tomewise.tome.scopes import parse_condition
+from tomewise.types.proof import describe_scope
 
 DOCUMENTS = (
     Document(id="shelf/log.txt", text="The keeper put out the light.", title="Log", metadata={"year": 1911}),
@@ -62,8 +63,17 @@ def test_a_question_sees_only_what_lies_within(tome):
         assert [piece.text for piece in part.search("light")] == [DOCUMENTS[0].text]
         assert [record.id for record in part.documents] == ["shelf/log.txt"]
         assert part.ask_many(["Who?"])[0].evidence == list(part.stream("Who?"))[-1].evidence
-    for whole in (tome, tome.within(), tome.within(Scope())):
+    for whole in (tome, tome.within(), tome.within(Scope()), tome.within("shelf"), tome.within(Path("shelf/"))):
         assert len(whole.search("light")) == 2
+
+
+def test_a_folder_is_named_by_the_last_parts_of_its_path(tome):
+    tome.add(Document(id="/left/deeds/2024/a", text="A."), Document(id="/left/deeds/b", text="B."))
+    assert [record.id for record in tome.within("deeds/2024").documents] == ["/left/deeds/2024/a"]
+    assert [record.id for record in tome.within("deeds/").documents] == ["/left/deeds/2024/a", "/left/deeds/b"]
+    tome.add(Document(id="/right/deeds/a", text="A."))
+    with pytest.raises(UnknownName, match="2 folders: give more of the path of one, /left/deeds/ or /right/deeds/"):
+        tome.within("deeds")
 
 
 def test_the_trace_keeps_the_scope(tome):

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tomewise.errors import StoreError, UsageError
-from tomewise.working.hypergraph import Hypergraph
-from tomewise.working.point import Vertex
+from tomewise.working.hypergraph import Hypergraph, Vertex
 
 XODAR, ISSUS, CARTER = Vertex("e-1", "Xodar"), Vertex("e-2", "Issus"), Vertex("e-3", "Carter")
 NEW = Vertex("o-1", "Degradation", in_graph=False)

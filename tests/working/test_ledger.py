@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tomewise.errors import StoreError, UsageError
 from tomewise.working.ledger import (
-    Fact,
     Inference,
     Ledger,
+    LedgerFact,
     LedgerMemory,
     add_facts,
     add_inferences,
@@ -25,7 +25,7 @@ from tomewise.working.ledger import (
 
 TEXTS = st.text(st.sampled_from("ab é潮.\n"), max_size=40)
 PASSAGES = st.sampled_from(["", "p1", "p2", "p3"])
-FACTS = st.builds(Fact, label=st.just(""), text=TEXTS, passage=PASSAGES, quote=TEXTS, in_text=st.booleans())
+FACTS = st.builds(LedgerFact, label=st.just(""), text=TEXTS, passage=PASSAGES, quote=TEXTS, in_text=st.booleans())
 
 
 def count(texts):
@@ -34,7 +34,7 @@ def count(texts):
 
 
 def fact(text, passage="p1", quote=""):
-    return Fact(label="", text=text, passage=passage, quote=quote, in_text=bool(quote))
+    return LedgerFact(label="", text=text, passage=passage, quote=quote, in_text=bool(quote))
 
 
 def list_texts(entries):

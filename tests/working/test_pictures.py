@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tomewise.loops.working_pictures import draw_entries, draw_memory
 from tomewise.pictures import Uses
 from tomewise.types import Answer, Event, Question
-from tomewise.working.hypergraph import Hypergraph
-from tomewise.working.hypergraph_picture import draw_memory
-from tomewise.working.ledger import Fact, Ledger, add_facts, add_inferences, infer_from
-from tomewise.working.ledger_picture import draw_entries
-from tomewise.working.point import Vertex
+from tomewise.working.hypergraph import Hypergraph, Vertex
+from tomewise.working.ledger import Ledger, LedgerFact, add_facts, add_inferences, infer_from
 
 XODAR, ISSUS, CARTER = Vertex("e-1", "Xodar"), Vertex("e-2", "Issus"), Vertex("o-3", "Carter", in_graph=False)
 
@@ -54,9 +52,9 @@ def count(texts):
 
 def make_ledger() -> Ledger:
     facts = [
-        Fact(label="", text="Pip fought.", passage="p1", quote="Pip fought.", in_text=True),
-        Fact(label="", text="Herbert was pale.", passage="p2", quote="pale", in_text=True),
-        Fact(label="", text="He flew.", quote="flew"),
+        LedgerFact(label="", text="Pip fought.", passage="p1", quote="Pip fought.", in_text=True),
+        LedgerFact(label="", text="Herbert was pale.", passage="p2", quote="pale", in_text=True),
+        LedgerFact(label="", text="He flew.", quote="flew"),
     ]
     ledger = add_facts(Ledger(questions=("Who was it?",)), facts, count)
     ledger = add_inferences(ledger, [infer_from(ledger, "They had met.", ["F1", "F2"])], count)

@@ -11,11 +11,17 @@ _TWIN = re.compile(r"plain(?:_stream)?\((\w+)\)")
 
 
 class PlainTwins(griffe.Extension):
-    """Reads `ask = plain(aask)` as the method that it is, in place of the asynchronous one, which a label names."""
+    """Reads `ask = plain(aask)` as the method that it is, in place of the asynchronous one, which a label names.
+
+    What a class says of itself, its class variables, is left out.
+    """
 
     def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
         """Replace the attributes of a class that are plain twins."""
         for name, member in list(cls.members.items()):
+            if member.is_attribute and member.annotation and "instance-attribute" not in member.labels:
+                cls.del_member(name)
+                continue
             found = _TWIN.fullmatch(str(member.value)) if isinstance(member, griffe.Attribute) else None
             if found is None:
                 continue

@@ -37,7 +37,7 @@ def write_reference_pages() -> dict[str, str]:
     with TemporaryDirectory() as folder:
         library = Library(Settings(), root=Path(folder))
         described = make_app(library, ServerOptions()).openapi()
-        mcp_page = asyncio.run(_write_mcp(library))
+        mcp_page = asyncio.run(_write_mcp())
     return {
         "settings.md": _write_settings(),
         "formats.md": _write_formats(),
@@ -199,9 +199,9 @@ def _write_fields(schema: Mapping[str, Any]) -> list[str]:
     return write_table(["field", "type", "what"], rows)
 
 
-async def _write_mcp(library: Library) -> str:
-    reading = {tool.name for tool in await load_server(library).list_tools()}
-    server = load_server(library, write=True)
+async def _write_mcp() -> str:
+    reading = {tool.name for tool in await load_server({}).list_tools()}
+    server = load_server({}, write=True)
     lines = [
         "# MCP",
         "",

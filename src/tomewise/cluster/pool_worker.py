@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
-from tomewise.cluster.worker_parts import ModelParts, WorkerFacts, WorkerParts, describe_here, embed_rows
+from tomewise.cluster.worker_parts import WorkerFacts, WorkerParts, describe_here, embed_rows
 from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.errors import BadReply, BudgetExceeded, PartError, TomewiseError, UsageError
 from tomewise.language.reply import describe_problems
@@ -94,8 +94,7 @@ class Ask:
 class Reply:
     """What came of an ask: the output as JSON, or the error; and what the meter of the worker saw meanwhile.
 
-    `fallbacks` counts them by kind. `calls` have times of the worker's own clock, and so have `begun` and `ended`, of
-    the whole ask.
+    `fallbacks` counts them by kind. `calls` have times of the worker's own clock, and so has `ended`, of the whole ask.
     """
 
     output: str | Failed
@@ -103,7 +102,6 @@ class Reply:
     repaired: int
     refused: int
     fallbacks: Mapping[str, int]
-    begun: float
     ended: float
 
 
@@ -152,13 +150,11 @@ class Worker:
 
     @cached_property
     def _model(self) -> LanguageModel:
-        parts = self._parts.model or ModelParts()
-        return parts.make_model(CachedEmbedder(self._embedder))
+        return self._parts.model.make_model(CachedEmbedder(self._embedder))
 
     async def ask(self, ask: Ask) -> Reply:
         """Ask the model. An ask that is given up ends at once, with an error."""
         role = make_batch_role(ask.role, ask.size) if ask.size else ask.role
-        begun = perf_counter()
         permits = (_Bound(ask.most),) if ask.most else ()
         with meter() as seen, change_run(permits=permits):
             asking = self._asks[ask.number] = asyncio.create_task(attempt(self._ask, role, ask.given))
@@ -176,7 +172,6 @@ class Worker:
             repaired=seen.repaired,
             refused=seen.refused,
             fallbacks=dict(seen.fallbacks),
-            begun=begun,
             ended=perf_counter(),
         )
 
@@ -214,7 +209,7 @@ class Worker:
             function, work = pickle.loads(sent)
         except (ImportError, AttributeError) as error:
             raise UsageError(f"{error}: install the modules of all systems on every machine") from error
-        parts, model = self._parts.model or ModelParts(), self._model
+        parts, model = self._parts.model, self._model
         with TemporaryDirectory(prefix="tomewise-") as folder:
             prompts = parts.write_prompts(Path(folder))
             place = Workplace(embedder=self._embedder, model=model, prompts=prompts, limit=parts.limit)
@@ -226,7 +221,7 @@ class Worker:
         return result.locate() if isinstance(result, Failed) else result
 
     async def _describe(self) -> WorkerFacts | Failed:
-        if self._parts.model and isinstance(self._model, Preparable):
+        if isinstance(self._model, Preparable):
             await _prepare(self._model)
         return await asyncio.to_thread(_attempt_here, describe_here, self._parts, self._embedder)
 

@@ -24,8 +24,8 @@ from tomewise.language.price_list import find_price
 from tomewise.language.prompts import Prompts
 from tomewise.language.spec import PROVIDERS, ModelSpec
 from tomewise.language.together import split_batch_role
-from tomewise.language.usage import Bill, announce_request, count_replies, report_call
-from tomewise.run import Request, record_fallback
+from tomewise.language.usage import Bill, announce_request
+from tomewise.run import Request, count_replies, record_fallback, report_call
 from tomewise.types import Cost
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class PooledModel(Forwarding):
             tokens = self.count_input_tokens(role, given)
             request = Request(tokens, role.output_tokens, partial(_find_price, name), most=_REQUESTS)
             async with announce_request(request) as bill:
-                strict = bill.most if bill.most < _REQUESTS else 0
-                ask = Ask(number=next(_numbers), role=single, size=size, given=given, most=strict)
+                bound = bill.most if bill.most < _REQUESTS else 0
+                ask = Ask(number=next(_numbers), role=single, size=size, given=given, most=bound)
                 reply = await self._send(ask, bill, asked)
         if isinstance(reply.output, Failed):
             raise reply.output.error

@@ -80,13 +80,13 @@ class WorkerParts:
     """What every worker of a pool makes once for itself.
 
     `embedder` is a name, or an object that can be pickled; `embedder_address` that of an embedder behind one, and with
-    `loopback_only` the embedder asks this machine alone. Without `model`, workers ask none.
+    `loopback_only` the embedder asks this machine alone.
     """
 
     embedder: str | Embedder
     embedder_address: str | None = None
     loopback_only: bool = False
-    model: ModelParts | None = None
+    model: ModelParts = ModelParts()
 
     def make_embedder(self) -> Embedder:
         """The embedder. Raises UnknownName, MissingDependency."""
@@ -96,7 +96,7 @@ class WorkerParts:
 
     def list_specs(self) -> list[ModelSpec]:
         """The models and the embedder that are asked at an address, or with a key. Raises UsageError."""
-        specs = self.model.list_specs() if self.model else []
+        specs = self.model.list_specs()
         if isinstance(self.embedder, str) and self.embedder.startswith("openai:"):
             specs.append(ModelSpec.parse(self.embedder, self.embedder_address))
         return specs

@@ -105,7 +105,8 @@ class WorkerPool:
         try:
             cluster.check_parts(self._parts)
             count = self._stated or max(1, cluster.cpus // _CPUS_PER_WORKER)
-            if self._share_limit and (model := self._parts.model):
+            if self._share_limit:
+                model = self._parts.model
                 count = min(count, model.limit)
                 self._parts = replace(self._parts, model=replace(model, limit=model.limit // count))
             self._replacements = count * _REPLACEMENTS
@@ -320,13 +321,9 @@ def open_pool(
 
     Raises what `WorkerPool.open` raises.
     """
-    behind = embedder if isinstance(embedder, OpenAIEmbedder) and by_name else None
-    parts = WorkerParts(
-        embedder=embedder.name if by_name else embedder,
-        embedder_address=behind.address if behind else None,
-        loopback_only=behind.loopback_only if behind else False,
-        model=model,
-    )
+    parts = WorkerParts(embedder=embedder.name if by_name else embedder, model=model)
+    if by_name and isinstance(embedder, OpenAIEmbedder):
+        parts = replace(parts, embedder_address=embedder.address, loopback_only=embedder.loopback_only)
     pool = WorkerPool(parts, workers, share_limit=share_limit, start_seconds=start_seconds)
     pool.open()
     return pool

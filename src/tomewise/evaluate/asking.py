@@ -24,8 +24,8 @@ from tomewise.evaluate.digests import digest_documents, digest_prompts
 from tomewise.evaluate.items import Item, Prediction, RankedPassage
 from tomewise.evaluate.replay import ReplayedModel, remember_question, replay
 from tomewise.evaluate.rows import Row, make_cost_record, read_answer_fields, sum_costs
-from tomewise.loops.ledger_notes import BETWEEN_QUOTES, NOTED
-from tomewise.loops.origins import EXTRACTS
+from tomewise.loops.evidence import EXTRACTS
+from tomewise.loops.notes import BETWEEN_QUOTES, NOTED
 from tomewise.memory.building import Provide, build, find_changes
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.imports.extraction_file import read_extractions
@@ -50,7 +50,7 @@ _DECIMALS = 6  # cosines that differ by less tie
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class BuiltMemory:
     """A tome and the systems over it. Where the layers of a system could not be built, the error replaces the system.
 
     `builds` says by system what building its layers took, `refused` why it is left out. `passages` are all passages of
@@ -133,7 +133,7 @@ async def open_memory(
     documents: Sequence[Document],
     path: Path,
     report: Report,
-) -> Memory:
+) -> BuiltMemory:
     """The memory of documents at `path`, brought up to date for the variants. Raises StoreError, Locked."""
     path.parent.mkdir(parents=True, exist_ok=True)
     tome = await asyncio.to_thread(_open_tome, experiment, path)
@@ -156,7 +156,7 @@ async def open_memory(
                 systems[variant.name] = system
             except ModelError as error:
                 systems[variant.name] = error
-        return Memory(tome, systems, builds, refused, await asyncio.to_thread(_read_passages, tome))
+        return BuiltMemory(tome, systems, builds, refused, await asyncio.to_thread(_read_passages, tome))
     except BaseException:
         tome.close()
         raise
@@ -291,7 +291,7 @@ class GroupsHere:
         path = self._folder / f"{self._experiment.name_memory(digest_documents(documents))}.tome"
         variants = {variant.name: variant for _, variant, _ in questions}
 
-        async def ask(key: str, variant: Variant, item: Item, memory: Memory) -> None:
+        async def ask(key: str, variant: Variant, item: Item, memory: BuiltMemory) -> None:
             try:
                 await send(await self._ask(key, variant, item, memory))
             finally:
@@ -310,7 +310,7 @@ class GroupsHere:
     async def listen(self) -> None:
         """Nothing comes from elsewhere."""
 
-    async def _ask(self, key: str, variant: Variant, item: Item, memory: Memory) -> Row:
+    async def _ask(self, key: str, variant: Variant, item: Item, memory: BuiltMemory) -> Row:
         """Ask a question and return its row, also where the question fails."""
         row = Row(
             key=key,
@@ -329,7 +329,7 @@ class GroupsHere:
                 return replace(row, error=_describe_error(error), cost=make_cost_record(used))
         return replace(row, **fields)
 
-    async def _answer_and_rank(self, system: System, item: Item, memory: Memory, used: Meter) -> Mapping[str, Any]:
+    async def _answer_and_rank(self, system: System, item: Item, memory: BuiltMemory, used: Meter) -> Mapping[str, Any]:
         """The fields of a row: the answer of a system, and a ranking where the item has gold.
 
         The ranking is that of the system's retriever, or of what the answering call was shown.

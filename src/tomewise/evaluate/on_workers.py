@@ -23,8 +23,7 @@ from tomewise.errors import BudgetExceeded, TomewiseError, UsageError
 from tomewise.evaluate.asking import GroupsHere, KeyedItem, Message, Send
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.replay import PaidOnce
-from tomewise.language.budget import Budget, ask_within
-from tomewise.language.failures import StopAtFailures
+from tomewise.language.budget import Budget, StopAtFailures, ask_within
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
 from tomewise.run import Request, change_run

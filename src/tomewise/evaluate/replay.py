@@ -23,8 +23,7 @@ from tomewise.language.cached import Cached
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
-from tomewise.language.usage import count_replies, report_call
-from tomewise.run import ModelCall, meter
+from tomewise.run import ModelCall, count_replies, meter, report_call
 from tomewise.types import CallCache, LanguageModel
 
 if TYPE_CHECKING:

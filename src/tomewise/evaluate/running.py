@@ -23,9 +23,8 @@ from tomewise.evaluate.on_workers import HERE, BudgetedAtHub, GroupsOnWorkers, H
 from tomewise.evaluate.replay import PaidOnce
 from tomewise.evaluate.results import Results, find_journal, read_results
 from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_latest_rows, sum_costs
-from tomewise.language.budget import Budget
+from tomewise.language.budget import Budget, StopAtFailures
 from tomewise.language.cached import prove_room
-from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
 from tomewise.run import change_run, meter
 from tomewise.systems.registry import Variant

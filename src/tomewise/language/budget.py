@@ -1,4 +1,4 @@
-"""A limit on what a model may be asked."""
+"""Limits on what a model may be asked: what it may cost, and how often it may fail in a row."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 
-from tomewise.errors import BudgetExceeded
+from tomewise.errors import BudgetExceeded, KeepsFailing, ModelError, ModelUnavailable
 from tomewise.language.forwarding import Forwarding
-from tomewise.run import Permit, Request, change_run, current_run, meter
+from tomewise.run import Meter, Permit, Request, change_run, current_run, meter
 from tomewise.types import Cost, In, LanguageModel, Out, Role
 
 
@@ -208,6 +208,48 @@ class BudgetPerWork(Forwarding):
         """As the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
         budget = current_run().budget
         return await (budget.ask(self._model, role, given) if budget else self._model.ask(role, given))
+
+
+class StopAtFailures(Forwarding):
+    """Stops after too many failures in a row: further calls would cost and give nothing.
+
+    Raises `KeepsFailing` when `most` asks of a run (`open_run`) failed with no reply between them.
+
+    An ask counts once, with all its retries and its repair, when it ends. Put this inside `Cached`: a reply from the
+    cache says nothing about the model.
+    """
+
+    def __init__(self, model: LanguageModel, most: int) -> None:
+        super().__init__(model)
+        self._most = most
+
+    async def ask(self, role: Role[In, Out], given: In) -> Out:
+        """As the model. Raises `KeepsFailing` too."""
+        used = current_run().used
+        try:
+            output = await self._model.ask(role, given)
+        except (ModelUnavailable, BudgetExceeded):
+            raise
+        except ModelError as error:
+            if used is not None:
+                used.failures += 1
+                if used.failures >= self._most:
+                    raise KeepsFailing(self._explain(used, error)) from error
+            raise
+        if used is not None:
+            used.replies += 1
+            used.failures = 0
+        return output
+
+    def _explain(self, used: Meter, last: ModelError) -> str:
+        spent = used.total
+        price = "at an unknown price" if spent.dollars is None else f"for {spent.dollars:.4f} dollars"
+        return (
+            f"{used.failures} calls of {self.name} failed with no reply between them, so this was stopped. The "
+            f"last reason: {last}. Kept: {used.replies} replies, for which the next try does not ask again. Spent: "
+            f"{spent.calls} requests and {spent.input_tokens + spent.output_tokens} tokens {price}. "
+            "Mend the cause or name another model, then try again; max_failures sets how many failures are too many"
+        )
 
 
 class _Ask:

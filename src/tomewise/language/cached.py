@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Any, TypeAlias
@@ -17,8 +16,7 @@ from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts, render_once
 from tomewise.language.reply import write_schema
 from tomewise.language.roles import Batch
-from tomewise.language.usage import count_replies
-from tomewise.run import current_run, warn_unkept
+from tomewise.run import count_replies, current_run, warn_unkept
 from tomewise.types import CallCache, In, LanguageModel, Out, Role
 
 _ROOM_KEY = "0" * 64  # of no ask
@@ -82,56 +80,56 @@ class Cached(Forwarding):
         """The output from the cache, or else from the model. The items of a batch are cached one by one, by `keep`."""
         if self.samples(role) or isinstance(given, Batch):
             return await self._model.ask(role, given)
+        loop, mark = asyncio.get_running_loop(), current_run().fresh_mark
         with render_once():
-            return await self._ask_once(self.make_key(role, given), role, given)
-
-    async def _ask_once(self, key: str, role: Role[In, Out], given: In) -> Out:
-        loop = asyncio.get_running_loop()
-        running_ask = (loop, key, current_run().fresh_mark)
-        while (equal_ask := self._running.get(running_ask)) is not None:
-            await asyncio.wait([equal_ask])
-            if not equal_ask.cancelled():  # if it was cancelled or its run ended, this ask goes to the model itself
-                output: Out = equal_ask.result()
-                return output.model_copy(deep=True)
-        future = self._running[running_ask] = loop.create_future()
-        try:
-            output = await self._fetch(key, role, given)
-        except (KeepsFailing, BudgetExceeded):
-            raise
-        except ModelError as error:
-            future.set_exception(error)
-            future.exception()  # asyncio warns about an error that nobody reads; this line reads it
-            raise
-        else:
-            future.set_result(output)
-            return output
-        finally:
-            future.cancel()  # does nothing where there is a result to share
-            del self._running[running_ask]
+            key = self.make_key(role, given)
+            running_ask = (loop, key, mark)
+            while (equal_ask := self._running.get(running_ask)) is not None:
+                await asyncio.wait([equal_ask])
+                if not equal_ask.cancelled():  # if it was cancelled or its run ended, this ask goes to the model itself
+                    output: Out = equal_ask.result()
+                    return output.model_copy(deep=True)
+            future = self._running[running_ask] = loop.create_future()
+            try:
+                output = await self._fetch(key, role, given, mark)
+            except (KeepsFailing, BudgetExceeded):
+                raise
+            except ModelError as error:
+                future.set_exception(error)
+                future.exception()  # asyncio warns about an error that nobody reads; this line reads it
+                raise
+            else:
+                future.set_result(output)
+                return output
+            finally:
+                future.cancel()  # does nothing where there is a result to share
+                del self._running[running_ask]
 
     async def recall(self, role: Role[In, Out], given: In) -> Out | None:
         """The cached output of this ask; None without one, and for a model that draws its replies at random."""
-        return None if self.samples(role) else await self._recall(self.make_key(role, given), role, given)
+        if self.samples(role):
+            return None
+        return await self._recall(self.make_key(role, given), role, given, current_run().fresh_mark)
 
     async def keep(self, role: Role[In, Out], given: In, output: Out) -> None:
         """Keep the output of this ask, unless the model draws its replies at random."""
         if not self.samples(role):
-            await self._keep(self.make_key(role, given), role, output)
+            await self._keep(self.make_key(role, given), role, output, current_run().fresh_mark)
 
     async def drop(self, role: Role[In, Out], given: In) -> None:
         """After an ask that failed with a `fresh_mark`: drop the earlier output, so that no later run uses it."""
-        await self._drop(self.make_key(role, given))
+        await self._drop(self.make_key(role, given), current_run().fresh_mark)
 
-    async def _fetch(self, key: str, role: Role[In, Out], given: In) -> Out:
-        cached = await self._recall(key, role, given)
+    async def _fetch(self, key: str, role: Role[In, Out], given: In, mark: str) -> Out:
+        cached = await self._recall(key, role, given, mark)
         if cached is not None:
             return cached
         try:
             output = role.accept(given, await self._ask_model(key, role, given))
         except ModelError:
-            await self._drop(key)
+            await self._drop(key, mark)
             raise
-        await self._keep(key, role, output)
+        await self._keep(key, role, output, mark)
         return output
 
     async def _ask_model(self, key: str, role: Role[In, Out], given: In) -> Out:
@@ -145,8 +143,8 @@ class Cached(Forwarding):
         """The text that the cache shall hold for this key."""
         return output.model_dump_json()
 
-    async def _recall(self, key: str, role: Role[In, Out], given: In) -> Out | None:
-        text = await self._calls.get(key, since=current_run().fresh_mark)
+    async def _recall(self, key: str, role: Role[In, Out], given: In, mark: str) -> Out | None:
+        text = await self._calls.get(key, since=mark)
         if text is None:
             return None
         try:
@@ -156,23 +154,23 @@ class Cached(Forwarding):
         count_replies(kept=1)
         return output
 
-    async def _keep(self, key: str, role: Role[In, Out], output: Out) -> None:
+    async def _keep(self, key: str, role: Role[In, Out], output: Out, mark: str) -> None:
         reply, model = self._write(key, output), self.name_for(role)
-        with _warn_or_raise():
-            await self._calls.keep(key, role=role.name, model=model, reply=reply, since=current_run().fresh_mark)
+        try:
+            await self._calls.keep(key, role=role.name, model=model, reply=reply, since=mark)
+        except StoreError as error:
+            _warn_or_raise(error)
 
-    async def _drop(self, key: str) -> None:
-        if current_run().fresh_mark:
-            with _warn_or_raise():
+    async def _drop(self, key: str, mark: str) -> None:
+        if mark:
+            try:
                 await self._calls.drop(key)
+            except StoreError as error:
+                _warn_or_raise(error)
 
 
-@contextmanager
-def _warn_or_raise() -> Iterator[None]:
-    """Turn StoreError into a warning: the reply is worth more than its place. A run that `must_keep` gets the error."""
-    try:
-        yield
-    except StoreError as error:
-        if current_run().must_keep:
-            raise
-        warn_unkept(error)
+def _warn_or_raise(error: StoreError) -> None:
+    """Warn of a reply that has no place: it is worth more than its place. A run that `must_keep` gets the error."""
+    if current_run().must_keep:
+        raise error
+    warn_unkept(error)

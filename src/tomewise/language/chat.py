@@ -17,8 +17,8 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.reply import THINKING_ROOM, Reply, decode_reply, write_schema
 from tomewise.language.retry import PATIENT, Backoff
 from tomewise.language.spec import OPENAI_PROTOCOL, PROVIDERS, ModelSpec
-from tomewise.language.usage import count_replies, estimate_tokens
-from tomewise.run import current_run
+from tomewise.language.usage import estimate_tokens
+from tomewise.run import count_replies, current_run
 from tomewise.types import In, Out, Role
 
 if TYPE_CHECKING:

@@ -29,11 +29,11 @@ from tomewise.errors import ModelError, ModelUnavailable, Refused
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.price_list import find_price
 from tomewise.language.reply import THINKING_ROOM, Reply, make_lean_schema
-from tomewise.language.retry import Backoff, Failure, retry
+from tomewise.language.retry import AttemptFailed, Backoff, retry
 from tomewise.language.server_errors import classify_error, shorten
 from tomewise.language.spec import ModelSpec
-from tomewise.language.usage import announce_request, estimate_tokens, report_call
-from tomewise.run import Listener, ModelCall, Request
+from tomewise.language.usage import announce_request, estimate_tokens
+from tomewise.run import Listener, ModelCall, Request, report_call
 from tomewise.types import Cost
 
 
@@ -114,7 +114,7 @@ class Client:
         return reply
 
     async def exchange(self, request: ChatRequest) -> messages.ModelResponse:
-        """Make one attempt within `timeout`. Whatever the server does, the only error is `Failure`."""
+        """Make one attempt within `timeout`. Whatever the server does, the only error is `AttemptFailed`."""
         if request.listener:
             request.listener.begin()
         may_be_stream = self._can_stream(request)  # and the server has written nothing yet
@@ -129,15 +129,15 @@ class Client:
                         request.listener.hear(piece)
         except TimeoutError as error:
             late = ModelUnavailable(f"{self.spec.full_name} did not reply within {self.timeout:g} s")
-            raise Failure(late, passes=True, may_be_stream=may_be_stream) from error
-        except Failure as failure:
+            raise AttemptFailed(late, passes=True, may_be_stream=may_be_stream) from error
+        except AttemptFailed as failure:
             failure.answered = failure.answered and answered
             failure.may_be_stream = failure.may_be_stream and may_be_stream
             raise
         raise AssertionError("unreachable: the response is the last piece")
 
     async def _receive(self, request: ChatRequest) -> AsyncGenerator[str | messages.ModelResponse]:
-        """The pieces of the text if the reply is streamed, and the response at the end. Raises `Failure`."""
+        """The pieces of the text if the reply is streamed, and the response at the end. Raises `AttemptFailed`."""
         turns, settings, parameters = (
             _make_messages(request),
             self._make_settings(request),
@@ -200,7 +200,7 @@ class _Attempts:
         self._request = request
         self._has_listener = request.listener is not None
         self._replies_before = 0
-        self._failures: list[Failure] = []  # without those of a busy server: the request does not cause them
+        self._failures: list[AttemptFailed] = []  # without those of a busy server: the request does not cause them
 
     async def run(self) -> Reply:
         """The first reply. Raises a `ModelError`."""
@@ -210,7 +210,7 @@ class _Attempts:
             self._request = replace(self._request, listener=None)
         try:
             return await retry(self._attempt, client.backoff)
-        except Failure as failure:
+        except AttemptFailed as failure:
             if isinstance(failure.error, ModelUnavailable) and await self._fails_alone(failure):
                 raise ModelError(f"{failure.error}; meanwhile other requests got a reply") from failure
             raise failure.error from failure.__cause__
@@ -219,11 +219,11 @@ class _Attempts:
         """Make an attempt. After a failure that may be due to the stream, the next one is plain."""
         try:
             reply = await self._send(self._request)
-        except Failure as failure:
+        except AttemptFailed as failure:
             if failure.may_be_stream:
                 self._request = replace(self._request, listener=None)
             if not (failure.sent or self._client.replies) and self._client.spec.is_here:
-                raise Failure(failure.error, sent=False) from failure  # a server that nobody started stays away
+                raise AttemptFailed(failure.error, sent=False) from failure  # a server that nobody started stays away
             if failure.passes:  # `retry` waits before the next attempt
                 self._failures += [] if failure.busy else [failure]
                 raise
@@ -235,7 +235,7 @@ class _Attempts:
         return reply
 
     async def _send(self, request: ChatRequest) -> Reply:
-        """Send a request once, and count it. Raises `Failure`, or the error of a permit."""
+        """Send a request once, and count it. Raises `AttemptFailed`, or the error of a permit."""
         client = self._client
         await take_turn()  # to make a request takes milliseconds
         prompt_tokens = sum(map(estimate_tokens, (request.system, *request.turns)))
@@ -245,7 +245,7 @@ class _Attempts:
                 response = await client.exchange(request)
                 reply = _read_reply(response, client.spec)
                 bill.spent = self._count(response, prompt_tokens, reply.text)
-            except Failure as failure:
+            except AttemptFailed as failure:
                 if failure.answered or not failure.sent:
                     bill.spent = Cost(calls=int(failure.sent))
                 raise
@@ -270,7 +270,7 @@ class _Attempts:
             reasoning_tokens=usage.output_reasoning_tokens,
         )
 
-    async def _fails_alone(self, last: Failure) -> bool:
+    async def _fails_alone(self, last: AttemptFailed) -> bool:
         """Whether only this request fails: the model replies to others."""
         if not (self._failures and last.passes):
             return False
@@ -280,7 +280,7 @@ class _Attempts:
             return False
         async with self._client.test:  # one test request is enough for all requests that wait for it
             if not self._model_replied_since:
-                with suppress(Failure):
+                with suppress(AttemptFailed):
                     await self._send(_TEST)
             return self._model_replied_since
 

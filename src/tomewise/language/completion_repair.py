@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 _MOST_TOKENS = 10**9  # of one call: a larger count is invalid
@@ -138,28 +139,28 @@ def _write_event(data: bytes) -> bytes:
     return b"data: " + data + b"\n\n"
 
 
+@dataclass(eq=False)
 class ChunkRepair:
     """Repairs the chunks of one streamed reply.
 
     Some servers state the usage so far in every chunk: only the last statement is written, at the end.
     """
 
-    def __init__(self, model: str) -> None:
-        self._model = model
-        self._usage: dict[str, Any] | None = None
-        self._half = ""  # the first half of a character that is written as two escapes, cut between two chunks
-        self._has_begun = False
-        self._has_ended = False
+    model: str
+    usage: dict[str, Any] | None = None
+    half: str = ""  # the first half of a character that is written as two escapes, cut between two chunks
+    has_begun: bool = False
+    has_ended: bool = False
 
     @property
     def is_cut(self) -> bool:
         """Whether chunks came, and neither a reason why the text ended nor the end of the stream."""
-        return self._has_begun and not self._has_ended
+        return self.has_begun and not self.has_ended
 
     def repair(self, data: bytes) -> bytes | None:
         """The event for this data. None for an error, and for any other event than a chunk of a completion."""
         if data.strip() == _DONE:
-            self._has_ended = True
+            self.has_ended = True
             return self.write_end() + _write_event(_DONE)
         completion = _parse(data)
         if completion is None:
@@ -168,19 +169,19 @@ class ChunkRepair:
         delta = self._repair_delta(choice.get("delta"))
         if completion.get("error") and not delta["content"]:
             return None
-        self._usage = _repair_usage(completion.get("usage")) or self._usage
+        self.usage = _repair_usage(completion.get("usage")) or self.usage
         finish = _read_text(choice.get("finish_reason")) or None
-        self._has_begun = True
-        self._has_ended = self._has_ended or finish is not None
+        self.has_begun = True
+        self.has_ended = self.has_ended or finish is not None
         choices = [{"index": 0, "finish_reason": finish, "delta": delta}] if choice else []
-        return _write_event(_write_completion("chat.completion.chunk", completion, self._model, choices, None))
+        return _write_event(_write_completion("chat.completion.chunk", completion, self.model, choices, None))
 
     def write_end(self) -> bytes:
         """The chunk with the usage, once."""
-        usage, self._usage = self._usage, None
+        usage, self.usage = self.usage, None
         if usage is None:
             return b""
-        return _write_event(_write_completion("chat.completion.chunk", {}, self._model, [], usage))
+        return _write_event(_write_completion("chat.completion.chunk", {}, self.model, [], usage))
 
     def _repair_delta(self, value: object) -> dict[str, Any]:
         """What a chunk adds."""
@@ -189,6 +190,6 @@ class ChunkRepair:
         return _repair_message({**delta, "content": self._join_halves(content)} if isinstance(content, str) else delta)
 
     def _join_halves(self, content: str) -> str:
-        whole = (self._half + content).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-        self._half = whole[-1:] if "\ud800" <= whole[-1:] <= "\udbff" else ""
-        return whole[:-1] if self._half else whole
+        whole = (self.half + content).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+        self.half = whole[-1:] if "\ud800" <= whole[-1:] <= "\udbff" else ""
+        return whole[:-1] if self.half else whole

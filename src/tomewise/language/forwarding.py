@@ -1,12 +1,38 @@
-"""Wrappers around language models: the base of all of them, a shared model, and a model per role."""
+"""Which of several models plays a role, and wrappers around models: the base of all, a shared one, one per role."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
-from tomewise.language.per_role import find_name, find_window
 from tomewise.run import current_run
-from tomewise.types import Closable, ComputesHere, In, LanguageModel, MeasuresReplies, Out, Preparable, Role, Sampling
+from tomewise.types import (
+    Closable,
+    ComputesHere,
+    In,
+    LanguageModel,
+    MeasuresReplies,
+    Out,
+    PerRole,
+    Preparable,
+    Role,
+    Sampling,
+)
+
+
+def find_name(model: LanguageModel, role: Role[In, Out]) -> str:
+    """The name of the model that plays `role`, as in keys of the cache and in records of builds."""
+    return model.name_for(role) if isinstance(model, PerRole) else model.name
+
+
+def find_window(model: LanguageModel, role: Role[In, Out]) -> int:
+    """How many tokens the model that plays `role` accepts, reply included."""
+    return model.window_for(role) if isinstance(model, PerRole) else model.window
+
+
+def join_names(model: LanguageModel, roles: Iterable[Role[Any, Any]]) -> str:
+    """The names of the models that play `roles`, each once, separated by commas."""
+    return ", ".join(dict.fromkeys(find_name(model, role) for role in roles))
 
 
 class Forwarding:

@@ -6,11 +6,12 @@ Models write one label in many ways: `1`, `[1]`, "e1.", "evidence E1", ["[M2]"],
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator
 
+T = TypeVar("T")
 _OPENING, _CLOSING = r"[\s\[\](){}<>\"'`*#]{0,4}", r"[\])}>\"'`*#]{0,4}"
 _ONE = rf"{_OPENING}(?:[^\W\d_][\s_-]?)?\d{{1,8}}(?!\w){_CLOSING}"
 _BETWEEN = r"(?:\s*(?:[&+/–-]|[^\W\d_]{1,3}\b))?"  # nothing, a sign, or a short word: and, or, to
@@ -33,6 +34,12 @@ def find_number(label: str, letter: str) -> int | None:
     """The number of a label that `read_labels` gave, if it has this letter or none."""
     found = _NUMBER.fullmatch(label)
     return int(found[2]) if found and found[1] in ("", letter) else None
+
+
+def find_labelled(written: object, shown: Sequence[T]) -> list[T]:
+    """What a prompt shows under these labels (E1 is the first), each once; other labels are left out."""
+    numbers = dict.fromkeys(find_number(label, "E") for label in read_labels(written))
+    return [shown[number - 1] for number in numbers if number and number <= len(shown)]
 
 
 def _read_value(value: object) -> Iterator[object]:

@@ -129,7 +129,14 @@ class Prompts:
                 source = f"of the role {name!r}"
             else:
                 text = _read_text(path)
-            return Template(_strip_front_matter(text, name, source)), source
+            text = text.replace("\r\n", "\n").removeprefix("\ufeff")
+            if front_matter := _FRONT_MATTER.match(text):
+                text = text[front_matter.end() :]
+                fields = dict(line.split(":", 1) for line in front_matter[1].splitlines() if ":" in line)
+                if (stated := fields.get("name", name).strip()) != name:
+                    wanted = f"write `name: {name}` in its front matter"
+                    raise UsageError(f"the prompt {source} has the name {stated!r}: {wanted}")
+            return Template(text), source
         except FileNotFoundError as error:
             raise UsageError(f"the prompt {source} does not exist: give the role its `prompt`") from error
         except (OSError, UnicodeDecodeError) as error:
@@ -142,15 +149,3 @@ class Prompts:
 def _read_text(path: Path) -> str:
     with path.open("rb") as file:
         return file.read(_LARGEST).decode("utf-8")
-
-
-def _strip_front_matter(text: str, name: str, source: str) -> str:
-    """The template without its front matter. If the front matter has a `name`, it must be the role's."""
-    text = text.replace("\r\n", "\n").removeprefix("\ufeff")
-    front_matter = _FRONT_MATTER.match(text)
-    if front_matter is None:
-        return text
-    fields = dict(line.split(":", 1) for line in front_matter[1].splitlines() if ":" in line)
-    if (stated_name := fields.get("name", name).strip()) != name:
-        raise UsageError(f"the prompt {source} has the name {stated_name!r}: write `name: {name}` in its front matter")
-    return text[front_matter.end() :]

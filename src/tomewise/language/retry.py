@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
-class Failure(Exception):
+class AttemptFailed(Exception):
     """A request that failed. `error` is the error that the caller gets.
 
     `sent` is False if no connection could be opened. `answered` is True if the server reported the failure, so that it
@@ -69,14 +69,14 @@ async def retry(
     backoff: Backoff,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> T:
-    """The first success of `attempt`. Raises a `Failure` that `passes` after the last retry, and any other at once.
+    """The first success of `attempt`. Raises AttemptFailed: one that `passes` after the last retry, others at once.
 
     Each retry is logged, with its reason. A wait that the server asks for is also reported to `Run.on_wait`.
     """
     for number in range(backoff.retries + 1):
         try:
             return await attempt()
-        except Failure as failure:
+        except AttemptFailed as failure:
             if number == backoff.retries or not failure.passes:
                 raise
             wait = backoff.delay(number, failure.retry_after)

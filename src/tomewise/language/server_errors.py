@@ -7,7 +7,7 @@ from typing import TypeVar
 from pydantic_ai import exceptions
 
 from tomewise.errors import ModelError, ModelUnavailable, Refused
-from tomewise.language.retry import Failure
+from tomewise.language.retry import AttemptFailed
 from tomewise.language.spec import OPENAI_PROTOCOL, ModelSpec
 from tomewise.language.wire import LONGEST_BODY, NotAReply, ResponseTooLong
 
@@ -16,10 +16,10 @@ _NOT_IMPLEMENTED = 501
 _BUSY_STATUS = frozenset({408, 409, 425, 429, 503, 529})
 
 
-def classify_error(error: Exception, spec: ModelSpec) -> Failure:
+def classify_error(error: Exception, spec: ModelSpec) -> AttemptFailed:
     """The failure that an error of Pydantic AI, or of the client below it, means."""
     if _find_cause(error, ResponseTooLong):
-        return Failure(
+        return AttemptFailed(
             ModelError(f"{spec.full_name} sent more than {LONGEST_BODY:,} bytes for one reply: it was given up")
         )
     if stray := _find_cause(error, NotAReply):
@@ -27,7 +27,7 @@ def classify_error(error: Exception, spec: ModelSpec) -> Failure:
     match error:
         case exceptions.ModelQuotaExceededError():
             message = f"the account of {spec} has no quota left: {_read_message(error)}"
-            return Failure(ModelUnavailable(message), answered=True)
+            return AttemptFailed(ModelUnavailable(message), answered=True)
         case exceptions.ModelHTTPError():
             return _classify_http_error(error, spec)
         case exceptions.ModelConnectionError():
@@ -35,12 +35,12 @@ def classify_error(error: Exception, spec: ModelSpec) -> Failure:
                 f"{spec.full_name} cannot be reached: {shorten(error).rstrip('.')}; check address and network"
             )
             sent = error.phase not in ("pool", "connect")
-            return Failure(unreached, passes=True, sent=sent, may_be_stream=sent)
+            return AttemptFailed(unreached, passes=True, sent=sent, may_be_stream=sent)
         case exceptions.ContentFilterError():
-            return Failure(Refused(f"{spec} declined: {shorten(error)}"))
+            return AttemptFailed(Refused(f"{spec} declined: {shorten(error)}"))
         case exceptions.AgentRunError():
             unusable = ModelError(f"{spec.full_name} sent no usable response: {shorten(error)}")
-            return Failure(unusable, passes=True, may_be_stream=True)
+            return AttemptFailed(unusable, passes=True, may_be_stream=True)
     remedy = ""
     if spec.address and spec.provider not in OPENAI_PROTOCOL:
         remedy = (
@@ -49,7 +49,7 @@ def classify_error(error: Exception, spec: ModelSpec) -> Failure:
         )
     reason = f"{type(error).__name__}: {shorten(error)}"
     unreadable = ModelError(f"{spec.full_name} sent a response that cannot be read: {reason}{remedy}")
-    return Failure(unreadable, may_be_stream=True)
+    return AttemptFailed(unreadable, may_be_stream=True)
 
 
 def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:
@@ -59,16 +59,16 @@ def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:
     return error
 
 
-def _classify_stray(error: NotAReply, spec: ModelSpec) -> Failure:
+def _classify_stray(error: NotAReply, spec: ModelSpec) -> AttemptFailed:
     """The failure if what answered is not the server of a model. Another attempt would have the same result."""
     remedy = "check the network: a proxy or a page to sign in may answer in its place"
     if spec.address:
         remedy = "check the base URL, which for most servers ends in /v1, and what answers there"
     message = f"{spec.full_name} sent {shorten(error)} in place of a reply: {remedy}"
     if error.is_elsewhere:
-        return Failure(ModelUnavailable(message), answered=True)
+        return AttemptFailed(ModelUnavailable(message), answered=True)
     # Only this request fails: a firewall may refuse one text and let the next one pass.
-    return Failure(ModelError(message), answered=True, may_be_stream=True)
+    return AttemptFailed(ModelError(message), answered=True, may_be_stream=True)
 
 
 def _read_message(error: exceptions.ModelAPIError) -> str:
@@ -80,7 +80,7 @@ def _read_message(error: exceptions.ModelAPIError) -> str:
     return f"{status}{shorten(body or error)}"
 
 
-def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> Failure:
+def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> AttemptFailed:
     """The failure that an error reported by the server means."""
     message = _read_message(error)
     status = error.status_code
@@ -94,13 +94,13 @@ def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> F
         final = ModelError(f"the prompt is too long for {spec}: name a model with a larger window ({message})")
     elif busy or (status >= 500 and status != _NOT_IMPLEMENTED):
         final, after = ModelUnavailable(f"{spec.full_name} keeps failing: {message}"), error.retry_after
-        return Failure(final, passes=True, retry_after=after, busy=busy, answered=True, may_be_stream=not busy)
+        return AttemptFailed(final, passes=True, retry_after=after, busy=busy, answered=True, may_be_stream=not busy)
     elif error.provider_error_code in ("content_filter", "content_policy_violation"):
         final = Refused(f"{spec} declined: {message}")
     else:
         final = ModelError(f"{spec.full_name} rejected the request: {message}")
-        return Failure(final, answered=True, may_be_stream=True)
-    return Failure(final, answered=True)
+        return AttemptFailed(final, answered=True, may_be_stream=True)
+    return AttemptFailed(final, answered=True)
 
 
 def shorten(message: object) -> str:

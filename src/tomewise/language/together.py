@@ -135,16 +135,12 @@ def split_batch_role(role: Role[Any, Any]) -> tuple[Role[Any, Any], int]:
 @lru_cache(maxsize=128)
 def _make_output(role: Role[In, Out]) -> type[BatchOut]:
     schema = make_lean_schema(role.output)
-    fields = {name: _drop_descriptions(field) for name, field in schema["properties"].items()}
-    fields = {"label": {"type": "string"}, **fields}
+    fields = {"label": {"type": "string"}}
+    for name, field in schema["properties"].items():  # without what the prompt says too: it is sent with every call
+        fields[name] = {key: value for key, value in field.items() if key not in ("description", "default")}
     item = {"type": "object", "properties": fields, "required": ["label", *schema.get("required", ())]}
     items = Annotated[list[object], WithJsonSchema({"type": "array", "items": item})]
     return create_model(f"{role.output.__name__}Together", __base__=BatchOut, passages=(items, Field()))
-
-
-def _drop_descriptions(field: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of a field without what the prompt says too: it is sent with every call."""
-    return {key: value for key, value in field.items() if key not in ("description", "default")}
 
 
 def _find_fault(role: Role[Any, Any], given: Batch, output: BatchOut) -> str | None:

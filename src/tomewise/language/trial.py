@@ -39,8 +39,7 @@ class Trial:
 class _Pieces:
     """Counts the pieces of a reply."""
 
-    def __init__(self) -> None:
-        self.count = 0
+    count = 0
 
     def begin(self) -> None:
         self.count = 0

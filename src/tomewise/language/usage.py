@@ -1,4 +1,4 @@
-"""Report each call to the meters around it, and announce each request to the permits (`run`)."""
+"""Announce each request to the permits (`run`), and estimate its tokens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from tomewise.run import ModelCall, Permit, Request, current_run
+from tomewise.run import Permit, Request, current_run
 from tomewise.types import Cost
 
 
@@ -16,22 +16,6 @@ class Bill:
 
     spent: Cost
     most: int = 1
-
-
-def report_call(call: ModelCall) -> None:
-    """Report one call to every meter around it.
-
-    `call.started` is when the caller asked, even if the call then waited for a slot. Otherwise calls that only wait
-    would look as if they depended on each other.
-    """
-    for each_meter in current_run().meters:
-        each_meter.add(call)
-
-
-def count_replies(**counts: int) -> None:
-    """Add to the counts of replies of every meter around it, by their names (see `Meter`)."""
-    for each_meter in current_run().meters:
-        each_meter.count_replies(counts)
 
 
 @asynccontextmanager

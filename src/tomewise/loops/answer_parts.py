@@ -11,9 +11,9 @@ In the end all parts together are the text of the answer, or nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, TypeAlias
+from typing import Any
 
 from pydantic_core import from_json
 
@@ -24,7 +24,6 @@ from tomewise.language.roles.answer_roles import may_become_failure
 from tomewise.run import change_run, current_run
 from tomewise.types import Event, LanguageModel
 
-Emit: TypeAlias = Callable[[Event], None]
 _LONGEST = 100_000  # characters of a reply that are read while it is written; no answer is so long
 _GROWTH = 64  # the text is read again after it has grown by this fraction, so that all readings together stay linear
 _CONTROLS = dict.fromkeys(range(32), " ")  # models leave line breaks inside of strings, which JSON forbids
@@ -62,17 +61,17 @@ async def ask_answer(model: LanguageModel, answer_input: AnswerIn, *, final: boo
 class _AnswerParts:
     """Listens to the replies of the answering role, and emits each new part of the answer."""
 
-    def __init__(self, emit: Emit, may_decline: bool, *, only_full: bool) -> None:
+    def __init__(self, emit: Callable[[Event], None], may_decline: bool, *, only_full: bool) -> None:
         self._emit = emit
         self._unwanted = {"none"} if may_decline else set[str]()
         if only_full:
             self._unwanted |= {"none", "partly"}
         self._shown = ""
-        self._reply = PartialReply(AnswerOut.model_fields)
+        self._reply = PartialReply()
 
     def begin(self) -> None:
         """Replace the text that an earlier reply showed by nothing."""
-        self._reply = PartialReply(AnswerOut.model_fields)
+        self._reply = PartialReply()
         self._show("")
 
     def hear(self, text: str) -> None:
@@ -107,8 +106,7 @@ class _AnswerParts:
 class PartialReply:
     """Collects the pieces of a reply. `read` returns the fields of its JSON object; the last may be incomplete."""
 
-    def __init__(self, names: Collection[str]) -> None:
-        self._names = frozenset(names)
+    def __init__(self) -> None:
         self._pieces: list[str] = []
         self._length = 0
         self._read_length = 0
@@ -132,7 +130,9 @@ class PartialReply:
     def _find_fields(self, value: Any) -> dict[str, Any]:
         """The fields at the top level or one below, as in a complete reply."""
         values = [value, *value.values()] if isinstance(value, dict) else []
-        return next((each for each in values if isinstance(each, dict) and self._names & each.keys()), {})
+        return next(
+            (each for each in values if isinstance(each, dict) and AnswerOut.model_fields.keys() & each.keys()), {}
+        )
 
 
 def _parse(text: str) -> Any:

@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any, Literal
 
 from tomewise.errors import UsageError
-from tomewise.language.per_role import find_name, find_window
+from tomewise.language.forwarding import find_name, find_window
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import load_passages, measure_texts
 from tomewise.recall.flat import Everything
@@ -52,17 +52,14 @@ class Chunking:
         `room` is how many tokens of text a call can show.
         """
         found = await Everything(self.desk.store).retrieve(question.text, _ALL, within=question.within)
-        chunks = await self.cut_chunks([piece.id for piece in found], room)
+        chunks = await asyncio.to_thread(self.cut_chunks, [piece.id for piece in found], room)
         if self.order == "document" or self.recall is None or len(chunks) < 2:
             return chunks
         ranked = await self.recall.retrieve(question.text, len(found), within=question.within)
         return _sort_by_relevance(chunks, ranked)
 
-    async def cut_chunks(self, passages: Sequence[PassageId], room: int, most: int | None = None) -> list[Chunk]:
+    def cut_chunks(self, wanted: Sequence[PassageId], room: int, most: int | None = None) -> list[Chunk]:
         """The chunks of these passages, in document order; with `most`, of the first that fit into so many tokens."""
-        return await asyncio.to_thread(self._cut_chunks, passages, room, most)
-
-    def _cut_chunks(self, wanted: Sequence[PassageId], room: int, most: int | None) -> list[Chunk]:
         passages = list(load_passages(self.desk.store, wanted).values())
         sizes = measure_texts([passage.content for passage in passages], self.desk.count)
         sized = list(zip(passages, sizes, strict=True))

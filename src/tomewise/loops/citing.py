@@ -1,20 +1,29 @@
-"""Verify citations: a quotation counts only if it is found, to the character, in a passage."""
+"""Verify citations: a quotation counts only if it is found, to the character, in a passage.
+
+A model that only quotes has its sentences cited in place of an answer. It gets the best passages one by one, with the
+headings in them, beside what any model is shown.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from tomewise.language import roles
+from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.fences import BRACKETS, INVISIBLE, OPENING
-from tomewise.language.labels import read_labels
-from tomewise.loops.evidence import find_labelled, join_texts, load_passages
+from tomewise.language.forwarding import find_name
+from tomewise.language.labels import find_labelled
+from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Quotable, QuoteIn
+from tomewise.loops.evidence import join_texts, load_passages
 from tomewise.reading.places import find_place
 from tomewise.store.records import PASSAGES
-from tomewise.types import Evidence, Passage, Quote
+from tomewise.text.quotable import find_sentences
+from tomewise.types import Evidence, LanguageModel, Passage, Quote, Statement
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
@@ -29,6 +38,9 @@ _ALONE = {variant: mark for mark, variants in _QUOTES.items() for variant in var
 _LEFT_OUT = re.compile(r"\[\s*+(?:…|\.{3,}+)\s*+\]|…|\.{3,}+|(?:\. ){2,}\.")
 _LEAST = 3  # characters: fewer are found anywhere
 _LONGER = 4  # times: `<` is shown as `&lt;`, and nothing as more
+_PASSAGES = 10  # that the model gets
+_AROUND = 1500  # characters on either side of a sentence, in which its neighbours are
+_DROP = 0.02  # off the worth of a rewrite for each rank of the passage that gave its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,38 +55,45 @@ class Cited:
     derived: int = 0
 
 
-class Citer:
-    """Finds quotations of the model in the passages from which its evidence was made."""
+def cite(store: Texts, quotes: Sequence[roles.Quote], evidence: Sequence[Evidence]) -> Cited:
+    """Locate each quotation in the evidence that it names (E1 is the first), else in any other; else drop it.
 
-    def __init__(self, store: Texts) -> None:
-        self._store = store
+    Only passages are cited. A quotation of a summary is looked for in the passages below it; if it is in the summary
+    alone, it is counted as derived.
 
-    def cite(self, quotes: Sequence[roles.Quote], evidence: Sequence[Evidence]) -> Cited:
-        """Locate each quotation in the evidence that it names (E1 is the first), else in any other; else drop it.
+    A quotation that leaves something out ("the tide … at nine") is cited part by part, if all parts are in one passage.
+    One that runs over the end of a passage into the next is cited in both, if both are shown as one piece.
+    """
+    wanted = {source for piece in evidence for source in piece.sources}
+    passages = load_passages(store, wanted) if quotes else {}
+    below = [[passages[id] for id in piece.sources if id in passages] for piece in evidence]
+    joined = [
+        run
+        for piece, run in zip(evidence, below, strict=True)
+        if run and piece.layer == PASSAGES and len(piece.sources) > 1
+    ]
+    found: dict[Quote, None] = {}
+    derived = dropped = 0
+    for quote in quotes:
+        located = cite_parts(quote, below) or _cite_across(quote.quote, joined)
+        found.update(dict.fromkeys(located))
+        if located:
+            continue
+        if any(_find(quote.quote, piece.text) for piece in evidence):
+            derived += 1
+        else:
+            dropped += 1
+    return Cited(tuple(found), dropped, derived)
 
-        Only passages are cited. A quotation of a summary is looked for in the passages below it; if it is in the
-        summary alone, it is counted as derived.
 
-        A quotation that leaves something out ("the tide … at nine") is cited part by part, if all parts are in one
-        passage. One that runs over the end of a passage into the next is cited in both, if both are shown as one piece.
-        """
-        wanted = {source for piece in evidence for source in piece.sources}
-        passages = load_passages(self._store, wanted) if quotes else {}
-        joined = [piece for piece in evidence if piece.layer == PASSAGES and len(piece.sources) > 1]
-        runs = [run for piece in joined if (run := [passages[id] for id in piece.sources if id in passages])]
-        found: dict[Quote, None] = {}
-        derived = dropped = 0
-        for quote in quotes:
-            located = _cite_parts(quote.quote, _order_passages(quote, evidence, passages))
-            located = located or _cite_across(quote.quote, runs)
-            found.update(dict.fromkeys(located))
-            if not located:
-                is_derived = any(_find(quote.quote, piece.text) for piece in evidence)
-                derived, dropped = derived + is_derived, dropped + (not is_derived)
-        return Cited(tuple(found), dropped, derived)
+def cite_parts(written: roles.Quote, below: Sequence[Sequence[Passage]]) -> list[Quote]:
+    """The quotation, or each of its parts, in one passage; nothing if no passage has all of it.
 
-
-def _cite_parts(quote: str, passages: Sequence[Passage]) -> list[Quote]:
+    `below` has the passages of each piece of evidence; those of the piece that is named come first.
+    """
+    pieces = (*find_labelled(written.label, below), *below)
+    passages = {passage.id: passage for piece in pieces for passage in piece}.values()
+    quote = written.quote
     for passage in passages:
         if whole := locate(quote, passage):
             return [whole]
@@ -199,7 +218,67 @@ def _fold_special(special: str) -> tuple[str, int]:
     return (" " if any(map(str.isspace, special)) else ""), len(special)
 
 
-def _order_passages(quote: roles.Quote, evidence: Sequence[Evidence], passages: dict[str, Passage]) -> list[Passage]:
-    first = find_labelled(read_labels(quote.label), evidence)
-    order = dict.fromkeys(source for piece in (*first, *evidence) for source in piece.sources)
-    return [passages[source] for source in order if source in passages]
+def only_quotes(model: LanguageModel) -> bool:
+    """Whether the model that answers quotes sentences in place of an answer."""
+    return find_name(model, ANSWER) == EXTRACTIVE
+
+
+def prepare_quoting(store: Texts, given: AnswerIn, found: Sequence[Evidence]) -> tuple[QuoteIn, list[Passage]]:
+    """The input with passages that may be quoted, and these in the order of their labels.
+
+    They are the best of what was found, best first: those that are shown as they are, then others' sources.
+    """
+    ranked = sorted(found, key=lambda piece: len(piece.sources) > 1)
+    nodes = list(dict.fromkeys(chain.from_iterable(piece.sources for piece in ranked)))[:_PASSAGES]
+    passages = list(load_passages(store, nodes).values())
+    ranks = {passage.id: rank for rank, passage in enumerate(passages)}
+    rewrites = {piece.rewrite.text: _DROP * ranks.get(piece.rewrite.source, 0) for piece in found if piece.rewrite}
+    quotables = [
+        Quotable(
+            label=f"E{number}",
+            text=passage.text,
+            title=passage.title,
+            document=passage.document,
+            headings=[(at, place.chapter) for at, place in passage.marks] or [(0, passage.place.chapter)],
+        )
+        for number, passage in enumerate(passages, start=1)
+    ]
+    return QuoteIn(**dict(given), passages=quotables, rewrites=list(rewrites.items())), passages
+
+
+def quote_sentences(store: Texts, reply: AnswerOut, passages: Sequence[Passage]) -> tuple[Statement, ...]:
+    """The sentences that a reply quotes, as statements. On the first rests the option that the reply chooses."""
+    below = [[passage] for passage in passages]
+    found = [quote for each in reply.quotes for quote in cite_parts(each, below)[:1]]
+    statements = []
+    for number, quote in enumerate(found):
+        start = reply.answer.find(quote.text)
+        start, end = (start, start + len(quote.text)) if start >= 0 else (0, 0)  # declined, or without a text
+        statements.append(
+            Statement(
+                text=quote.text,
+                start=start,
+                end=end,
+                support="quoted",
+                quotes=(_add_neighbours(store, quote),),
+                choice=None if number else reply.choice,
+            )
+        )
+    return tuple(statements)
+
+
+def _add_neighbours(store: Texts, quote: Quote) -> Quote:
+    """The quote with the sentences beside it."""
+    begins = max(0, quote.start - _AROUND)
+    text = store.text_between(quote.document, begins, quote.end + _AROUND)
+    start, end = quote.start - begins, quote.end - begins
+    sentences = list(find_sentences(text))
+    before = next((span for span in reversed(sentences) if span[1] <= start), (start, start))
+    after = next((span for span in sentences if span[0] >= end), (end, end))
+    # No neighbour is beyond a heading.
+    is_near = [not any(map(str.isalnum, gap)) for gap in (text[before[1] : start], text[end : after[0]])]
+    return replace(
+        quote,
+        before=text[slice(*before)] if is_near[0] else "",
+        after=text[slice(*after)] if is_near[1] else "",
+    )

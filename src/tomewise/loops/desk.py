@@ -7,23 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic
 
 from tomewise.language.fences import get_letter
-from tomewise.language.per_role import find_window
+from tomewise.language.forwarding import find_window
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
 from tomewise.loops.answer_parts import ask_answer
-from tomewise.loops.citing import Citer
-from tomewise.loops.evidence import Count, fit_to_budget, fit_to_window
-from tomewise.loops.fusing import DEPTH, Searched, fuse
-from tomewise.loops.layout import Context, Layout, Note, join
-from tomewise.loops.origins import describe_origin, name_kind
-from tomewise.loops.quoting import Quoter, only_quotes
-from tomewise.loops.repeats import drop_near_repeats
+from tomewise.loops.citing import cite, only_quotes, prepare_quoting, quote_sentences
+from tomewise.loops.evidence import Count, describe_origin, drop_near_repeats, fit_to_budget, fit_to_window, name_kind
+from tomewise.loops.last_prompt import DEPTH, Context, Layout, Note, Searched, fuse, join
 from tomewise.recall.ranking import as_evidence, drop_repeats, take_turns
-from tomewise.store.lookups import find_keys, read_places
 from tomewise.store.records import PASSAGES
 from tomewise.text.words import make_bag
 from tomewise.types import (
@@ -89,8 +84,6 @@ class Desk:
         self.fuses = plain is not None
         self.layout = Layout(store, count, joins=self.fuses)
         self._plain = plain
-        self._citer = Citer(store)
-        self._quoter = Quoter(store)
 
     async def search_plainly(
         self, question: Question, found: Sequence[Evidence], recall: Retriever | None = None
@@ -114,41 +107,47 @@ class Desk:
 
     def show(self, evidence: Sequence[Evidence]) -> list[Shown]:
         """Evidence as a prompt shows it: a label (E1, E2, ...), its kind, its text, and where it is from."""
-        positions = read_places(self.store, (source for piece in evidence for source in piece.sources))
+        positions = self._find_places(source for piece in evidence for source in piece.sources)
         documents = self.store.documents({document for document, _ in positions.values()})
         totals = {record.id: record.passages for record in documents}
         shown = []
         for number, piece in enumerate(evidence, start=1):
-            origin = describe_origin([positions[each] for each in piece.sources if each in positions], totals)
+            places = [positions[each] for each in piece.sources if each in positions]
+            document, place = describe_origin(places, totals)
             shown.append(
                 Shown(
                     label=f"E{number}",
                     text=piece.text,
                     title=piece.title,
                     kind=name_kind(piece),
-                    document="" if piece.title else origin.document,
-                    place=", ".join(filter(None, (describe_place(piece.place), origin.place))),
+                    document="" if piece.title else document,
+                    place=", ".join(filter(None, (describe_place(piece.place), place))),
                 )
             )
         return shown
 
     def fetch(self, nodes: Sequence[NodeId], within: Scope | None) -> list[Evidence]:
         """The passages among these nodes that are within the scope, in this order; their score is 0."""
-        keys = find_keys(self.store, nodes)
-        allowed = self.store.keys_within(within)
-        inside = [keys[node] for node in nodes if node in keys and (allowed is None or keys[node] in allowed)]
+        found, allowed = self.store.find(nodes), self.store.keys_within(within)
+        keys = [found[node].key for node in nodes if node in found]
+        inside = [key for key in keys if allowed is None or key in allowed]
         return [as_evidence(passage, 0.0) for passage in self.store.passages(inside).values()]
 
     def put_in_order(self, evidence: Sequence[Evidence]) -> list[Evidence]:
         """Layers in the order in which they first occur, and in each the evidence in document order."""
         layers = list(dict.fromkeys(piece.layer for piece in evidence))
-        positions = read_places(self.store, (piece.sources[0] for piece in evidence if piece.sources))
+        positions = self._find_places(piece.sources[0] for piece in evidence if piece.sources)
 
         def make_key(piece: Evidence) -> tuple[int, str, int, int, str]:
             position = positions.get(piece.sources[0], ("", 0)) if piece.sources else ("", 0)
             return (layers.index(piece.layer), *position, -len(piece.sources), piece.id)
 
         return sorted(evidence, key=make_key)
+
+    def _find_places(self, passages: Iterable[NodeId]) -> dict[NodeId, tuple[str, int]]:
+        """The document and the position of each of these passages that exists."""
+        found = self.store.find(passages).items()
+        return {node: (each.document, each.position) for node, each in found if each.document is not None}
 
     def measure_room(self, role: Role[Any, Any], used: int = 0) -> int:
         """The tokens of evidence that a prompt of this role may hold, beside `used` tokens.
@@ -230,12 +229,12 @@ class Desk:
         if only_quotes(self.model):
             return await self._quote(prepared, final=final)
         reply = await ask_answer(self.model, prepared.input, final=final)
-        return Attempt(reply, await asyncio.to_thread(read_answer, reply, question, prepared, self._citer))
+        return Attempt(reply, await asyncio.to_thread(read_answer, reply, question, prepared, self.store))
 
     async def _quote(self, prepared: Prepared[AnswerIn], *, final: bool) -> Attempt:
-        quote_input, passages = await asyncio.to_thread(self._quoter.prepare, prepared.input, prepared.found)
+        quote_input, passages = await asyncio.to_thread(prepare_quoting, self.store, prepared.input, prepared.found)
         reply = await ask_answer(self.model, quote_input, final=final)
-        statements = await asyncio.to_thread(self._quoter.quote, reply, passages)
+        statements = await asyncio.to_thread(quote_sentences, self.store, reply, passages)
         resolved = bool(statements) and not reply.is_declined(prepared.input.may_decline)
         answer = Answer(
             text=reply.answer if resolved else "",
@@ -268,7 +267,7 @@ def make_answer_input(
     )
 
 
-def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerIn], citer: Citer) -> Answer:
+def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerIn], store: Texts) -> Answer:
     """Make an answer from a reply of the answering role to what was prepared, and verify its quotations.
 
     While declining is allowed, a reply counts as declined if it names a letter but declines beside it, or if no
@@ -280,7 +279,7 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
     resolved = choice is not None or not (question.options or reply.is_declined(may_decline))
     if not resolved:
         return decline(reply.missing, evidence)
-    cited = citer.cite(reply.quotes, evidence if prepared.labelled is None else prepared.labelled)
+    cited = cite(store, reply.quotes, evidence if prepared.labelled is None else prepared.labelled)
     text = question.options[ord(choice) - ord("A")] if choice else reply.answer
     support = measure_support(text, reply.supported, cited.quotes)
     return Answer(

@@ -1,19 +1,21 @@
-"""Evidence fitted into a budget of tokens or a window, and found again by its label."""
+"""Pieces of evidence: what each is, where it stands, which repeat others, and how many fit."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
-from tomewise.language.labels import find_number
-from tomewise.language.per_role import find_window
-from tomewise.store.lookups import find_keys
-from tomewise.types import Embedder, Evidence, In, LanguageModel, Out, Passage, PassageId, Role
+from tomewise.language.forwarding import find_window
+from tomewise.store.records import PASSAGES
+from tomewise.types import DocumentId, Embedder, Evidence, In, LanguageModel, Out, Passage, PassageId, Role
 from tomewise.types.place import describe_place
 
 if TYPE_CHECKING:
@@ -24,6 +26,12 @@ Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
 FENCE = 12  # tokens counted for label and fence of a piece of evidence, or of a note; its place is not counted
 _PROMPT_BYTES = 16_000  # what the prompt around the evidence takes at most
 _COUNTS_KEPT = 16_384  # texts, whose counts take 3 MB
+PASSAGE = "passage"  # the only kind that may be quoted
+EXTRACTS = "extracts"  # the layer of evidence that is words of passages
+_WORD = re.compile(r"\w+")
+_LEAST = 12  # words: shorter texts, such as facts, cost little and are seldom the same by mistake
+_RUN = 3  # words
+_SHARE = 0.9  # of the runs of a text that another one must have
 
 
 def make_token_counter(embedder: Embedder, *, kept: int = _COUNTS_KEPT) -> Count:
@@ -91,8 +99,8 @@ def fit_to_window(
 def load_passages(store: Texts, ids: Iterable[PassageId]) -> dict[PassageId, Passage]:
     """The passages that exist, by id, in the order asked for."""
     wanted = list(ids)
-    keys = find_keys(store, wanted)
-    passages = store.passages(keys[id] for id in wanted if id in keys)
+    found = store.find(wanted)
+    passages = store.passages(found[id].key for id in wanted if id in found)
     return {passage.id: passage for passage in passages.values()}
 
 
@@ -101,10 +109,28 @@ def describe_source(piece: Evidence) -> str:
     return ", ".join(filter(None, (piece.title, describe_place(piece.place))))
 
 
-def find_labelled(labels: Iterable[str], shown: Sequence[Piece]) -> list[Piece]:
-    """What a prompt shows under these labels, each once; labels that it does not show are passed over."""
-    numbers = dict.fromkeys(find_number(label, "E") for label in labels)
-    return [shown[number - 1] for number in numbers if number and number <= len(shown)]
+def name_kind(piece: Evidence) -> str:
+    """What a piece of evidence is: as its layer declares it, else the name of the layer."""
+    return piece.kind or (PASSAGE if piece.layer == PASSAGES else piece.layer)
+
+
+def describe_origin(places: Sequence[tuple[DocumentId, int]], totals: Mapping[DocumentId, int]) -> tuple[str, str]:
+    """Where passages stand: the last part of the document's id, and the place as "part 12 of 59". Both may be empty.
+
+    `places` are documents with positions from 0. `totals` counts the passages of each document.
+    """
+    documents = list(dict.fromkeys(document for document, _ in places))
+    if len(documents) != 1:
+        return "", f"{len(documents)} documents" if documents else ""
+    (document,) = documents
+    name, total = document.rstrip("/").rsplit("/", 1)[-1], totals.get(document, 0)
+    parts = sorted({position + 1 for _, position in places})
+    if total < 2:
+        return name, ""
+    if len(parts) == 1:
+        return name, f"part {parts[0]} of {total}"
+    gaps = "" if parts[-1] - parts[0] + 1 == len(parts) else ", with gaps"
+    return name, f"parts {parts[0]} to {parts[-1]} of {total}{gaps}"
 
 
 def join_texts(run: Sequence[Passage]) -> tuple[str, list[int]]:
@@ -119,3 +145,45 @@ def join_texts(run: Sequence[Passage]) -> tuple[str, list[int]]:
         starts.append(len(text) + min(gap, 0))
         text += passage.text[max(0, -gap) :]
     return text, starts
+
+
+@dataclass(frozen=True)
+class _Wording:
+    sequence: Sequence[str]
+    words: frozenset[str]
+    is_passage: bool
+
+    @cached_property
+    def runs(self) -> frozenset[tuple[str, ...]]:
+        """Neighbouring words. Few texts have all the words of another, so most need no runs."""
+        return frozenset(zip(*(self.sequence[start:] for start in range(_RUN)), strict=False))
+
+    def repeats(self, earlier: _Wording) -> bool:
+        """Whether the earlier text has all these words, nearly all in the same order."""
+        if (self.is_passage and not earlier.is_passage) or not self.words <= earlier.words:
+            return False
+        return len(self.runs & earlier.runs) >= _SHARE * len(self.runs)
+
+
+def drop_near_repeats(evidence: Sequence[Evidence]) -> list[Evidence]:
+    """The evidence without pieces that add no word to an earlier one: copies, and texts that quote a passage.
+
+    A piece with another number, name or "not" has a word more, so it stays. A passage is left out for another passage
+    only, since nothing else can be quoted.
+    """
+    kept: list[Evidence] = []
+    known: list[_Wording] = []
+    for piece in evidence:
+        words = _WORD.findall(piece.text.casefold())
+        if len(words) >= _LEAST:
+            wording = _Wording(words, frozenset(words), name_kind(piece) == PASSAGE)
+            if any(map(wording.repeats, known)):
+                continue
+            known.append(wording)
+        kept.append(piece)
+    return kept
+
+
+def fold(text: str) -> str:
+    """The text for comparison: without differences of case, spaces and the marks at its ends."""
+    return " ".join(text.casefold().split()).strip(" ?.!\"'")

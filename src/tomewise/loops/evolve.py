@@ -10,9 +10,8 @@
 - Roles are shown the points that are most relevant to the question, up to a number of tokens.
 - What cannot be used of a reply is recorded and skipped: a point, label or entity that does not exist, an empty
   description, a point merged twice.
-- The answering role sees what all searches found and the points, by the rule of the last prompt (`loops.fusing`,
-  `loops.layout`); the passages on which points rest count as one more search. The question may be declined unless a
-  guess is asked for.
+- The answering role sees what all searches found and the points, by the rule of the last prompt (`loops.last_prompt`);
+  the passages on which points rest count as one more search. The question may be declined unless a guess is asked for.
 """
 
 from __future__ import annotations
@@ -27,23 +26,17 @@ from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
 from tomewise.events import make_event
 from tomewise.language.roles import ANSWER, EVOLVE, MERGE_POINTS, PLAN
-from tomewise.loops.context import Contexts, make_attempt_event
 from tomewise.loops.desk import Attempt, Desk
-from tomewise.loops.evidence import measure_texts
-from tomewise.loops.exploring import Exploring, Material, Reading, Search
-from tomewise.loops.fusing import DEPTH, Searched
-from tomewise.loops.layout import Context, Note
-from tomewise.loops.planning import Concern, Plan, Planning
+from tomewise.loops.evidence import fold, measure_texts
+from tomewise.loops.exploring import Concern, Exploring, Material, Plan, Planning, Search, Seen
+from tomewise.loops.last_prompt import DEPTH, Context, Note, Searched
 from tomewise.loops.point_editor import Changes, PointEditor
-from tomewise.loops.repeats import fold
-from tomewise.loops.steps import LoopState, rank_found
+from tomewise.loops.steps import Contexts, LoopState, make_attempt_event, rank_found
 from tomewise.loops.working_pictures import draw_hypergraph
-from tomewise.pictures import Picture
 from tomewise.recall.ranking import drop_repeats, take_turns
 from tomewise.types import Answer, Embedder, Event, Evidence, In, NodeId, Out, Question, Retriever, Role
-from tomewise.working.hypergraph import Hypergraph
+from tomewise.working.hypergraph import Hypergraph, MemoryPoint
 from tomewise.working.nearness import Nearness
-from tomewise.working.point import MemoryPoint
 
 _POINTS = 3  # points take at most one part in so many of what a role is shown
 
@@ -84,6 +77,7 @@ class Evolve:
     exploring: Exploring
     editor: PointEditor
     limits: Limits
+    draw = staticmethod(draw_hypergraph)
 
     @property
     def calls(self) -> CallCount:
@@ -100,10 +94,6 @@ class Evolve:
         """A new hypergraph, or the one of which `dump` made `data`."""
         return Hypergraph() if data is None else Hypergraph.load(data)
 
-    def draw(self, question: Question, answer: Answer) -> Picture:
-        """The hypergraph behind an answer of this loop, from its events. Raises UsageError without it."""
-        return draw_hypergraph(question, answer)
-
     async def run(self, question: Question, memory: Hypergraph | None = None) -> AsyncIterator[Event | Answer]:
         """Events by round, then the answer. `memory` is used and changed; without it the hypergraph is new."""
         memory = self.open_memory() if memory is None else memory
@@ -113,7 +103,7 @@ class Evolve:
             memory=memory,
             nearness=Nearness(self.embedder),
             contexts=await asyncio.to_thread(Contexts, question, self.desk, self.limits.context, {}),
-            reading=Reading(self.desk),
+            seen=Seen(self.desk),
             has_past=bool(memory.points),
         )
         while True:
@@ -192,7 +182,7 @@ class Evolve:
     async def _explore(self, state: _EvolveState) -> AsyncIterator[Event]:
         """Search for all concerns side by side."""
         concerns, state.concerns = state.concerns, []
-        read = frozenset(state.reading.nodes)
+        read = frozenset(state.seen.nodes)
         state.searches = await gather_calls(
             self.exploring.search(concern, state.memory, state.question.within, read) for concern in concerns
         )
@@ -272,9 +262,7 @@ class Evolve:
         limits = self.limits
         room = self.desk.measure_room(EVOLVE) * (_POINTS - 1) // _POINTS // max(1, len(state.searches))
         relations, passages = min(limits.relations, room // 4), min(limits.passages, room // 2)
-        return state.reading.select(
-            state.searches, relations=relations, passages=passages, description=limits.description
-        )
+        return state.seen.select(state.searches, relations=relations, passages=passages, description=limits.description)
 
     def _fit_points(self, state: _EvolveState, role: Role[In, Out]) -> list[MemoryPoint]:
         """The points that have room, those most relevant to the question, in the order in which they came.
@@ -303,7 +291,7 @@ class _EvolveState(LoopState):
     memory: Hypergraph
     nearness: Nearness
     contexts: Contexts
-    reading: Reading
+    seen: Seen
     concerns: list[Concern] = field(default_factory=list)  # to be searched for next
     taken: int = 0  # rounds that searched, each to the end
     searches: list[Search] = field(default_factory=list)  # of this round

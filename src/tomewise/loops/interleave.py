@@ -26,7 +26,7 @@ from tomewise.errors import UsageError
 from tomewise.events import make_event, report_retrieved
 from tomewise.language.roles import THINK, Shown, ThinkIn, ThinkOut
 from tomewise.loops.desk import Desk
-from tomewise.loops.repeats import fold
+from tomewise.loops.evidence import fold
 from tomewise.loops.steps import Collection, LoopState, rank_found, take_steps
 from tomewise.types import Answer, Event, Question, Retriever
 
@@ -91,8 +91,6 @@ class Interleave:
         pieces = state.collection.pieces
         prepared = await asyncio.to_thread(self.desk.fit, THINK, pieces, make_input, budget=self.budget)
         reply = await state.skipped.try_call(self.desk.model.ask(THINK, prepared.input), None)
-        for event in state.report_skipped():
-            yield event
         if reply is None:
             state.end = "the reply was not usable"
             return

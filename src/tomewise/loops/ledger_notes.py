@@ -15,7 +15,7 @@ refinement over these come before the first chunk, as text that was read before 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil
@@ -23,38 +23,36 @@ from typing import Any
 
 from tomewise.calls import NO_CALLS, CallCount, read_calls
 from tomewise.concurrency import gather_calls
+from tomewise.errors import UsageError
 from tomewise.events import Row, make_event
-from tomewise.language.labels import read_labels
 from tomewise.language.roles import (
+    ANSWER,
+    EXTRACT_NOTES,
     INFER_NOTES,
     PLAN_READING,
     REFINE_QUESTIONS,
     Entry,
     InferIn,
     InferOut,
-    NotedFact,
     NotesIn,
+    NotesOut,
     PlanReadingIn,
     PlanReadingOut,
     RefineIn,
     RefineOut,
-    Shown,
 )
-from tomewise.loops.chunking import Chunk
-from tomewise.loops.citing import locate
-from tomewise.loops.evidence import find_labelled, fit_to_window, load_passages
-from tomewise.loops.layout import Note
-from tomewise.loops.ledger_parts import NETS, LedgerParts, make_extract_role
-from tomewise.loops.notes import Findings, describe_chunk, list_passages
-from tomewise.loops.origins import EXTRACTS, PASSAGE
-from tomewise.loops.repeats import fold
+from tomewise.loops.chunking import LEAST_ROOM, Chunk, Chunking, Room, check_rooms
+from tomewise.loops.desk import Desk, make_answer_input
+from tomewise.loops.evidence import fit_to_window, fold, load_passages
+from tomewise.loops.last_prompt import Note
+from tomewise.loops.notes import Findings, check_fact, describe_chunk, list_passages, make_extracts
 from tomewise.loops.steps import Skipped
 from tomewise.recall.ranking import take_turns
-from tomewise.types import Event, Evidence, In, Out, Passage, PassageId, Question, Role, content_id
+from tomewise.types import Event, In, Out, PassageId, Question, Retriever, Role
 from tomewise.working.ledger import (
-    Fact,
     Inference,
     Ledger,
+    LedgerFact,
     LedgerMemory,
     add_facts,
     add_inferences,
@@ -64,14 +62,50 @@ from tomewise.working.ledger import (
     read_number,
 )
 
-BETWEEN_QUOTES = " … "
-NOTED = " (a reader's note, not to be quoted: "  # after a quotation; what follows is not in the passage
+NETS = 4  # places of wide questions
+_OF_QUESTION = 30  # tokens of an open question
+_OF_FACT = 60  # tokens of a fact with its quotation
+_FEWEST, _MOST = 8, 60  # facts that are asked for of one chunk
+_PER_FACT = 200  # tokens of a chunk for each of them
+_REPLY, _OF_REPLY = 256, 80  # tokens of a reply, and of a fact in it
+_SHOWN = 2.1  # times its budget is a ledger when it is shown: half as many inferences, and labels and places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """How a ledger is kept. `memory` is how many tokens of facts the ledger holds, 0: no limit.
+
+    `wave` chunks are read side by side. `questions` places are for open questions; with 0 of them there is neither a
+    refinement nor a recovery. `recovery` is the share of the text that may be read again for open questions, up to
+    `limit` passages a question; 0: none.
+    """
+
+    memory: int = 8_000
+    wave: int = 1
+    questions: int = 10
+    infers: bool = True
+    refines: bool = True
+    recovery: float = 0.2
+    limit: int = 40
+
+    def __post_init__(self) -> None:
+        if self.wave < 1:
+            raise UsageError(f"waves of {self.wave} chunks read nothing: give 1 or more")
+        if not 0 <= self.recovery <= 1:
+            raise UsageError(f"recovery is the share of the text that is read again, from 0 to 1, not {self.recovery}")
+        if not self.questions:
+            object.__setattr__(self, "refines", False)
+            object.__setattr__(self, "recovery", 0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerReading(LedgerParts):
-    """Opens a ledger for each question: an empty one, or that of `memory`."""
+class LedgerReading:
+    """Opens a ledger for each question: an empty one, or that of `memory`. `recall` searches for what was missed."""
 
+    recall: Retriever
+    desk: Desk
+    chunking: Chunking
+    cycle: Cycle
     memory: LedgerMemory | None = None
 
     @property
@@ -110,15 +144,57 @@ class LedgerReading(LedgerParts):
         """The ledger to start from."""
         return LedgerNotes(question, self, self.memory or LedgerMemory())
 
+    def measure_room(self, question: Question) -> int:
+        """The most tokens of a chunk: what the prompt, the open questions and a reply leave.
+
+        Raises UsageError if the window has no room for a chunk and a ledger.
+        """
+        empty = NotesIn(question=question.text, evidence=[])
+        spare = Room.measure(self.desk, make_extract_role(0), empty, beside=self._of_questions).tokens
+        room = Room(EXTRACT_NOTES, max(int(spare / (1 + _OF_REPLY / _PER_FACT)), spare - _MOST * _OF_REPLY))
+        check_rooms(self.desk, [room, *self._measure_ledger_rooms(question)])
+        return room.tokens
+
+    def measure_ledger(self, question: Question) -> int | None:
+        """The tokens of facts that a ledger holds; None: no limit."""
+        rooms = [int(room.tokens / _SHOWN) for room in self._measure_ledger_rooms(question)]
+        return max(1, min(self.cycle.memory, *rooms)) if self.cycle.memory else None
+
+    def count_wanted(self, chunk: int, left: int | None) -> int:
+        """How many facts a chunk of so many tokens is asked for, where `left` tokens of the ledger are for it."""
+        wanted = chunk // _PER_FACT
+        return min(max(wanted if left is None else min(wanted, left // _OF_FACT), _FEWEST), _MOST)
+
+    @property
+    def _of_questions(self) -> int:
+        """The tokens of all questions that may be open."""
+        return _OF_QUESTION * (self.cycle.questions + NETS)
+
+    def _measure_ledger_rooms(self, question: Question) -> list[Room]:
+        """What the calls that show a ledger leave for it."""
+        asked = question.text
+        empty: list[tuple[Role[Any, Any], Any]] = [
+            (INFER_NOTES, InferIn(question=asked)),
+            (REFINE_QUESTIONS, RefineIn(question=asked)),
+            (ANSWER, make_answer_input(question, [])),
+        ]
+        least = int(_SHOWN * min(LEAST_ROOM, self.cycle.memory or LEAST_ROOM))
+        return [Room.measure(self.desk, *each, beside=self._of_questions, least=least) for each in empty]
+
+
+def make_extract_role(facts: int) -> Role[NotesIn, NotesOut]:
+    """The role of extracting with room in its reply for so many facts."""
+    return replace(EXTRACT_NOTES, output_tokens=_REPLY + _OF_REPLY * facts)
+
 
 class LedgerNotes:
     """The ledger of one question while its text is read."""
 
-    def __init__(self, question: Question, parts: LedgerParts, memory: LedgerMemory) -> None:
+    def __init__(self, question: Question, reading: LedgerReading, memory: LedgerMemory) -> None:
         self._question = question
-        self._parts = parts
-        self._desk = parts.desk
-        self._cycle = parts.cycle
+        self._reading = reading
+        self._desk = reading.desk
+        self._cycle = reading.cycle
         self._memory = memory
         self._budget: int | None = None
         self._room = 0  # tokens of a chunk at most
@@ -129,7 +205,8 @@ class LedgerNotes:
 
     async def read(self, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Plan, infer from what earlier questions left, read all chunks wave by wave, then recover what was missed."""
-        await asyncio.to_thread(self._measure)
+        self._room = await asyncio.to_thread(self._reading.measure_room, self._question)
+        self._budget = await asyncio.to_thread(self._reading.measure_ledger, self._question)
         async for event in self._plan():
             yield event
         await self._forget()
@@ -152,7 +229,7 @@ class LedgerNotes:
         ledger = self.ledger
         grounds = {fact.label: fact for each in ledger.inferences for fact in each.grounds}
         facts = grounds | {fact.label: fact for fact in reversed(ledger.facts)}
-        quoted: dict[PassageId, list[Fact]] = {}
+        quoted: dict[PassageId, list[LedgerFact]] = {}
         for fact in facts.values():
             if fact.in_text and fact.quote:
                 quoted.setdefault(fact.passage, []).append(fact)
@@ -167,9 +244,6 @@ class LedgerNotes:
         self.ledger = replace(self.ledger, answer=answer)
         self._memory.keep(self.ledger)
         return dump(self.ledger)
-
-    def _measure(self) -> None:
-        self._room, self._budget = self._parts.measure_room(self._question), self._parts.measure_ledger(self._question)
 
     async def _plan(self) -> AsyncIterator[Event]:
         """Ask for questions; half of their places stay free for those that the reading raises."""
@@ -240,9 +314,9 @@ class LedgerNotes:
         left = None
         if self._budget is not None:
             left = max(0, self._budget - sum(fact.tokens for fact in ledger.facts)) // chunks
-        return NotesIn(**self._list_asked(), evidence=shown, limit=self._parts.count_wanted(chunk.tokens, left))
+        return NotesIn(**self._list_asked(), evidence=shown, limit=self._reading.count_wanted(chunk.tokens, left))
 
-    async def _extract(self, chunk: Chunk, notes_input: NotesIn) -> list[Fact] | None:
+    async def _extract(self, chunk: Chunk, notes_input: NotesIn) -> list[LedgerFact] | None:
         """The facts of a chunk; None without a usable reply."""
         role = make_extract_role(notes_input.limit)
         reply = await self.skipped.try_call(self._desk.model.ask(role, notes_input), None)
@@ -288,18 +362,18 @@ class LedgerNotes:
     def _fit(self, role: Role[In, Out], make_input: Callable[[dict[str, list[Entry]]], In], made: int) -> In:
         """The input with all facts and inferences; if these exceed the window, with the new ones and the latest."""
         facts = [fact for fact in self.ledger.facts if read_number(fact) > made]
-        older: list[Fact | Inference] = [fact for fact in self.ledger.facts if read_number(fact) <= made]
+        older: list[LedgerFact | Inference] = [fact for fact in self.ledger.facts if read_number(fact) <= made]
         older += self.ledger.inferences
         material = [*facts, *sorted(older, key=read_number, reverse=True)]
 
-        def list_entries(fitting: Sequence[Fact | Inference]) -> dict[str, list[Entry]]:
+        def list_entries(fitting: Sequence[LedgerFact | Inference]) -> dict[str, list[Entry]]:
             ordered = sorted(fitting, key=read_number)
             new = {fact.label for fact in facts}
             return {
                 "facts": [
                     Entry(label=each.label, text=each.note, place=each.place, is_new=each.label in new)
                     for each in ordered
-                    if isinstance(each, Fact)
+                    if isinstance(each, LedgerFact)
                 ],
                 "inferences": [
                     Entry(label=each.label, text=each.text) for each in ordered if isinstance(each, Inference)
@@ -323,7 +397,7 @@ class LedgerNotes:
     async def _find_missed(self, chunks: Sequence[Chunk]) -> list[Chunk]:
         """Chunks of the passages that searches for the open questions find, and that no fact cites yet."""
         searches = [
-            self._parts.recall.retrieve(text, self._cycle.limit, within=self._question.within)
+            self._reading.recall.retrieve(text, self._cycle.limit, within=self._question.within)
             for text in self.ledger.questions
         ]
         ranked = take_turns(await gather_calls(searches))
@@ -331,9 +405,9 @@ class LedgerNotes:
         cited.update(passage for each in self.ledger.inferences for passage in each.passages)
         wanted = dict.fromkeys(source for piece in ranked for source in piece.sources if source not in cited)
         most = int(self._cycle.recovery * sum(chunk.tokens for chunk in chunks))
-        return await self._parts.chunking.cut_chunks(list(wanted), self._room, most)
+        return await asyncio.to_thread(self._reading.chunking.cut_chunks, list(wanted), self._room, most)
 
-    def _report_chunk(self, chunk: Chunk, facts: list[Fact] | None) -> Event:
+    def _report_chunk(self, chunk: Chunk, facts: list[LedgerFact] | None) -> Event:
         name = describe_chunk(chunk, self._desk)
         if facts is None:
             return make_event("unread", self._step, chunk=name)
@@ -344,61 +418,7 @@ class LedgerNotes:
 def _list_rows(ledger: Ledger) -> Iterator[Row]:
     for question in (*ledger.questions, *ledger.nets):
         yield {"kind": "question", "text": question}
-    entries: Iterable[Fact | Inference] = chain(ledger.facts, ledger.inferences)
+    entries: Iterable[LedgerFact | Inference] = chain(ledger.facts, ledger.inferences)
     for entry in entries:
-        kind = "fact" if isinstance(entry, Fact) else "inference"
+        kind = "fact" if isinstance(entry, LedgerFact) else "inference"
         yield {"kind": kind, "label": entry.label, "text": entry.text}
-
-
-def check_fact(noted: NotedFact, passages: Sequence[Passage], shown: Sequence[Shown]) -> Fact:
-    """The fact with the passage that has its quote: the one that it names first, else another one of these.
-
-    `shown` are the passages as the reader saw them.
-    """
-    named = [passage.id for passage in find_labelled(read_labels(noted.label), passages)]
-    places = {passage.id: _write_place(piece) for passage, piece in zip(passages, shown, strict=True)}
-    text = noted.fact or noted.quote
-    for passage in sorted(passages, key=lambda passage: passage.id not in named):
-        if found := locate(noted.quote, passage):
-            text = found.quote if text == noted.quote else text
-            place = places[passage.id]
-            return Fact(label="", text=text, passage=passage.id, quote=found.quote, place=place, in_text=True)
-    where = named[0] if named else ""
-    return Fact(label="", text=text, passage=where, quote=noted.quote, place=places.get(where, ""))
-
-
-def _write_place(shown: Shown) -> str:
-    return ", ".join(filter(None, (shown.title or shown.document, shown.place)))
-
-
-def make_extracts(
-    quoted: Mapping[PassageId, Sequence[Fact]], passages: Mapping[PassageId, Passage]
-) -> Iterator[Evidence]:
-    """The facts of each passage as one piece of evidence."""
-    for rank, (passage_id, facts) in enumerate(quoted.items(), start=1):
-        if passage := passages.get(passage_id):
-            text = _write_extract(passage, facts)
-            yield Evidence(
-                id=content_id("extract", passage_id, text),
-                layer=EXTRACTS,
-                kind=PASSAGE,
-                text=text,
-                score=1 / rank,
-                sources=(passage_id,),
-                title=passage.title,
-                place=passage.place,
-            )
-
-
-def _write_extract(passage: Passage, facts: Sequence[Fact]) -> str:
-    """The quotations in the order of the passage, overlapping ones made one; after each what was noted of it."""
-    starts = {fact.label: passage.text.find(fact.quote) for fact in facts}
-    spans: list[tuple[int, int, list[str]]] = []
-    for fact in sorted(facts, key=lambda fact: (starts[fact.label], read_number(fact))):
-        start, notes = starts[fact.label], [] if fact.is_quote else [f"{NOTED}{fact.text})"]
-        end = start + len(fact.quote)
-        if spans and start < spans[-1][1]:
-            start, last, earlier = spans.pop()
-            end, notes = max(end, last), earlier + notes
-        spans.append((start, end, notes))
-    return BETWEEN_QUOTES.join(passage.text[start:end] + "".join(notes) for start, end, notes in spans)

@@ -20,9 +20,10 @@ from typing import Literal
 
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.events import make_event, report_retrieved
+from tomewise.language.labels import find_labelled
 from tomewise.language.roles import LOOK_UP, LookUpIn, Shown
 from tomewise.loops.desk import Desk
-from tomewise.loops.evidence import find_labelled, load_passages
+from tomewise.loops.evidence import load_passages
 from tomewise.loops.steps import LoopState, take_steps
 from tomewise.recall.ranking import as_evidence
 from tomewise.types import Answer, Event, Evidence, NodeId, Question, Retriever
@@ -33,27 +34,22 @@ _ALL = 10**9  # pages
 _PAGE = "page"  # the kind of a page that is shown in full
 
 
+@dataclass(frozen=True, eq=False)
 class LookUp:
     """`recall` ranks the gists of all pages. At most `pages` pages are looked up.
 
     The role that looks up sees as many gists as its window holds, the answering role `budget` tokens.
     """
 
-    def __init__(
-        self,
-        recall: Retriever,
-        desk: Desk,
-        *,
-        budget: int,
-        pages: int = PAGES,
-        order: LookUpOrder = "parallel",
-    ) -> None:
-        self._recall = recall
-        self._desk = desk
-        self._budget = budget
-        self._pages = pages
-        self._rounds = min(pages, 1) if order == "parallel" else pages
-        self._at_once = pages if order == "parallel" else 1
+    recall: Retriever
+    desk: Desk
+    budget: int
+    pages: int = PAGES
+    order: LookUpOrder = "parallel"
+
+    @property
+    def _rounds(self) -> int:
+        return min(self.pages, 1) if self.order == "parallel" else self.pages
 
     @property
     def calls(self) -> CallCount:
@@ -62,12 +58,12 @@ class LookUp:
         if self._rounds > 1:
             rounds = CallCount(f"1 a look-up, at most {self._rounds}", self._rounds)
         used = [rounds] if self._rounds else []
-        return sum_calls([*used, read_calls(self._recall), CallCount("1", 1)])
+        return sum_calls([*used, read_calls(self.recall), CallCount("1", 1)])
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """For each round `looked up`; `stopped`, `retrieved`, then the answer."""
-        ranked = await self._recall.retrieve(question.text, _ALL, within=question.within)
-        ordered = await asyncio.to_thread(self._desk.put_in_order, ranked)
+        ranked = await self.recall.retrieve(question.text, _ALL, within=question.within)
+        ordered = await asyncio.to_thread(self.desk.put_in_order, ranked)
         state = _LookUpState(question=question, ranked=ranked, ordered=ordered)
         if not ranked:
             state.end = "there are no pages to look up"
@@ -75,29 +71,28 @@ class LookUp:
             yield event
         read = [piece for node in state.read for piece in state.texts[node]]
         gists = [piece for piece in state.ranked if piece.id not in state.texts]
-        prepared = await self._desk.prepare(question, [*read, *gists], budget=self._budget, arrange=state.arrange)
+        prepared = await self.desk.prepare(question, [*read, *gists], budget=self.budget, arrange=state.arrange)
         yield report_retrieved(prepared.evidence, prepared.found, state.step)
-        yield await self._desk.answer(question, prepared)
+        yield await self.desk.answer(question, prepared)
 
     async def _look_up(self, state: _LookUpState) -> AsyncIterator[Event]:
         """Ask for pages, and read them."""
-        limit = min(self._at_once, self._pages - len(state.read))
+        limit = self.pages - len(state.read) if self.order == "parallel" else 1
 
         def make_input(shown: Sequence[Shown]) -> LookUpIn:
             return LookUpIn(question=state.question.text, evidence=list(shown), limit=limit)
 
         prepared = await asyncio.to_thread(
-            self._desk.fit, LOOK_UP, state.shown, make_input, budget=None, arrange=state.arrange
+            self.desk.fit, LOOK_UP, state.shown, make_input, budget=None, arrange=state.arrange
         )
         state.evidence = prepared.evidence
         look_up_input = prepared.input.model_copy(update={"read": state.read_labels})
-        reply = await state.skipped.try_call(self._desk.model.ask(LOOK_UP, look_up_input), None)
-        for event in state.report_skipped():
-            yield event
+        reply = await state.skipped.try_call(self.desk.model.ask(LOOK_UP, look_up_input), None)
         if reply is None:
             state.end = "the reply was not usable"
             return
-        new = _choose_new(reply.labels, state, limit)
+        chosen = {piece.id: piece for piece in find_labelled(reply.labels, state.evidence)}
+        new = [piece for node, piece in chosen.items() if node not in state.texts][:limit]
         state.texts |= await asyncio.to_thread(self._read_texts, new)
         state.read += [piece.id for piece in new]
         state.end = "" if new else "no further page is needed"
@@ -116,7 +111,7 @@ class LookUp:
 
     def _read_texts(self, pages: Sequence[Evidence]) -> dict[NodeId, list[Evidence]]:
         """The passages of each page."""
-        passages = load_passages(self._desk.store, {source for page in pages for source in page.sources})
+        passages = load_passages(self.desk.store, {source for page in pages for source in page.sources})
         return {
             page.id: [as_evidence(passages[source], page.score) for source in page.sources if source in passages]
             for page in pages
@@ -156,9 +151,3 @@ class _LookUpState(LoopState):
             for number, node in enumerate((page.id, *page.sources))
         }
         return sorted(evidence, key=lambda piece: positions[piece.id])
-
-
-def _choose_new(labels: Sequence[str], state: _LookUpState, limit: int) -> list[Evidence]:
-    """The pages of these labels that were not read before, each once, at most `limit`."""
-    chosen = {piece.id: piece for piece in find_labelled(labels, state.evidence)}
-    return [piece for node, piece in chosen.items() if node not in state.texts][:limit]

@@ -1,26 +1,33 @@
 """What a relay writes down while it reads for one question, and what the answering role sees of that.
 
-One way is here: a note in free text that each reader hands on to the next (Chain of Agents, Zhang et al. 2024).
+One way is here: a note in free text that each reader hands on to the next (Chain of Agents, Zhang et al. 2024). So are
+facts with their quotations, which a ledger holds.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from tomewise.calls import CallCount
 from tomewise.events import make_event
-from tomewise.language.roles import CARRY_NOTE, CarryIn
+from tomewise.language.labels import find_labelled
+from tomewise.language.roles import CARRY_NOTE, CarryIn, NotedFact, Shown
 from tomewise.loops.chunking import Chunk, Room, check_rooms
+from tomewise.loops.citing import locate
 from tomewise.loops.desk import Desk
-from tomewise.loops.layout import Note
+from tomewise.loops.evidence import EXTRACTS, PASSAGE
+from tomewise.loops.last_prompt import Note
 from tomewise.loops.steps import Skipped
 from tomewise.recall.ranking import as_evidence
-from tomewise.types import DocumentId, Event, Evidence, Passage, Question
+from tomewise.types import DocumentId, Event, Evidence, Passage, PassageId, Question, content_id
+from tomewise.working.ledger import LedgerFact, read_number
 
 _TOKENS_PER_WORD = 1.5
+BETWEEN_QUOTES = " … "
+NOTED = " (a reader's note, not to be quoted: "  # after a quotation; what follows is not in the passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,31 +67,31 @@ class NoteReading:
         return SingleNote(question, self.desk, self.words)
 
 
+@dataclass(eq=False)
 class SingleNote:
     """The note of one question while its text is read. A chunk without a usable reply leaves the note as it is.
 
     `unread` are the chunks without one.
     """
 
-    def __init__(self, question: Question, desk: Desk, words: int) -> None:
-        self._question = question
-        self._desk = desk
-        self._words = words
-        self.note = ""
-        self.unread: list[Chunk] = []
-        self.skipped = Skipped()
+    question: Question
+    desk: Desk
+    words: int
+    note: str = ""
+    unread: list[Chunk] = field(default_factory=list)
+    skipped: Skipped = field(default_factory=Skipped)
 
     async def read(self, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Read the chunks one after the other."""
         for step, chunk in enumerate(chunks, start=1):
-            shown = await asyncio.to_thread(self._desk.show, list_passages(chunk))
-            carry_input = CarryIn(question=self._question.text, note=self.note, evidence=shown, words=self._words)
-            reply = await self.skipped.try_call(self._desk.model.ask(CARRY_NOTE, carry_input), None)
+            shown = await asyncio.to_thread(self.desk.show, list_passages(chunk))
+            carry_input = CarryIn(question=self.question.text, note=self.note, evidence=shown, words=self.words)
+            reply = await self.skipped.try_call(self.desk.model.ask(CARRY_NOTE, carry_input), None)
             if reply is None:
                 self.unread.append(chunk)
             else:
                 self.note = reply.note
-            name = await asyncio.to_thread(describe_chunk, chunk, self._desk)
+            name = await asyncio.to_thread(describe_chunk, chunk, self.desk)
             yield make_event("unread" if reply is None else "read", step, chunk=name, notes=[self.note])
             for event in self.skipped.events(step):
                 yield event
@@ -117,3 +124,56 @@ def _describe_run(passages: Sequence[Passage], desk: Desk) -> str:
     sources = tuple(passage.id for passage in passages)
     (shown,) = desk.show([Evidence(id=sources[0], layer="chunk", text="", score=1.0, sources=sources)])
     return ", ".join(filter(None, (passages[0].title or shown.document, shown.place)))
+
+
+def check_fact(noted: NotedFact, passages: Sequence[Passage], shown: Sequence[Shown]) -> LedgerFact:
+    """The fact with the passage that has its quote: the one that it names first, else another one of these.
+
+    `shown` are the passages as the reader saw them.
+    """
+    named = [passage.id for passage in find_labelled(noted.label, passages)]
+    places = {
+        passage.id: ", ".join(filter(None, (piece.title or piece.document, piece.place)))
+        for passage, piece in zip(passages, shown, strict=True)
+    }
+    text = noted.fact or noted.quote
+    for passage in sorted(passages, key=lambda passage: passage.id not in named):
+        if found := locate(noted.quote, passage):
+            text = found.text if text == noted.quote else text
+            place = places[passage.id]
+            return LedgerFact(label="", text=text, passage=passage.id, quote=found.text, place=place, in_text=True)
+    where = named[0] if named else ""
+    return LedgerFact(label="", text=text, passage=where, quote=noted.quote, place=places.get(where, ""))
+
+
+def make_extracts(
+    quoted: Mapping[PassageId, Sequence[LedgerFact]], passages: Mapping[PassageId, Passage]
+) -> Iterator[Evidence]:
+    """The facts of each passage as one piece of evidence."""
+    for rank, (passage_id, facts) in enumerate(quoted.items(), start=1):
+        if passage := passages.get(passage_id):
+            text = _write_extract(passage, facts)
+            yield Evidence(
+                id=content_id("extract", passage_id, text),
+                layer=EXTRACTS,
+                kind=PASSAGE,
+                text=text,
+                score=1 / rank,
+                sources=(passage_id,),
+                title=passage.title,
+                place=passage.place,
+            )
+
+
+def _write_extract(passage: Passage, facts: Sequence[LedgerFact]) -> str:
+    """The quotations in the order of the passage, overlapping ones made one; after each what was noted of it."""
+    starts = {fact.label: passage.text.find(fact.quote) for fact in facts}
+    spans: list[tuple[int, int, list[str]]] = []
+    for fact in sorted(facts, key=lambda fact: (starts[fact.label], read_number(fact))):
+        start, notes = starts[fact.label], [] if fact.is_quote else [f"{NOTED}{fact.text})"]
+        end = start + len(fact.quote)
+        if spans and start < spans[-1][1]:
+            start, last, earlier = spans.pop()
+            end, notes = max(end, last), earlier + notes
+        spans.append((start, end, notes))
+    return BETWEEN_QUOTES.join(passage.text[start:end] + "".join(notes) for start, end, notes in spans)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tomewise.errors import UsageError
+from tomewise.language.labels import find_labelled
 from tomewise.language.roles import (
     EVOLVE,
     MERGE_POINTS,
@@ -18,15 +19,12 @@ from tomewise.language.roles import (
     UpdateOut,
 )
 from tomewise.loops.desk import Desk
-from tomewise.loops.evidence import find_labelled
-from tomewise.loops.exploring import Material
-from tomewise.loops.planning import as_prompt_points
+from tomewise.loops.exploring import Material, as_prompt_points
 from tomewise.loops.steps import Skipped
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.recall.entity_graph import Investigation
 from tomewise.types import Evidence, NodeId, content_id
-from tomewise.working.hypergraph import Hypergraph
-from tomewise.working.point import MemoryPoint, PointId, Vertex
+from tomewise.working.hypergraph import Hypergraph, MemoryPoint, PointId, Vertex
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,14 +31,11 @@ from tomewise.concurrency import gather_calls, gather_pair
 from tomewise.errors import UsageError
 from tomewise.events import make_event
 from tomewise.loops.answer_parts import show_only_full
-from tomewise.loops.context import HISTORY, Contexts, make_attempt_event
 from tomewise.loops.desk import Attempt, Desk, decline
-from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
-from tomewise.loops.layout import Context, Note
-from tomewise.loops.steps import LoopState, Skipped
+from tomewise.loops.last_prompt import DEPTH, Context, Note, Searched, weigh_queries
+from tomewise.loops.steps import HISTORY, Contexts, LoopState, Skipped, make_attempt_event
 from tomewise.loops.working_pictures import draw_pool
 from tomewise.loops.workspace import Consolidating, Cue, Probing, Selection
-from tomewise.pictures import Picture
 from tomewise.recall.ranking import drop_repeats
 from tomewise.recall.several_searches import LayeredRecall
 from tomewise.store.records import PASSAGES
@@ -92,6 +89,7 @@ class Probe:
     consolidating: Consolidating
     selection: Selection
     bounds: Bounds
+    draw = staticmethod(draw_pool)
 
     @property
     def calls(self) -> CallCount:
@@ -111,10 +109,6 @@ class Probe:
     def open_memory(self, data: object = None) -> Pool:
         """A new pool, or the one of which `dump` made `data`."""
         return Pool(self.embedder) if data is None else Pool.load(data, self.embedder)
-
-    def draw(self, question: Question, answer: Answer) -> Picture:
-        """The pool behind an answer of this loop, from its events. Raises UsageError without it."""
-        return draw_pool(question, answer)
 
     async def run(self, question: Question, memory: Pool | None = None) -> AsyncIterator[Event | Answer]:
         """Events by cycle, 0 being the first attempt; then the answer.
@@ -184,7 +178,9 @@ class Probe:
         if state.step:
             nearest_first = await asyncio.to_thread(state.pool.find_nearest, state.question.text, state.units)
         context = await self._make_context(state, state.units, nearest_first, state.notes)
-        with show_only_full() if self._goes_on_after_partly(state.step) else nullcontext():
+        # Then a first answer that is supported only partly is kept while the loop goes on.
+        goes_on = self.bounds.cycles > 0 and not self.bounds.accept_partly and state.step == 0
+        with show_only_full() if goes_on else nullcontext():
             call = self._try(state.question, context, may_decline=may_decline)
             attempt = await state.attempts.try_call(call, None)
         for event in (*state.report_skipped(), *state.attempts.events(state.step)):
@@ -192,19 +188,12 @@ class Probe:
         if attempt is None:
             return
         state.answer = attempt.answer
-        if self._keeps(state.answer, state.step):
+        if goes_on and state.answer.resolved and state.answer.claimed == "partly":
             state.partial_answer = state.answer
         elif state.answer.resolved:
             state.end = "it was answered"
         reason = _GOES_ON if state.answer is state.partial_answer else ""
         yield make_attempt_event("tried", state.step, context, attempt, kept=reason)
-
-    def _keeps(self, answer: Answer, step: int) -> bool:
-        """Whether this is a first answer, supported only partly, that is kept while the loop goes on."""
-        return self._goes_on_after_partly(step) and answer.resolved and answer.claimed == "partly"
-
-    def _goes_on_after_partly(self, step: int) -> bool:
-        return self.bounds.cycles > 0 and not self.bounds.accept_partly and step == 0
 
     async def _remember(self, state: _ProbeState) -> AsyncIterator[Event]:
         """Add the units of this step to the pool. Those of the first search are encoded only now, since it failed."""

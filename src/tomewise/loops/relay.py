@@ -1,8 +1,8 @@
 """Read the whole text in order, chunk by chunk, then answer from what was written down (COSMIR; Chain of Agents).
 
 A `Reading` says what is written down: a ledger, or a note in free text. The answering role sees the notes. Ours: where
-a ledger leaves room, passages fill it, by the rule of the last prompt (`loops.fusing`, `loops.layout`). A chunk whose
-call failed is named to the answering role and in the answer.
+a ledger leaves room, passages fill it, by the rule of the last prompt (`loops.last_prompt`). A chunk whose call failed
+is named to the answering role and in the answer.
 """
 
 from __future__ import annotations
@@ -21,15 +21,12 @@ from tomewise.events import make_event
 from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.loops.chunking import Chunk, Chunking
 from tomewise.loops.desk import Desk, Prepared, decline, make_answer_input
-from tomewise.loops.evidence import fit_to_window, measure_pieces, measure_texts
-from tomewise.loops.fusing import DEPTH
-from tomewise.loops.layout import Note, join
+from tomewise.loops.evidence import drop_near_repeats, fit_to_window, fold, measure_pieces, measure_texts
+from tomewise.loops.last_prompt import DEPTH, Note, join
 from tomewise.loops.ledger_notes import LedgerNotes, LedgerReading
 from tomewise.loops.notes import Findings, NoteReading, SingleNote, describe_chunk
-from tomewise.loops.repeats import drop_near_repeats, fold
 from tomewise.loops.steps import Skipped, rank_found
 from tomewise.loops.working_pictures import draw_ledger
-from tomewise.pictures import Picture
 from tomewise.types import Answer, Coverage, Event, Evidence, Question, Retriever
 from tomewise.working.ledger import LedgerMemory
 
@@ -231,14 +228,11 @@ class LedgerRelay(Relay):
     """
 
     reading: LedgerReading
+    draw = staticmethod(draw_ledger)
 
     def open_memory(self, data: object = None) -> LedgerMemory:
         """A new memory, or the one of which `dump` made `data`."""
         return LedgerMemory() if data is None else LedgerMemory.load(data)
-
-    def draw(self, question: Question, answer: Answer) -> Picture:
-        """The ledger behind an answer of this loop, from its events. Raises UsageError without it."""
-        return draw_ledger(question, answer)
 
     async def run(self, question: Question, memory: LedgerMemory | None = None) -> AsyncIterator[Event | Answer]:
         """The events of the relay, then the answer. A `memory` that is given is used and changed."""

@@ -12,10 +12,11 @@ from typing import TypeAlias
 from tomewise.calls import CallCount, sum_calls
 from tomewise.concurrency import gather_calls
 from tomewise.events import make_event, report_retrieved
+from tomewise.language.labels import find_labelled
 from tomewise.language.roles import MAP_REPORTS, RATE_REPORT, MapIn, MapOut, RateIn
 from tomewise.loops.desk import Desk, decline
-from tomewise.loops.evidence import FENCE, find_labelled, measure_texts
-from tomewise.loops.fusing import DEPTH
+from tomewise.loops.evidence import FENCE, measure_texts
+from tomewise.loops.last_prompt import DEPTH
 from tomewise.loops.steps import Skipped
 from tomewise.recall.community_reports import CommunityReports, ReportedCommunity, ReportShelf
 from tomewise.types import Answer, Event, Evidence, Question
@@ -137,7 +138,7 @@ async def conclude(
     shown = best[: bisect_right(list(accumulate(sizes)), _POINTS * room)]
     used = sum(sizes[: len(shown)])
     most = round(_POINTS * room) - FENCE
-    if best and not shown and (text := desk.layout.shortener.shorten(best[0].text, most)):
+    if best and not shown and (text := desk.layout.shorten(best[0].text, most)):
         shown = [replace(best[0], text=text)]
         used = sum(measure_texts([text], desk.count))
     found = await asyncio.to_thread(find_passages, shown)
@@ -224,7 +225,7 @@ def fit_reports(desk: Desk, reports: Sequence[ReportedCommunity], room: int) -> 
     """Reports as they are; one with more than so many tokens by its title and summary, as far as these fit."""
 
     def shorten(community: ReportedCommunity) -> ReportedCommunity:
-        text = desk.layout.shortener.shorten(community.short_text, room - FENCE)
+        text = desk.layout.shorten(community.short_text, room - FENCE)
         return replace(community, report=replace(community.report, text=text))
 
     sizes = measure_texts([each.report.text for each in reports], desk.count)

@@ -1,20 +1,26 @@
-"""What loops share while they work on one question: state, replies they skipped, steps, and evidence they collect."""
+"""What loops share while they work on one question.
+
+Their state, replies that they skipped, steps, evidence that they collect, and what those with a working memory show.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
 from tomewise.events import make_event
-from tomewise.loops.desk import Desk
-from tomewise.loops.fusing import DEPTH, Searched, weigh_queries
+from tomewise.loops.desk import Attempt, Desk
+from tomewise.loops.last_prompt import DEPTH, Context, Note, Searched, Share, weigh_queries
 from tomewise.recall.ranking import take_turns
 from tomewise.run import PART_SKIPPED, REPLY_SKIPPED, record_fallback
 from tomewise.types import Event, Evidence, NodeId, Question, Retriever
+from tomewise.working.pool import Unit
 
 T = TypeVar("T")
+HISTORY = "history"
+_KNOWN = 8  # earlier cues take at most one part in so many, beside the evidence that is encoded
 
 
 class Skipped:
@@ -70,30 +76,37 @@ class LoopState:
 async def take_steps(
     state: LoopState, take_step: Callable[[], AsyncIterator[Event]], *, most: int, name: str
 ) -> AsyncIterator[Event]:
-    """The events of up to `most` steps, then `stopped` with the reason. `name` is what the reason calls a step."""
+    """The events of up to `most` steps, then `stopped` with the reason. `name` is what the reason calls a step.
+
+    What a step skipped is reported before its next event.
+    """
     while not state.end:
         if state.step == most:
             state.end = f"no {name} is left (allowed: {most})"
             break
         state.step += 1
         async for event in take_step():
+            for skipped in state.report_skipped():
+                yield skipped
             yield event
+        for skipped in state.report_skipped():
+            yield skipped
     yield make_event("stopped", state.step, reason=state.end)
 
 
+@dataclass(slots=True, eq=False)
 class Collection:
     """What searches found: pieces of evidence, each once. Each search adds `limit`; `most` bounds them, None does not.
 
     `lists` is all that each search found, best first: to a depth at which rankings are fused.
     """
 
-    def __init__(self, recall: Retriever, limit: int, most: int | None = None) -> None:
-        self.lists: list[list[Evidence]] = []
-        self._recall = recall
-        self._limit = limit
-        self._most = most
-        self._searches: list[list[Evidence]] = []  # what each search found first
-        self._known: set[NodeId] = set()
+    recall: Retriever
+    limit: int
+    most: int | None = None
+    lists: list[list[Evidence]] = field(default_factory=list)
+    searches: list[list[Evidence]] = field(default_factory=list)  # what each search found first
+    known: set[NodeId] = field(default_factory=set)
 
     @property
     def pieces(self) -> list[Evidence]:
@@ -101,23 +114,23 @@ class Collection:
 
         So what the last search found is shown even where few pieces fit.
         """
-        return list(take_turns(self._searches[::-1]))
+        return list(take_turns(self.searches[::-1]))
 
     @property
     def is_full(self) -> bool:
-        return self._most is not None and len(self._known) >= self._most
+        return self.most is not None and len(self.known) >= self.most
 
     async def search(self, query: str, state: LoopState) -> Event:
         """Add what a search finds until the collection is full. Returns the event, which holds what is new."""
-        found = await self._recall.retrieve(query, max(self._limit, DEPTH), within=state.question.within)
+        found = await self.recall.retrieve(query, max(self.limit, DEPTH), within=state.question.within)
         self.lists.append(found)
         new: list[Evidence] = []
-        for piece in found[: self._limit]:
-            if piece.id not in self._known and not self.is_full:
-                self._known.add(piece.id)
+        for piece in found[: self.limit]:
+            if piece.id not in self.known and not self.is_full:
+                self.known.add(piece.id)
                 new.append(piece)
-        self._searches.append(new)
-        return make_event("searched", state.step, query=query, evidence=new, collected=len(self._known))
+        self.searches.append(new)
+        return make_event("searched", state.step, query=query, evidence=new, collected=len(self.known))
 
 
 async def rank_found(
@@ -135,3 +148,57 @@ async def rank_found(
     """
     plain = await desk.search_plainly(question, found)
     return await desk.rank([*before, Searched(found), *plain, *weigh_queries(others), *after], question.within)
+
+
+class Contexts:
+    """Fits evidence and cues for a question into `budget` tokens, fewer if the model has less room.
+
+    `shares` are those of the layers, and of `HISTORY`.
+    """
+
+    def __init__(self, question: Question, desk: Desk, budget: int, shares: Mapping[str, int]) -> None:
+        self._layout = desk.layout
+        self._budget = min(budget, desk.measure_answer_room(question))
+        self._shares = shares
+
+    def select_evidence(self, unit: Unit) -> tuple[Evidence, ...]:
+        """The evidence of one unit that fits into its layer's share, best first: one piece at least."""
+        return tuple(self._layout.pack(unit.evidence, self._measure_room(unit.layer))) or unit.evidence[:1]
+
+    def fits(self, evidence: Sequence[Evidence]) -> bool:
+        """Whether all of this evidence has room."""
+        return len(self._layout.pack(evidence, self._budget)) == len(evidence)
+
+    def fit_cues(self, cues: Sequence[str]) -> list[str]:
+        """Cues for a role that is shown nothing else."""
+        return self._layout.fit_texts(cues, self._budget)
+
+    def fit_known(self, cues: Sequence[str]) -> list[str]:
+        """Earlier cues for the encoding role, which also sees new evidence: the first ones that have room."""
+        return self._layout.fit_texts(cues, self._budget // _KNOWN)
+
+    def make_context(
+        self, ranked: Sequence[Evidence], notes: Sequence[Note], beside: Mapping[str, Sequence[Evidence]] | None = None
+    ) -> Context:
+        """What the answering role sees: the best passages of `ranked`, notes, and of layers `beside` their shares."""
+        shares = [Share(pieces, self._measure_room(layer)) for layer, pieces in (beside or {}).items()]
+        return self._layout.lay_out(ranked, self._budget, notes, shares)
+
+    def _measure_room(self, layer: str) -> int:
+        return self._budget * self._shares.get(layer, 0) // sum(self._shares.values())
+
+
+def make_attempt_event(name: str, step: int, context: Context, attempt: Attempt, **more: Any) -> Event:
+    """What an attempt to answer was shown, and what came of it; `more` are further fields of the event of this name."""
+    return make_event(
+        name,
+        step,
+        answer=attempt.reply.answer,
+        choice=attempt.reply.choice,
+        failed=not attempt.answer.resolved,
+        missing=attempt.reply.missing,
+        shown=[piece.id for piece in context.evidence],
+        cut=context.cut,
+        notes=context.notes,
+        **{"kept": "", **more},
+    )

@@ -19,9 +19,8 @@ from tomewise.calls import CallCount, read_calls, sum_calls, write_number
 from tomewise.events import make_event, report_retrieved
 from tomewise.language.roles import STEP, StepIn, StepOut
 from tomewise.loops.desk import Desk
-from tomewise.loops.fusing import DEPTH, Searched
-from tomewise.loops.layout import Note
-from tomewise.loops.repeats import fold
+from tomewise.loops.evidence import fold
+from tomewise.loops.last_prompt import DEPTH, Note, Searched
 from tomewise.loops.steps import Collection, LoopState, rank_found, take_steps
 from tomewise.recall.ranking import drop_repeats
 from tomewise.types import Answer, Event, Evidence, Question, Retriever
@@ -76,8 +75,6 @@ class Stepwise:
         """Decide, and answer the smaller question."""
         step_input = StepIn(question=state.question.text, asked=state.subquestions, findings=state.findings)
         reply = await state.skipped.try_call(self.desk.model.ask(STEP, step_input), None)
-        for event in state.report_skipped():
-            yield event
         state.end = _find_end(reply, state.subquestions)
         if reply is None:
             return
@@ -98,8 +95,6 @@ class Stepwise:
             part, state.collection.lists[-1][: self.limit], budget=self.budget // _OF_PART
         )
         answer = await state.skipped.try_call(self.desk.answer(part, prepared, final=False), None)
-        for event in state.report_skipped():
-            yield event
         if answer is not None:
             cited = {quote.passage for quote in answer.quotes}
             state.cited += [piece for piece in prepared.evidence if cited.intersection(piece.sources)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -26,7 +27,7 @@ _PART = (
     r"(?:paragraph|section|clause|article|chapter|page|item|step|table|figure|scene|act|line|verse|appendix|annex)s?"
 )
 _NUMBER = r"(?:\d|[ivxlc]+\b|(?:one|two|three|four|five|six|seven|eight|nine|ten)\b)"
-_FORMS = {
+FORMS = {
     name: re.compile(pattern, re.IGNORECASE | re.DOTALL)
     for name, pattern in {
         "one part": rf"\b{_PART}\.?\s+{_NUMBER}|§\s*\d",
@@ -69,11 +70,11 @@ _FORMS = {
 }
 
 
+@dataclass(frozen=True)
 class WholeForm:
     """Tells which questions need the whole text. `embedder` is the bundled one."""
 
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
+    embedder: Embedder
 
     def find_reason(self, question: str) -> str:
         """Why a question needs the whole text, as "count" or "its meaning"; empty if it does not."""
@@ -81,7 +82,7 @@ class WholeForm:
             return ""
         weights = load_weights()
         forms = find_forms(question)
-        rating = weights["bias"] + float(self._embedder.embed([question[:_READ]])[0] @ weights["meaning"])
+        rating = weights["bias"] + float(self.embedder.embed([question[:_READ]])[0] @ weights["meaning"])
         rating += sum(weights["forms"][name] for name in forms)
         if rating + sum(weights["words"].get(words, 0.0) for words in find_words(question)) <= 0:
             return ""
@@ -90,18 +91,13 @@ class WholeForm:
 
 def find_forms(question: str) -> list[str]:
     """The forms that a question has."""
-    return [name for name, form in _FORMS.items() if form.search(question[:_READ])]
+    return [name for name, form in FORMS.items() if form.search(question[:_READ])]
 
 
 def find_words(question: str) -> set[str]:
     """The words of a question, its question marks, and each two that follow one another, without case."""
     words = re.findall(r"\w+|[?？]", question[:_READ].casefold())
     return {*words, *map(" ".join, pairwise(words))}
-
-
-def list_forms() -> list[str]:
-    """All forms that are known."""
-    return list(_FORMS)
 
 
 @cache

@@ -2,39 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tomewise.calls import CallCount, read_calls
 from tomewise.errors import UsageError
-from tomewise.events import (
-    is_event,
-    read_common,
-)
+from tomewise.events import is_event, read_common
 from tomewise.memory.communities.communities_picture import draw_communities
 from tomewise.pictures import (
     Group,
     Note,
     Picture,
     PictureNode,
+    PicturePassage,
     Sketch,
     Uses,
     describe_outcome,
     find_texts,
     read_uses,
 )
-from tomewise.types import Answer, Event, Loop, Question
-from tomewise.working.hypergraph import Hypergraph
-from tomewise.working.hypergraph_picture import draw_memory
-from tomewise.working.ledger import load
-from tomewise.working.ledger_picture import draw_entries
+from tomewise.types import Answer, Event, Loop, PassageId, Question
+from tomewise.working.hypergraph import Hypergraph, MemoryPoint, PointId, VertexId
+from tomewise.working.ledger import Inference, Ledger, LedgerFact, load
 
 if TYPE_CHECKING:
     from tomewise.memory.communities.community_names import CommunityNames
     from tomewise.store.contract import Readable
 
-_GROUPS = (
+_GROUPS_OF_HYPERGRAPH = (
+    Group("point", "Memory points", "square"),
+    Group("entity", "Entities of the graph"),
+    Group("overlay", "Entities of this memory"),
+    Group("evidence", "Evidence", "diamond"),
+)
+_DONE = {"insert": "inserted", "update": "updated", "merge": "merged from"}
+_GROUPS_OF_LEDGER = (
+    Group("question", "Question", "square"),
+    Group("open", "Questions still open", "square"),
+    Group("settled", "Questions that were closed", "square"),
+    Group("inference", "Inferences"),
+    Group("fact", "Facts"),
+    Group("forgotten", "Facts forgotten for lack of room"),
+    Group("passage", "Passages", "diamond"),
+)
+_ASKED = "question"
+_GROUPS_OF_POOL = (
     Group("question", "Question", "square"),
     Group("cycle", "Cycles", "square"),
     Group("probe", "Probes"),
@@ -83,6 +96,84 @@ def draw_hypergraph(question: Question, answer: Answer) -> Picture:
     raise _refuse("hypergraph")
 
 
+def draw_memory(memory: Hypergraph, question: Question, answer: Answer) -> Picture:
+    """A picture of points, vertices and evidence; a point's notes are its history, also that of merged points.
+
+    The answer's events hold the texts of the evidence, as far as they are known.
+    """
+    texts, uses, sketch = find_texts(answer.events), read_uses(answer), Sketch()
+    grounds = {point.id: memory.find_grounds(point) for point in memory.points}
+    known = {point.id: point for point in (*memory.points, *memory.former)}
+    owners: dict[VertexId, list[PointId]] = {}
+    for point in memory.points:
+        sketch.add(
+            PictureNode(
+                id=point.id,
+                label=point.description,
+                group="point",
+                mark=point.id,
+                text=point.description,
+                facts={
+                    "entities": "; ".join(memory.list_names(point)),
+                    "order": point.order,
+                    "evidence": len(grounds[point.id]),
+                },
+                level=point.order,
+                use=uses.find_cited(grounds[point.id]),
+                notes=tuple(_list_history(point, known, {point.id})),
+            )
+        )
+        for vertex in sorted(point.vertices):
+            owners.setdefault(vertex, []).append(point.id)
+            sketch.link(point.id, vertex)
+    for vertex, points in sorted(owners.items()):
+        entity = memory.vertices[vertex]
+        sketch.add(
+            PictureNode(
+                id=vertex,
+                label=entity.name,
+                group="entity" if entity.in_graph else "overlay",
+                facts={"points": ", ".join(points)},
+                use=uses.find_cited(node for name in points for node in grounds[name]),
+            )
+        )
+    for name, nodes in grounds.items():
+        for node in nodes:
+            text = texts.get(node, PicturePassage(id=node))
+            sketch.add(
+                PictureNode(
+                    id=node,
+                    label=text.text or node,
+                    group="evidence",
+                    facts={"from": text.title} if text.title else {},
+                    use=uses.find([node]),
+                    passages=(node,),
+                )
+            )
+            sketch.link(name, node)
+    evidence = dict.fromkeys(node for point in known.values() for step in point.history for node in step.evidence)
+    return sketch.finish(
+        "graph",
+        "Hypergraph",
+        _GROUPS_OF_HYPERGRAPH,
+        about=question.text,
+        outcome=describe_outcome(answer),
+        passages=tuple(texts[node] for node in evidence if node in texts),
+    )
+
+
+def _list_history(point: MemoryPoint, known: Mapping[PointId, MemoryPoint], listed: set[PointId]) -> Iterator[Note]:
+    """The history of a point, the newest step first, then that of the points merged into it, each once."""
+    for step in reversed(point.history):
+        parts = f" {', '.join(step.earlier)}" if step.earlier else ""
+        title = f"{point.id} {_DONE[step.operation]}{parts}"
+        yield Note(title=title, text=step.description, passages=step.evidence)
+        for part in step.earlier:
+            if part not in listed:
+                listed.add(part)
+                yield from _list_history(known[part], known, listed)
+
+
 def draw_ledger(question: Question, answer: Answer) -> Picture:
     """The ledger at the end, with the questions that were closed on the way. Raises UsageError without it."""
     for event in reversed(answer.events):
@@ -107,6 +198,69 @@ def _list_questions(events: Sequence[Event]) -> Iterator[str]:
             yield from (str(row.get("text")) for row in event.detail["pool"] if row.get("kind") == "question")
 
 
+def draw_entries(ledger: Ledger, asked: Iterable[str], uses: Uses, *, about: str, outcome: str) -> Picture:
+    """A picture of a ledger; a fact that it has forgotten is drawn where an inference rests on it.
+
+    `asked` are the questions there ever were, as far as they are known; `uses` says which passages the answer used.
+    """
+    sketch = Sketch()
+    sketch.add(PictureNode(id=_ASKED, label=about, group="question", text=outcome))
+    current = {fact.label: fact for fact in ledger.facts}
+    open_now = (*ledger.questions, *ledger.nets)
+    for number, text in enumerate(dict.fromkeys((*asked, *open_now)), start=1):
+        group, name = "open" if text in open_now else "settled", f"Q{number}"
+        sketch.add(PictureNode(id=name, label=text, group=group, mark=name, text=text), _ASKED)
+    for inference in ledger.inferences:
+        sketch.add(_make_inference(inference, uses))
+        for fact in inference.grounds:
+            sketch.link(inference.label, fact.label)
+    drawn = {fact.label: fact for inference in ledger.inferences for fact in inference.grounds} | current
+    for fact in drawn.values():
+        sketch.add(_make_fact(fact, "fact" if fact.label in current else "forgotten", uses))
+    for fact in drawn.values():
+        for passage in _list_passage(fact):
+            use = uses.find([passage])
+            sketch.add(
+                PictureNode(id=passage, label=passage, group="passage", use=use, passages=(passage,)), fact.label
+            )
+    return sketch.finish("graph", "Ledger", _GROUPS_OF_LEDGER, about=about, outcome=outcome)
+
+
+def _make_inference(inference: Inference, uses: Uses) -> PictureNode:
+    return PictureNode(
+        id=inference.label,
+        label=inference.text,
+        group="inference",
+        mark=inference.label,
+        text=inference.text,
+        facts={"facts": len(inference.grounds), "passages": len(tuple(filter(None, inference.passages)))},
+        use=uses.find_cited(inference.passages),
+        notes=tuple(
+            Note(title=f"rests on {fact.label}", text=fact.text, passages=_list_passage(fact))
+            for fact in inference.grounds
+        ),
+    )
+
+
+def _make_fact(fact: LedgerFact, group: str, uses: Uses) -> PictureNode:
+    passages = _list_passage(fact)
+    return PictureNode(
+        id=fact.label,
+        label=fact.text,
+        group=group,
+        mark=fact.label,
+        text=fact.note,
+        facts={"quotation": "in the text" if fact.in_text else "not found"},
+        use=uses.find_cited(passages),
+        passages=passages,
+        notes=(Note(title="Quotation", text=fact.quote, passages=passages),) if fact.quote else (),
+    )
+
+
+def _list_passage(fact: LedgerFact) -> tuple[PassageId, ...]:
+    return (fact.passage,) if fact.passage else ()
+
+
 def draw_pool(question: Question, answer: Answer) -> Picture:
     """The pool as a tree: cycles, their probes, the layers searched, and what each search brought."""
     searches = [event for event in answer.events if is_event(event, "recalled")]
@@ -122,7 +276,7 @@ def draw_pool(question: Question, answer: Answer) -> Picture:
             if node := sketch.nodes.get(name):
                 sketch.nodes[name] = replace(node, notes=(*node.notes, note))
     passages = tuple(find_texts(answer.events).values())
-    return sketch.finish("tree", "Pool", _GROUPS, about=question.text, outcome=outcome, passages=passages)
+    return sketch.finish("tree", "Pool", _GROUPS_OF_POOL, about=question.text, outcome=outcome, passages=passages)
 
 
 def _add_search(sketch: Sketch, root: str, event: Event, uses: Uses) -> None:

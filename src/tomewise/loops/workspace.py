@@ -13,10 +13,10 @@ from typing import TypeAlias
 
 from tomewise.calls import NO_CALLS, CallCount
 from tomewise.errors import UsageError
+from tomewise.language.labels import find_labelled
 from tomewise.language.roles import ENCODE, FUSE, PROBE, EncodeIn, FuseIn, ProbeIn
 from tomewise.loops.desk import Desk
-from tomewise.loops.evidence import find_labelled
-from tomewise.loops.repeats import fold
+from tomewise.loops.evidence import fold
 from tomewise.recall.ranking import drop_repeats, take_turns
 from tomewise.recall.several_searches import Found
 from tomewise.types import Evidence, LanguageModel, NodeId
@@ -25,6 +25,7 @@ from tomewise.working.pool import Pool, Unit
 _FLOOR = 0.1  # of the best score of a search; what has less is left over
 
 
+@dataclass(frozen=True)
 class SelfProbe:
     """Asks the model for new probes; what was tried before, in whatever spelling, is not new.
 
@@ -33,12 +34,13 @@ class SelfProbe:
 
     calls = CallCount("1", 1)
 
-    def __init__(self, model: LanguageModel, *, limit: int = 3, sees_missing: bool = True) -> None:
-        if limit < 1:
-            raise UsageError(f"{limit} probes a cycle find nothing: give 1 or more, or 0 cycles")
-        self._model = model
-        self.limit = limit
-        self._sees_missing = sees_missing
+    model: LanguageModel
+    limit: int = 3
+    sees_missing: bool = True
+
+    def __post_init__(self) -> None:
+        if self.limit < 1:
+            raise UsageError(f"{self.limit} probes a cycle find nothing: give 1 or more, or 0 cycles")
 
     async def find_probes(
         self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str
@@ -48,10 +50,10 @@ class SelfProbe:
             question=question,
             past_probes=list(tried),
             cues=list(findings),
-            missing=missing if self._sees_missing else "",
+            missing=missing if self.sees_missing else "",
             limit=self.limit,
         )
-        reply = await self._model.ask(PROBE, probe_input)
+        reply = await self.model.ask(PROBE, probe_input)
         known = {"", *(fold(probe) for probe in tried)}
         fresh: dict[str, str] = {}
         for probe in reply.probes:
@@ -85,34 +87,34 @@ class Cue:
     support: tuple[NodeId, ...] = ()
 
 
+@dataclass(frozen=True)
 class Consolidation:
     """Asks the model for both. Unless it `sees_known`, a new cue is made without the earlier ones, as in the paper."""
 
     calls = CallCount("1", 1)  # for one cue, and for one fusion
 
-    def __init__(self, desk: Desk, *, sees_known: bool = True) -> None:
-        self._desk = desk
-        self._sees_known = sees_known
+    desk: Desk
+    sees_known: bool = True
 
     async def make_cue(
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
     ) -> Cue:
         """What the evidence of the units of one probe adds to the cues that are `known`; empty if it adds nothing."""
         layers = ", ".join(dict.fromkeys(unit.layer for unit in units))
-        shown = await asyncio.to_thread(self._desk.show, evidence)
+        shown = await asyncio.to_thread(self.desk.show, evidence)
         encode_input = EncodeIn(
             question=question,
             probe=units[0].probe,
             layer=layers,
             evidence=shown,
-            known=list(known) if self._sees_known else [],
+            known=list(known) if self.sees_known else [],
         )
-        reply = await self._desk.model.ask(ENCODE, encode_input)
+        reply = await self.desk.model.ask(ENCODE, encode_input)
         return Cue(reply.cue, tuple(piece.id for piece in find_labelled(reply.labels, evidence)))
 
     async def fuse_cues(self, question: str, cues: Sequence[str]) -> str:
         """What cues of earlier searches say together."""
-        return (await self._desk.model.ask(FUSE, FuseIn(question=question, cues=list(cues)))).cue
+        return (await self.desk.model.ask(FUSE, FuseIn(question=question, cues=list(cues)))).cue
 
     def list_findings(self, units: Sequence[Unit]) -> list[str]:
         """The cues. An empty cue means that nothing was found, and the evidence does not take its place."""
@@ -144,7 +146,7 @@ Consolidating: TypeAlias = Consolidation | NoConsolidation
 
 
 class BestSoFar:
-    """Each search keeps its own best hits; an attempt shows the best of everything found so far (`loops.fusing`)."""
+    """Each search keeps its own best hits; an attempt shows the best of all that was found (`loops.last_prompt`)."""
 
     least_fused = 2
 

@@ -9,8 +9,7 @@ from typing import Generic, TypeVar
 from tomewise.concurrency import run_side_by_side
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, Refused
 from tomewise.language.together import catch_failure
-from tomewise.language.usage import count_replies
-from tomewise.run import change_run
+from tomewise.run import change_run, count_replies
 from tomewise.types import In, LanguageModel, Out, Progress, Report, Role
 
 _MOST_AT_ONCE = 1024  # more than any provider serves at a time, and few enough to hold their prompts in memory

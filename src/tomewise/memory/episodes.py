@@ -9,7 +9,7 @@ from typing import Any
 
 from tomewise.calls import CallCount, write_number
 from tomewise.errors import UsageError
-from tomewise.language.per_role import join_names
+from tomewise.language.forwarding import join_names
 from tomewise.language.roles import NARRATE, SummaryIn, SummaryOut
 from tomewise.memory.ask_each import Replies
 from tomewise.memory.mapped import Ask, DocumentLayer, Plan, PlanResult, Window

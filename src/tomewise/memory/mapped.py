@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import ModelError, UsageError
-from tomewise.language.per_role import join_names
+from tomewise.language.forwarding import join_names
 from tomewise.language.roles import PassageIn
 from tomewise.language.together import MOST_TOGETHER, ask_together, catch_failure, count_tokens_together
 from tomewise.memory.ask_each import Replies, run_groups

@@ -12,7 +12,7 @@ from typing import Any
 
 from tomewise.calls import CallCount
 from tomewise.errors import UsageError
-from tomewise.language.per_role import join_names
+from tomewise.language.forwarding import join_names
 from tomewise.language.roles import SHORTEN, ShortenIn, ShortenOut
 from tomewise.language.roles.memory_roles import estimate_words
 from tomewise.memory.leading import find_leads

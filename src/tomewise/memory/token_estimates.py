@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from tomewise.language.per_role import find_name
+from tomewise.language.forwarding import find_name
 from tomewise.language.usage import estimate_tokens
 from tomewise.memory.step_reports import report_step
 from tomewise.store.contract import Store

@@ -25,3 +25,8 @@ Ranking: TypeAlias = tuple[Keys, Floats]
 def sort_keys(keys: Iterable[int]) -> Keys:
     """Keys as an array, ascending, as a search `among` them takes it."""
     return np.array(sorted(keys), np.int64)
+
+
+def join_keys(first: Keys, second: Keys) -> Keys:
+    """One number for each pair of keys; keys are below 2 ** 31."""
+    return (first << 32) | second

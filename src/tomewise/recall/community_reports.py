@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from tomewise.memory.communities.community_names import CommunityNames
@@ -102,24 +102,24 @@ class ReportShelf:
         return children
 
 
+@dataclass(eq=False)
 class CommunityReports:
     """Reads reports. One is within a scope if all that it rests on is; they are cached until they change."""
 
-    def __init__(self, store: Readable, embedder: Embedder, names: CommunityNames) -> None:
-        self._store = store
-        self._embedder = embedder
-        self._names = names
-        self._cache: tuple[Mapping[str, int], ReportShelf] | None = None
+    store: Readable
+    embedder: Embedder
+    names: CommunityNames
+    _cache: tuple[Mapping[str, int], ReportShelf] | None = field(default=None, init=False)
 
     def load(self, within: Scope | None) -> ReportShelf:
         """The reports within a scope."""
-        names = self._names
-        spaces = (f"vectors/{names.reports}", f"edges/{names.about}", f"edges/{names.members}")
-        versions = self._store.versions((*spaces, f"edges/seen-in:{names.graph.entities}"))
+        names = self.names
+        edges = (names.about, names.members, f"seen-in:{names.graph.entities}")
+        versions = self.store.versions((f"vectors/{names.reports}", *(f"edges/{space}" for space in edges)))
         if self._cache is None or self._cache[0] != versions:
             self._cache = (versions, self._read())
         shelf = self._cache[1]
-        allowed = self._store.keys_within(within, names.reports)
+        allowed = self.store.keys_within(within, names.reports)
         if allowed is None:
             return shelf
         kept = set(allowed.tolist())
@@ -128,16 +128,16 @@ class CommunityReports:
     def find_nearest(self, text: str, limit: int, shelf: ReportShelf) -> list[ReportedCommunity]:
         """The reports of a shelf nearest to a text, best first, ties by id."""
         among = sort_keys(shelf.communities)
-        found = self._store.nearest(self._names.reports, self._embedder.embed([text])[0], limit, among=among)
-        nearest, _ = rank_nodes(self._store, found.keys, found.cosines, limit)
+        found = self.store.nearest(self.names.reports, self.embedder.embed([text])[0], limit, among=among)
+        nearest, _ = rank_nodes(self.store, found.keys, found.cosines, limit)
         return [shelf.communities[key] for key in nearest]
 
     def find_passages(self, reports: Collection[int]) -> dict[int, tuple[int, ...]]:
         """For each of these reports the keys of the passages that it rests on, ascending."""
-        graph = self._names.graph
-        leaves = find_grounds(self._store, list(reports), self._names.reports)
+        graph = self.names.graph
+        leaves = find_grounds(self.store, list(reports), self.names.reports)
         stating = {leaf for own in leaves.values() for leaf in own}
-        facts, mentions = (read_sources(self._store, stating, layer) for layer in (graph.facts, graph.mentions))
+        facts, mentions = (read_sources(self.store, stating, layer) for layer in (graph.facts, graph.mentions))
         return {
             report: tuple(sorted({key for leaf in own for key in (*facts[leaf], *mentions[leaf])}))
             for report, own in leaves.items()
@@ -146,20 +146,20 @@ class CommunityReports:
     def rank_passages(self, query: str, reports: Collection[int], within: Scope | None, limit: int) -> list[Evidence]:
         """The passages under these reports that are nearest to a query, best first, ties by id."""
         keys = {key for keys in self.find_passages(reports).values() for key in keys}
-        among = sort_keys(select_within(self._store, keys, within))
-        found = self._store.nearest(PASSAGES, self._embedder.embed([query])[0], limit, among=among)
-        return rank_passages(self._store, found.keys, found.cosines, limit)
+        among = sort_keys(select_within(self.store, keys, within))
+        found = self.store.nearest(PASSAGES, self.embedder.embed([query])[0], limit, among=among)
+        return rank_passages(self.store, found.keys, found.cosines, limit)
 
     def make_evidence(self, chosen: Sequence[ReportedCommunity], within: Scope | None) -> list[Evidence]:
         """Reports as evidence, in their order, with the passages within a scope that they rest on."""
         below = self.find_passages([each.key for each in chosen])
         keys = {key for keys in below.values() for key in keys}
-        passages = self._store.passages(select_within(self._store, keys, within))
+        passages = self.store.passages(select_within(self.store, keys, within))
         return [each.as_evidence(name_in_order(below[each.key], passages)) for each in chosen]
 
     def _read(self) -> ReportShelf:
-        stored = StoredCommunities.read(self._store, self._names)
-        seen = group_pairs(self._store, f"seen-in:{self._names.graph.entities}")
+        stored = StoredCommunities.read(self.store, self.names)
+        seen = group_pairs(self.store, f"seen-in:{self.names.graph.entities}")
 
         def list_above(community: int) -> tuple[int, ...]:
             parent = stored.parents[community]

@@ -8,15 +8,13 @@ import numpy as np
 
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.tree.tree_layer import TreeLayer
-from tomewise.recall.array_types import Vectors, sort_keys
+from tomewise.recall.array_types import Keys, sort_keys
 from tomewise.recall.ranking import PlainSearch, as_evidence, name_in_order, pair_scores, rank_evidence
 from tomewise.store.contract import Readable
-from tomewise.store.lookups import read_pairs, read_sources
+from tomewise.store.lookups import find_nearest, read_pairs, read_sources
 from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES, list_source_spaces
 from tomewise.types import Embedder, Evidence, Layer, PassageId, Scope
-
-_TREE = TreeLayer.name
 
 
 class DenseDerived(PlainSearch):
@@ -27,81 +25,87 @@ class DenseDerived(PlainSearch):
     is within a scope if all of these are.
     """
 
+    _kind = ""
+    _beside: tuple[str, ...] = ()  # spaces that are searched too
+
     def __init__(self, store: Readable, embedder: Embedder, layer: str | Layer) -> None:
-        self._store = store
+        name = layer if isinstance(layer, str) else layer.name
         self._embedder = embedder
-        self._layer = layer if isinstance(layer, str) else layer.name
-        self._kind = str(getattr(layer, "kind", ""))
-        self._grounds = Grounds(store, self._layer)
+        self._nodes = DerivedNodes(store, name, str(getattr(layer, "kind", self._kind)))
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
-        nearest = _find_nearest(self._store, self._embedder.embed([query])[0], limit, within, self._layer)
-        return rank_evidence(self._grounds.load_nodes(nearest, self._kind).values(), limit)
+        vector, nodes = self._embedder.embed([query])[0], self._nodes
+        found: dict[int, float] = {}
+        for space in (*self._beside, nodes.layer):
+            nearest = find_nearest(nodes.store, space, vector, limit, within)
+            found |= pair_scores(nearest.keys, nearest.cosines)
+        return list(nodes.load_evidence(found, limit).values())
 
 
-class Grounds:
-    """The passages from which nodes of one layer were made. They are cached until the layer changes."""
-
-    def __init__(self, store: Readable, layer: str) -> None:
-        self._store = store
-        self._layer = layer
-        self._cache: tuple[Mapping[str, int], dict[int, tuple[PassageId, ...]]] = ({}, {})  # versions, passages by node
-
-    def find_passages_below(self, keys: Iterable[int]) -> Mapping[int, tuple[PassageId, ...]]:
-        """For each node the passages at the bottom of its tree, however many levels down, in document order."""
-        wanted = list(keys)
-        versions = self._store.versions(f"edges/{space}" for space in list_source_spaces(self._layer))
-        if self._cache[0] != versions:
-            self._cache = (versions, {})
-        cache = self._cache[1]  # stays correct for `versions` even if another thread now replaces `self._cache`
-        below = find_grounds(self._store, [key for key in wanted if key not in cache], self._layer)
-        passages = self._store.passages({leaf for leaves in below.values() for leaf in leaves})
-        cache |= {key: name_in_order(leaves, passages) for key, leaves in below.items()}
-        return {key: cache[key] for key in wanted}
-
-    def load_evidence(self, scores: Mapping[int, float], kind: str, limit: int | None = None) -> dict[int, Evidence]:
-        """The `limit` best of passages and nodes of the layer as evidence by key, best first, ties by id."""
-        passages = self._store.passages(scores)
-        found = {key: as_evidence(passage, round(scores[key], DECIMALS)) for key, passage in passages.items()}
-        found |= self.load_nodes({key: score for key, score in scores.items() if key not in passages}, kind)
-        return dict(sorted(found.items(), key=lambda item: (-item[1].score, item[1].id))[:limit])
-
-    def load_nodes(self, scores: Mapping[int, float], kind: str) -> dict[int, Evidence]:
-        """Nodes of the layer as evidence by key, each with the passages below it."""
-        sources = self.find_passages_below(scores)
-        return {
-            key: Evidence(
-                id=node.id,
-                layer=self._layer,
-                kind=kind,
-                text=node.text,
-                score=round(scores[key], DECIMALS),
-                sources=sources[key],
-            )
-            for key, node in self._store.nodes_at(scores).items()
-        }
-
-
-class CollapsedTree(PlainSearch):
+class CollapsedTree(DenseDerived):
     """Passages and summaries of all levels, ranked together by cosine with the query; `layer` has the summaries.
 
     The paper fills a budget of tokens from this ranking and stops at the first text that does not fit. Deviation: here
     the loop fills its own budget, and it skips such a text and continues with texts that fit.
     """
 
-    def __init__(self, store: Readable, embedder: Embedder, layer: str = _TREE) -> None:
-        self._store = store
-        self._embedder = embedder
-        self._layer = layer
-        self._grounds = Grounds(store, layer)
-
-    def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
-        vector = self._embedder.embed([query])[0]
-        nearest = _find_nearest(self._store, vector, limit, within, PASSAGES, self._layer)
-        return list(self._grounds.load_evidence(nearest, TreeLayer.kind, limit).values())
+    _kind = TreeLayer.kind
+    _beside = (PASSAGES,)
 
 
-class TreeTraversal(PlainSearch):
+class DerivedNodes:
+    """Nodes of one layer, which were made from passages or from each other, and evidence of this `kind` from them.
+
+    The passages below them are cached until the layer changes.
+    """
+
+    def __init__(self, store: Readable, layer: str, kind: str = "") -> None:
+        self.store = store
+        self.layer = layer
+        self.kind = kind
+        self._cache: tuple[Mapping[str, int], dict[int, tuple[PassageId, ...]]] = ({}, {})  # versions, passages by node
+
+    def find_passages_below(self, keys: Iterable[int]) -> Mapping[int, tuple[PassageId, ...]]:
+        """For each node the passages at the bottom of its tree, however many levels down, in document order."""
+        wanted = list(keys)
+        versions = self.store.versions(f"edges/{space}" for space in list_source_spaces(self.layer))
+        if self._cache[0] != versions:
+            self._cache = (versions, {})
+        cache = self._cache[1]  # stays correct for `versions` even if another thread now replaces `self._cache`
+        below = find_grounds(self.store, [key for key in wanted if key not in cache], self.layer)
+        passages = self.store.passages({leaf for leaves in below.values() for leaf in leaves})
+        cache |= {key: name_in_order(leaves, passages) for key, leaves in below.items()}
+        return {key: cache[key] for key in wanted}
+
+    def find_roots(self, keys: Keys) -> set[int]:
+        """Those of these passages and nodes that are below none of these nodes."""
+        parents, children = read_pairs(self.store, f"made-of:{self.layer}").T
+        return set(np.setdiff1d(keys, children[np.isin(parents, keys)]).tolist())
+
+    def find_children(self, keys: Iterable[int]) -> set[int]:
+        """The nodes from which some of these were made."""
+        return {child for children in read_sources(self.store, keys, self.layer).values() for child in children}
+
+    def load_evidence(self, scores: Mapping[int, float], limit: int) -> dict[int, Evidence]:
+        """The `limit` best of passages and nodes of the layer as evidence by key, best first, ties by id."""
+        rounded = {key: round(score, DECIMALS) for key, score in scores.items()}
+        passages = self.store.passages(rounded)
+        found = {key: as_evidence(passage, rounded[key]) for key, passage in passages.items()}
+        nodes = self.store.nodes_at(rounded.keys() - passages.keys())
+        sources = self.find_passages_below(nodes)
+        for key, node in nodes.items():
+            found[key] = Evidence(
+                id=node.id,
+                layer=self.layer,
+                kind=self.kind,
+                text=node.text,
+                score=rounded[key],
+                sources=sources[key],
+            )
+        return dict(sorted(found.items(), key=lambda item: (-item[1].score, item[1].id))[:limit])
+
+
+class TreeTraversal(CollapsedTree):
     """From the highest level down: at each level, keep the `top_k` nearest of the children of the nodes kept above.
 
     The search begins at the highest level that exists; without summaries these are the passages. Evidence comes from
@@ -110,42 +114,28 @@ class TreeTraversal(PlainSearch):
     all nodes within that have no parent within.
     """
 
-    def __init__(self, store: Readable, embedder: Embedder, *, top_k: int = 5) -> None:
-        self._store = store
-        self._embedder = embedder
+    def __init__(self, store: Readable, embedder: Embedder, layer: str | Layer, *, top_k: int = 5) -> None:
+        super().__init__(store, embedder, layer)
         self._top_k = top_k
-        self._grounds = Grounds(store, _TREE)
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
-        vector = self._embedder.embed([query])[0]
+        vector, nodes = self._embedder.embed([query])[0], self._nodes
         kept: dict[int, Evidence] = {}
         candidates = self._find_roots(within)
         while candidates:
             among, scores = sort_keys(candidates), dict[int, float]()
-            for space in (PASSAGES, _TREE):
-                scores |= pair_scores(*self._store.scores(space, vector, among=among))
-            best = self._grounds.load_evidence(scores, TreeLayer.kind, self._top_k)
+            for space in (PASSAGES, nodes.layer):
+                scores |= pair_scores(*nodes.store.scores(space, vector, among=among))
+            best = nodes.load_evidence(scores, self._top_k)
             kept |= best
-            children = read_sources(self._store, best, _TREE).values()
-            candidates = sorted({child for node_children in children for child in node_children})
+            candidates = nodes.find_children(best)
         return rank_evidence(kept.values(), limit)
 
-    def _find_roots(self, within: Scope | None) -> list[int]:
-        passages, summaries = (self._store.keys_within(within, space) for space in (PASSAGES, _TREE))
+    def _find_roots(self, within: Scope | None) -> set[int]:
+        store, layer = self._nodes.store, self._nodes.layer
+        passages, summaries = (store.keys_within(within, space) for space in (PASSAGES, layer))
         if passages is not None and summaries is not None:
-            parents, children = read_pairs(self._store, f"made-of:{_TREE}").T
-            has_parent = children[np.isin(parents, summaries)]
-            keys: list[int] = np.setdiff1d(np.union1d(passages, summaries), has_parent).tolist()
-            return keys
-        nodes = self._store.nodes(_TREE)
+            return self._nodes.find_roots(np.union1d(passages, summaries))
+        nodes = store.nodes(layer)
         highest = max((node.level for node in nodes.values()), default=0)
-        return [key for key, node in nodes.items() if node.level == highest] or self._store.node_keys(PASSAGES)
-
-
-def _find_nearest(store: Readable, vector: Vectors, limit: int, within: Scope | None, *spaces: str) -> dict[int, float]:
-    """The nodes of each of these spaces that are nearest to a query within a scope, with their cosines."""
-    found: dict[int, float] = {}
-    for space in spaces:
-        nearest = store.nearest(space, vector, limit, among=store.keys_within(within, space))
-        found |= pair_scores(nearest.keys, nearest.cosines)
-    return found
+        return {key for key, node in nodes.items() if node.level == highest} or {*store.node_keys(PASSAGES)}

@@ -7,36 +7,33 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
+from itertools import chain
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tomewise.calls import CallCount, read_calls, sum_calls
-from tomewise.errors import BadReply, Refused
 from tomewise.language.roles import DECOMPOSE, DecomposeIn
 from tomewise.recall.array_types import Flags, Floats, Keys, Ranking, Vectors
-from tomewise.recall.cognirank import merge_rankings, score_passages
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
-from tomewise.recall.ranking import rank_evidence, rank_passages
-from tomewise.recall.rewriting import FindLeads, Rewriter, list_content_words, put_first, sort_ranking
-from tomewise.recall.seeding import GraphQuestion, Linking, Seeding
+from tomewise.recall.ranking import NO_REWRITES, rank_evidence, rank_passages
+from tomewise.recall.rewriting import Rewriter, list_content_words, put_first, sort_ranking
+from tomewise.recall.seeding import GraphQuestion, NearestFacts, Seeding
 from tomewise.recall.walk import CsrGraph, VisitedNodes, Walk
-from tomewise.run import NO_WALK, NOT_DECOMPOSED, record_fallback
+from tomewise.run import NO_WALK, NOT_DECOMPOSED, ask_or_fall_back, record_fallback
 from tomewise.store.contract import Readable
 from tomewise.store.lookups import read_vectors
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
 from tomewise.text.words import stem
-from tomewise.types import Embedder, Evidence, LanguageModel, Retriever, Rewrite, Scope
+from tomewise.types import Embedder, Evidence, LanguageModel, NodeId, Retriever, Rewrite, Scope
 
 _LEAST = np.finfo(np.float64).tiny  # in place of a score of 0, which has no logarithm
 _LIFTED = 2000  # passages of the greatest mass that are ranked and compared with rewrites
 
-
-# From an index, the seeds and their weights to the mass at those passages for which the last array has a flag.
-Spreading = Callable[["GraphIndex", "Keys", "Floats", "Flags"], VisitedNodes]
 _ASKING = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how|did|does)\b", re.IGNORECASE)
 # Words that join two things or compare them. Without any, a question has one part, however long.
 _JOINING = re.compile(
@@ -58,15 +55,10 @@ class ReachedPassages:
     keys: Keys
     masses: Floats
     vector: Vectors
-    among: Keys | None = None
+    among: Keys | None
 
 
-def walk_to_end(index: GraphIndex, vertices: Keys, weights: Floats, is_wanted: Flags) -> VisitedNodes:
-    """Walk until the mass has settled."""
-    return index.walk.push(vertices, weights, among=is_wanted)
-
-
-def walk_one_step(index: GraphIndex, vertices: Keys, weights: Floats, is_wanted: Flags) -> VisitedNodes:
+def walk_one_step(index: GraphIndex, vertices: Keys, weights: Floats, *, among: Flags) -> VisitedNodes:
     """Without diffusion (CogitoRAG, table 8): one step of equation 16, so mass moves along at most one edge.
 
     A seed passage keeps the `restart` share of its mass. A seed entity passes the other share on to its neighbours.
@@ -80,7 +72,7 @@ def walk_one_step(index: GraphIndex, vertices: Keys, weights: Floats, is_wanted:
         row = slice(graph.indptr[vertex], graph.indptr[vertex + 1])
         if row.start < row.stop:
             mass[graph.indices[row]] += weight * graph.weights[row] / graph.weights[row].sum()
-    reached = np.flatnonzero(is_wanted & (mass > 0))
+    reached = np.flatnonzero(among & (mass > 0))
     return VisitedNodes(reached.astype(np.int32), mass[reached].astype(np.float32))
 
 
@@ -88,8 +80,10 @@ def walk_one_step(index: GraphIndex, vertices: Keys, weights: Floats, is_wanted:
 class Diffusion:
     """Passages ranked by the mass that a walk from the question's seeds brings to them.
 
-    If the question hits no fact there are no seeds, and passages are ranked by cosine alone. If the walk reaches fewer
-    passages than the limit, the nearest of the other passages follow.
+    The seeds are those of all `seedings` together; weights on the same vertex add up. They spread until the mass has
+    settled, or with `one_step` as in `walk_one_step`. If the question hits no fact there are no seeds, and passages are
+    ranked by cosine alone, which is recorded as a fallback. If the walk reaches fewer passages than the limit, the
+    nearest of the other passages follow.
 
     In a scope, the seeds are facts, entities and passages within it, and only passages within it are returned. The mass
     itself flows through the whole graph, since what connects two passages may lie in a third.
@@ -98,30 +92,16 @@ class Diffusion:
     store: Readable
     embedder: Embedder
     indexes: GraphIndexes
-    linking: Linking
-    seeding: Seeding
-    spreading: Spreading = walk_to_end
+    linking: NearestFacts
+    seedings: Sequence[Seeding]
+    one_step: bool = False
 
     @property
     def calls(self) -> CallCount:
-        return read_calls(self.linking)
+        return self.linking.calls
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        """The `limit` best passages; scores are masses relative to the best, or cosine - 1 if the walk missed them."""
-        reached = await self.spread(query, within)
-        best = find_top(reached.masses, limit)
-        return await asyncio.to_thread(
-            complete_evidence, self.store, reached, reached.keys[best], reached.masses[best], limit
-        )
-
-    async def spread(self, query: str, within: Scope | None = None) -> ReachedPassages:
-        """All passages within that the walk from this question reaches. If there are none, this records a fallback."""
-        reached = await self._walk(query, within)
-        if not len(reached.keys):
-            record_fallback(NO_WALK)
-        return reached
-
-    async def _walk(self, query: str, within: Scope | None) -> ReachedPassages:
+        """The `limit` best passages; scores are relative to the best, or cosine - 1 for what nothing led to."""
         # The first question loads an embedder, an index and compiled code: load them concurrently.
         (vector,), index, _ = await asyncio.gather(
             asyncio.to_thread(self.embedder.embed, [query]),
@@ -129,59 +109,109 @@ class Diffusion:
             asyncio.to_thread(_load_walk),
         )
         among = await asyncio.to_thread(self.store.keys_within, within) if within else None
-        nowhere = ReachedPassages(np.empty(0, np.int64), np.empty(0), vector, among)
         hits = await self.linking.find_hits(query, vector, within)
-        if not len(hits.keys):
-            return nowhere
         question = GraphQuestion(query, vector, hits, within)
-        vertices, weights = await asyncio.to_thread(self.seeding.find_seeds, question, index)
-        if not weights.sum() > 0:
-            return nowhere
-        visited = await asyncio.to_thread(self.spreading, index, vertices, weights, _flag_passages(index, among))
-        if not visited.nodes.size:
-            return nowhere
-        masses = visited.values.astype(np.float64)
-        keys = index.passages[visited.nodes - len(index.entities)]
-        return ReachedPassages(keys, masses / masses.max(), vector, among)
+        reached = await asyncio.to_thread(self._walk, question, index, among)
+        if not len(reached.keys):
+            record_fallback(NO_WALK)
+        return await asyncio.to_thread(self._rank, query, reached, limit)
+
+    def _walk(self, question: GraphQuestion, index: GraphIndex, among: Keys | None) -> ReachedPassages:
+        """All passages among these that the walk from this question reaches."""
+        keys, masses = np.empty(0, np.int64), np.empty(0)
+        if len(question.hits.keys):
+            seeds = [seed(question, index) for seed in self.seedings]
+            vertices, weights = (np.concatenate(parts) for parts in zip(*seeds, strict=True))
+            if weights.sum() > 0:
+                walk = partial(walk_one_step, index) if self.one_step else index.walk.push
+                visited = walk(vertices, weights, among=index.flag_passages(among))
+                keys = index.passages[visited.nodes - len(index.entities)]
+                masses = visited.values.astype(np.float64)
+        return ReachedPassages(keys, masses / masses.max(initial=0), question.vector, among)
+
+    def _rank(self, query: str, reached: ReachedPassages, limit: int) -> list[Evidence]:
+        return self._complete(reached, reached.keys, reached.masses, limit)
+
+    def _complete(
+        self,
+        reached: ReachedPassages,
+        keys: Keys,
+        scores: Floats,
+        limit: int,
+        rewrites: Mapping[int, Rewrite] = NO_REWRITES,
+    ) -> list[Evidence]:
+        """The best passages; if they are fewer than `limit`, the nearest of those within not reached follow."""
+        found = rank_passages(self.store, keys, scores, limit, rewrites)
+        if len(found) >= limit:
+            return found
+        wanted = limit - len(found) + len(reached.keys)
+        nearest = self.store.nearest(PASSAGES, reached.vector, wanted, among=reached.among)
+        is_other = ~np.isin(nearest.keys, reached.keys)
+        lowered = 1 if len(reached.keys) else 0  # so that these scores are below those of all passages reached
+        others = nearest.keys[is_other], nearest.cosines[is_other] - lowered
+        found += rank_passages(self.store, *others, limit - len(found))
+        return rank_evidence(found)
 
 
-@dataclass(frozen=True)
-class CogniRank:
+@dataclass(frozen=True, kw_only=True)
+class CogniRank(Diffusion):
     """The best passages of the diffusion, ranked by mass and cosine together (CogitoRAG, equations 17 and 18).
 
-    `blend` is the paper's epsilon. `candidates` is the size of P_c; the paper does not give it, the released code has
-    200.
+    Scores are S(p), 0 to 1. `blend` is the paper's epsilon. `candidates` is the size of P_c; the paper does not give
+    it, the released code has 200.
     """
 
-    store: Readable
-    diffusion: Diffusion
     blend: float = 0.95
     candidates: int = 200
 
-    @property
-    def calls(self) -> CallCount:
-        return read_calls(self.diffusion)
-
-    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        """The `limit` best passages; scores are S(p), 0 to 1, or cosine - 1 if the walk missed the passage."""
-        return await asyncio.to_thread(self._rank, await self.diffusion.spread(query, within), limit)
-
-    def _rank(self, reached: ReachedPassages, limit: int) -> list[Evidence]:
+    def _rank(self, query: str, reached: ReachedPassages, limit: int) -> list[Evidence]:
         candidates = find_top(reached.masses, max(self.candidates, limit))
         keys, masses = reached.keys[candidates], reached.masses[candidates]
         order = np.argsort(keys)
         known, cosines = self.store.scores(PASSAGES, reached.vector, among=keys[order])
         exists = order[np.isin(keys[order], known)]  # a passage may have been removed since
-        scores = score_passages(masses[exists], cosines, blend=self.blend)
-        best = find_top(scores, limit)
-        return complete_evidence(self.store, reached, keys[exists][best], scores[best], limit)
+        scores = self.blend * scale_scores(masses[exists]) + (1 - self.blend) * scale_scores(cosines)
+        return self._complete(reached, keys[exists], scores, limit)
+
+
+def scale_scores(scores: ArrayLike, delta: float = 1e-12) -> Floats:
+    """CogitoRAG, equation 17: (x - min) / (max - min + delta); equal scores become 0."""
+    x = np.asarray(scores, dtype=np.float64)
+    return (x - x.min()) / (x.max() - x.min() + delta) if x.size else x
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewrittenWalk(Diffusion):
+    """Ours: a passage's score is its mass relative to the greatest, plus its lift (`rewriting.Rewriter`).
+
+    The first passages of the walk lead to the rewrites. `coverage` then orders the best again. What is first without
+    lifts stays first (`rewriting.put_first`). If the walk reaches nothing, passages are ranked by cosine, and nothing
+    is rewritten.
+    """
+
+    rewriter: Rewriter
+    coverage: Coverage
+
+    def _rank(self, query: str, reached: ReachedPassages, limit: int) -> list[Evidence]:
+        if not len(reached.keys):
+            return super()._rank(query, reached, limit)
+        most = find_top(reached.masses, max(limit, _LIFTED))
+        keys, masses = sort_ranking(reached.keys[most], reached.masses[most])
+        # Rewrites are compared with what the walk reached best; where that is all, with every passage.
+        among = np.sort(keys) if len(keys) < len(reached.keys) else reached.among
+        lifts = self.rewriter.find_lifts(query, reached.vector, keys[: self.rewriter.rewriting.passages], among)
+        walked, lifted = self.coverage.reorder(query, [(keys, masses), sort_ranking(*lifts.add_to(keys, masses))])
+        keys, scores = put_first(walked[0][0], lifted)
+        brought = lifts.select_brought(walked[0].tolist(), keys[:limit].tolist())
+        found = replace(reached, keys=keys)
+        return self._complete(found, keys[:limit], scores[:limit], limit, brought)
 
 
 @dataclass(frozen=True)
 class DecomposedRecall:
     """Recall for each part of a question, merged so that every part gives passages (CogitoRAG, section 3.3).
 
-    `cognirank.merge_rankings` generalises the rule 2 + 2 + 1, which is for two parts and five passages. A question that
+    `merge_rankings` generalises the rule 2 + 2 + 1, which is for two parts and five passages. A question that
     the model cannot decompose is searched as a whole. Ours: so is a single clause, without a call (`has_one_clause`).
     """
 
@@ -197,22 +227,38 @@ class DecomposedRecall:
         """The `limit` best passages over all parts; each passage has its best score."""
         parts = await self._decompose(query)
         rankings = await asyncio.gather(*(self.retriever.retrieve(part, limit, within=within) for part in parts))
-        if len(rankings) == 1:
-            return rankings[0]
-        found = {piece.id: piece for ranking in reversed(rankings) for piece in ranking}
-        best = merge_rankings([[(piece.id, piece.score) for piece in ranking] for ranking in rankings], limit)
-        return [replace(found[node], score=score) for node, score in best]
+        return rankings[0] if len(rankings) == 1 else merge_rankings(rankings, limit)
 
     async def _decompose(self, query: str) -> Sequence[str]:
         if has_one_clause(query):
             return [query]
-        try:
-            reply = await self.model.ask(DECOMPOSE, DecomposeIn(question=query, limit=self.parts))
-        except (BadReply, Refused):
-            record_fallback(NOT_DECOMPOSED)
-            return [query]
-        parts = list(dict.fromkeys(part for part in reply.subqueries if part))[: self.parts]
+        given = DecomposeIn(question=query, limit=self.parts)
+        reply = await ask_or_fall_back(self.model, DECOMPOSE, given, NOT_DECOMPOSED)
+        parts = list(dict.fromkeys(part for part in reply.subqueries if part))[: self.parts] if reply else []
         return parts if len(parts) > 1 else [query]
+
+
+def merge_rankings(rankings: Sequence[Sequence[Evidence]], limit: int) -> list[Evidence]:
+    """One ranking of at most `limit` pieces from those of several sub-questions, each best first.
+
+    CogitoRAG's rule 2+2+1, for any number m of sub-questions. In turn, each sub-question gives its best piece that is
+    not yet taken, until each has given max(1, (limit - 1) // m) pieces. The highest scores fill the remaining places. A
+    piece counts with its best score. The result is ordered by score, ties by id.
+    """
+    best: dict[NodeId, Evidence] = {}
+    for piece in chain(*rankings):
+        first = best.setdefault(piece.id, piece)
+        if piece.score > first.score:
+            best[piece.id] = replace(first, score=piece.score)
+    taken: dict[NodeId, Evidence] = {}
+    queues = [iter(ranking) for ranking in rankings]
+    for _ in range(max(1, (limit - 1) // max(1, len(rankings)))):
+        for queue in queues:
+            fresh = next((piece.id for piece in queue if piece.id not in taken), None)
+            if fresh is not None and len(taken) < limit:
+                taken[fresh] = best[fresh]
+    rest = rank_evidence((piece for node, piece in best.items() if node not in taken), limit - len(taken))
+    return rank_evidence([*taken.values(), *rest])
 
 
 def has_one_clause(question: str) -> bool:
@@ -225,83 +271,10 @@ def has_one_clause(question: str) -> bool:
     return bool(_ASKING.search(question)) and question.count(",") <= _MOST_COMMAS and not _JOINING.search(question)
 
 
-def _flag_passages(index: GraphIndex, among: Keys | None) -> Flags:
-    """A flag for each vertex: whether it is a passage with one of these keys, or any passage for None."""
-    if among is None:
-        return index.is_passage
-    is_wanted = np.zeros_like(index.is_passage)
-    is_wanted[len(index.entities) :] = np.isin(index.passages, among)
-    return is_wanted
-
-
 @cache
 def _load_walk() -> None:
     """Load the compiled kernels by walking on a graph of two nodes; the first call takes half a second."""
     Walk(CsrGraph.from_edges(2, [0], [1], [1.0])).push([0], [1.0])
-
-
-def complete_evidence(
-    store: Readable,
-    reached: ReachedPassages,
-    keys: Keys,
-    scores: Floats,
-    limit: int,
-    rewrites: Mapping[int, Rewrite] | None = None,
-) -> list[Evidence]:
-    """The best passages; if they are fewer than `limit`, the nearest of those within that were not reached follow."""
-    found = rank_passages(store, keys, scores, limit, rewrites)
-    if len(found) >= limit:
-        return found
-    wanted = limit - len(found) + len(reached.keys)
-    nearest = store.nearest(PASSAGES, reached.vector, wanted, among=reached.among)
-    other_keys, other_scores = nearest.keys, nearest.cosines
-    if len(reached.keys):
-        not_reached = ~np.isin(other_keys, reached.keys)
-        # Minus 1, so that these scores are below those of all passages reached.
-        other_keys, other_scores = other_keys[not_reached], other_scores[not_reached] - 1
-    best = find_top(other_scores, limit - len(found))
-    found += rank_passages(store, other_keys[best], other_scores[best], limit - len(found))
-    return rank_evidence(found)
-
-
-@dataclass(frozen=True)
-class RewrittenWalk:
-    """Ours: a passage's score is its mass relative to the greatest, plus its lift (`rewriting.Rewriter`).
-
-    The first passages of the walk lead to the rewrites. `coverage` then orders the best again. What is first without
-    lifts stays first (`rewriting.put_first`). If the walk reaches nothing, passages are ranked by cosine, and nothing
-    is rewritten.
-    """
-
-    store: Readable
-    diffusion: Diffusion
-    find_leads: FindLeads
-    rewriter: Rewriter
-    coverage: Coverage
-
-    @property
-    def calls(self) -> CallCount:
-        return read_calls(self.diffusion)
-
-    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        """The `limit` best passages; scores are relative to the best, or cosine - 1 for what nothing led to."""
-        return await asyncio.to_thread(self._rank, query, await self.diffusion.spread(query, within), limit)
-
-    def _rank(self, query: str, reached: ReachedPassages, limit: int) -> list[Evidence]:
-        if not len(reached.keys):
-            return complete_evidence(self.store, reached, reached.keys, reached.masses, limit)
-        most = find_top(reached.masses, max(limit, _LIFTED))
-        keys, masses = sort_ranking(reached.keys[most], reached.masses[most])
-        # Rewrites are compared with what the walk reached best; where that is all, with every passage.
-        among = np.sort(keys) if len(keys) < len(reached.keys) else reached.among
-        first = self.store.passages(keys[: self.rewriter.rewriting.passages].tolist())
-        leads = self.find_leads(query, reached.vector, first)
-        lifts = self.rewriter.find_lifts(query, reached.vector, leads, among)
-        walked, lifted = self.coverage.reorder(query, [(keys, masses), sort_ranking(*lifts.add_to(keys, masses))])
-        keys, scores = put_first(walked[0][0], lifted)
-        brought = lifts.select_brought(walked[0].tolist(), keys[:limit].tolist())
-        found = replace(reached, keys=keys, masses=scores)
-        return complete_evidence(self.store, found, keys[:limit], scores[:limit], limit, brought)
 
 
 @dataclass(frozen=True)

@@ -27,16 +27,15 @@ _SHOWN_MENTIONS = 3  # what so many passages say of an entity is shown, the near
 class FoundEntity:
     """An entity near a query. `text` is what passages say of it, one line each; empty in a graph of triples.
 
-    `name` and `type` are those in the passage that says what is nearest to the query, `mentions` the keys of what it is
-    from.
+    `key` is that in the store, `name` and `type` are those in the passage that says what is nearest to the query.
     """
 
+    key: int
     id: NodeId
     name: str
     score: float
     text: str = ""
     type: str = ""
-    mentions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,9 @@ class EntityGraph:
         reached = self._find_keys(entities)
         found = np.empty(0, np.int64)
         for _ in range(hops):
-            reached = _find_other_ends(edges, reached)
+            is_one = np.isin(edges[:, 1], reached)
+            counts = np.bincount(edges[:, 0], is_one)  # by fact
+            reached = np.unique(edges[counts[edges[:, 0]] > is_one, 1])  # another end of their facts is one
             found = np.union1d(found, reached)
         return frozenset(node.id for node in self.store.nodes_at(found.tolist()).values())
 
@@ -90,10 +91,9 @@ class EntityGraph:
         nearest, nodes = rank_nodes(self.store, keys[kept], scores[kept], limit)
         return self._make_found(nearest, nodes, mentions)
 
-    def describe(self, entities: Sequence[NodeId], vector: Vectors, within: Scope) -> list[FoundEntity]:
-        """These entities in their order, with what is nearest to a query; those that do not exist are left out."""
-        known = find_keys(self.store, entities)
-        nodes = self.store.nodes_at(known[node] for node in entities if node in known)
+    def describe(self, entities: Iterable[int], vector: Vectors, within: Scope) -> list[FoundEntity]:
+        """Entities by their keys, in this order, with what is nearest to a query; those removed since are left out."""
+        nodes = self.store.nodes_at(entities)
         mentions = self._score_mentions(vector, _keep_ground(within))
         return self._make_found(dict.fromkeys(nodes, 0.0), nodes, mentions)
 
@@ -108,23 +108,11 @@ class EntityGraph:
         edges = read_pairs(self.store, self.names.ends)
         facts = np.unique(edges[np.isin(edges[:, 1], self._find_keys(entities)), 0])
         among = self.store.keys_within(ground, self.names.facts)
-        facts = facts if among is None else facts[np.isin(facts, among)]
+        facts = facts if among is None else np.intersect1d(facts, among)
         scored = self.store.scores(self.names.facts, vector, among=facts)
         nearest, nodes = rank_nodes(self.store, *scored, limit)
         sources = name_sources(self.store, nearest, self.names.facts, ground)
-        return [
-            make_fact(
-                nodes[key].id,
-                nodes[key].data.get("description") or nodes[key].text,
-                sources[key],
-                # The description may not name the two ends; a triple does.
-                title=f"{nodes[key].data['head']}, {nodes[key].data['tail']}"
-                if nodes[key].data.get("description")
-                else "",
-                score=score,
-            )
-            for key, score in nearest.items()
-        ]
+        return [make_relation([nodes[key]], sources[key], score) for key, score in nearest.items()]
 
     def _score_mentions(self, vector: Vectors, ground: Scope) -> _Mentions:
         """The mentions of all entities with their cosines; those outside the ground are left out."""
@@ -141,19 +129,19 @@ class EntityGraph:
     ) -> list[FoundEntity]:
         """These entities, each with what its nearest mentions say."""
         of_these = mentions.select(np.isin(mentions.entities, sort_keys(scores)))
-        order = np.lexsort((of_these.keys, -of_these.scores.round(DECIMALS)))
-        keys = of_these.keys[order].tolist()
+        ranked = of_these.select(np.lexsort((of_these.keys, -of_these.scores.round(DECIMALS))))
+        keys = ranked.keys.tolist()
         stored = self.store.nodes_at(keys)
-        nearest: dict[int, dict[int, Mapping[str, str]]] = {entity: {} for entity in scores}
-        for key, entity in zip(keys, of_these.entities[order].tolist(), strict=True):
+        nearest: dict[int, list[Mapping[str, str]]] = {entity: [] for entity in scores}
+        for key, entity in zip(keys, ranked.entities.tolist(), strict=True):
             # A mention may have been removed after the search.
             if key in stored and len(nearest[entity]) < _SHOWN_MENTIONS:
-                nearest[entity][key] = stored[key].data
+                nearest[entity].append(stored[key].data)
         found = []
         for key, described in nearest.items():
-            node, first = nodes[key], next(iter(described.values()), {"name": nodes[key].text, "type": ""})
-            text = "\n".join(dict.fromkeys(data["description"] for data in described.values() if data["description"]))
-            found.append(FoundEntity(node.id, first["name"], scores[key], text, first["type"], tuple(described)))
+            first = described[0] if described else {"name": nodes[key].text, "type": ""}
+            text = "\n".join(dict.fromkeys(data["description"] for data in described if data["description"]))
+            found.append(FoundEntity(key, nodes[key].id, first["name"], scores[key], text, first["type"]))
         return found
 
     def _find_keys(self, nodes: Collection[NodeId]) -> Keys:
@@ -231,6 +219,15 @@ def make_fact(
     return Evidence(id=node, layer="facts", kind=FACT, text=text, title=title, score=score, sources=sources)
 
 
+def make_relation(facts: Sequence[Node], sources: tuple[PassageId, ...], score: float = 0.0) -> Evidence:
+    """What facts of the same two entities say as evidence, under the id of the first."""
+    first = facts[0]
+    texts = dict.fromkeys(fact.data["description"] for fact in facts if fact.data.get("description"))
+    # A description may not name the two ends; a triple does.
+    title = f"{first.data['head']}, {first.data['tail']}" if texts else ""
+    return make_fact(first.id, "\n".join(texts) or first.text, sources, title=title, score=score)
+
+
 def make_entity(found: FoundEntity, sources: tuple[PassageId, ...], *, title: str = "", score: float = 0.0) -> Evidence:
     """An entity of a graph as evidence."""
     text = found.text or found.name
@@ -245,19 +242,10 @@ class _Mentions:
     entities: Keys
     scores: Vectors
 
-    def select(self, kept: Flags) -> _Mentions:
+    def select(self, kept: Flags | Keys) -> _Mentions:
         return _Mentions(self.keys[kept], self.entities[kept], self.scores[kept])
 
 
 def _keep_ground(within: Scope) -> Scope:
     """The scope without its entities: what passages may be read at all."""
     return replace(within, entities=None, without_entities=frozenset())
-
-
-def _find_other_ends(edges: Keys, entities: Keys) -> Keys:
-    """The entities that a fact joins with one of `entities`; `edges` (n, 2) are pairs of fact and entity."""
-    if not len(edges) or not len(entities):
-        return np.empty(0, np.int64)
-    is_one = np.isin(edges[:, 1], entities)
-    counts = np.bincount(edges[is_one, 0], minlength=int(edges[:, 0].max()) + 1)
-    return np.unique(edges[counts[edges[:, 0]] > is_one, 1])

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tomewise.calls import CallCount, read_calls
+from tomewise.memory.gists import GistsLayer
 from tomewise.recall.entity_graph import make_fact
+from tomewise.recall.ranking import PlainSearch, rank_nodes
 from tomewise.recall.rewriting import list_content_words
-from tomewise.recall.seeding import Hits, Linking
 from tomewise.store.contract import Readable
-from tomewise.store.lookups import find_derived, find_keys, name_sources
-from tomewise.store.nearest import DECIMALS
+from tomewise.store.lookups import find_derived, find_keys, find_nearest, name_sources
 from tomewise.text.sentences import split_sentences
 from tomewise.types import Embedder, Evidence, Retriever, Scope
 
@@ -32,7 +33,6 @@ class WithGists:
 
     retriever: Retriever
     store: Readable
-    layer: str = "gists"
     only_new_sentences: bool = False
 
     @property
@@ -46,14 +46,15 @@ class WithGists:
 
     def _add_gists(self, passages: Sequence[Evidence]) -> list[Evidence]:
         keys = find_keys(self.store, (passage.id for passage in passages))
-        made = find_derived(self.store, keys.values(), f"made-of:{self.layer}")
+        made = find_derived(self.store, keys.values(), f"made-of:{GistsLayer.name}")
         nodes = self.store.nodes_at({key for group in made.values() for key in group})
-        gists: dict[str, list[str]] = defaultdict(list)
-        for passage, key in keys.items():
+        found = []
+        for passage in passages:
+            own = made[keys[passage.id]] if passage.id in keys else []
             # A gist may have been removed after the search.
-            group = [nodes[each] for each in made[key] if each in nodes]
-            gists[passage] = [gist.text for gist in sorted(group, key=lambda gist: gist.id)]
-        return [replace(passage, text=self._join(passage.text, gists[passage.id])) for passage in passages]
+            gists = sorted((nodes[key] for key in own if key in nodes), key=lambda gist: gist.id)
+            found.append(replace(passage, text=self._join(passage.text, [gist.text for gist in gists])))
+        return found
 
     def _join(self, passage: str, gists: Sequence[str]) -> str:
         if self.only_new_sentences:
@@ -63,36 +64,25 @@ class WithGists:
 
 
 @dataclass(frozen=True)
-class SelectedFacts:
-    """The facts that match the question, in place of passages (CogitoRAG, table 12, "Triples-as-Carrier").
+class SelectedFacts(PlainSearch):
+    """The `most` facts nearest to the question, in place of passages (CogitoRAG, table 12, "Triples-as-Carrier").
 
     Each fact is one piece of evidence, and its sources are all passages that state it, in a scope all of those within.
-    `linking` finds the facts.
+    Scores are cosines.
     """
 
     store: Readable
     embedder: Embedder
-    linking: Linking
     graph: str
+    most: int
 
-    @property
-    def calls(self) -> CallCount:
-        return read_calls(self.linking)
-
-    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        """The first `limit` facts; scores are cosines."""
-        (vector,) = await asyncio.to_thread(self.embedder.embed, [query])
-        hits = await self.linking.find_hits(query, vector, within)
-        return await asyncio.to_thread(self._make_evidence, hits, limit, within)
-
-    def _make_evidence(self, hits: Hits, limit: int, within: Scope | None) -> list[Evidence]:
-        keys = hits.keys[:limit].tolist()
-        nodes = self.store.nodes_at(keys)
-        sources = name_sources(self.store, keys, f"facts:{self.graph}", within)
+    def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
+        space, limit = f"facts:{self.graph}", min(limit, self.most)
+        found = find_nearest(self.store, space, self.embedder.embed([query])[0], limit, within)
+        cosines, nodes = rank_nodes(self.store, found.keys, found.cosines.astype(np.float64), limit)
+        sources = name_sources(self.store, cosines, space, within)
         return [
-            make_fact(nodes[key].id, text, sources[key], score=round(cosine, DECIMALS))
-            for key, text, cosine in zip(keys, hits.texts[:limit], hits.cosines[:limit].tolist(), strict=True)
-            if key in nodes  # a fact may have been removed after the search
+            make_fact(nodes[key].id, nodes[key].text, sources[key], score=cosine) for key, cosine in cosines.items()
         ]
 
 

@@ -12,10 +12,9 @@ import numpy as np
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.recall.array_types import Floats, Keys, Vectors
 from tomewise.recall.ranking import PlainSearch, as_evidence, rank_evidence, rank_passages
-from tomewise.recall.rewriting import FindLeads, Rewriter, Rewriting, find_title_leads, put_first, sort_ranking
-from tomewise.recall.several_searches import ComparedRecall
+from tomewise.recall.rewriting import Rewriter, Rewriting, put_first, sort_ranking
 from tomewise.store.contract import Readable, Texts
-from tomewise.store.nearest import find_top
+from tomewise.store.lookups import find_nearest
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Retriever, Scope
 
@@ -34,8 +33,7 @@ class Dense(PlainSearch):
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         vector = self.embedder.embed([query])[0]
-        among = self.store.keys_within(within)
-        found = self.store.nearest(PASSAGES, vector, limit, among=among)
+        found = find_nearest(self.store, PASSAGES, vector, limit, within)
         return rank_passages(self.store, found.keys, found.cosines, limit)
 
 
@@ -47,8 +45,8 @@ class Lexical(PlainSearch):
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         # 16 more than asked for, so that ties at the limit are broken by id and not by the order of insertion.
-        found = dict(self.store.lexical(query, limit + 16, within=within))
-        return rank_passages(self.store, list(found), found.values(), limit)
+        found = np.array(self.store.lexical(query, limit + 16, within=within)).reshape(-1, 2)
+        return rank_passages(self.store, found[:, 0].astype(np.int64), found[:, 1], limit)
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,6 @@ class Summed(PlainSearch):
 
     store: Readable
     embedder: Embedder
-    find_leads: FindLeads
     rewriter: Rewriter
     words: float = WORDS
 
@@ -121,11 +118,9 @@ class Summed(PlainSearch):
         near = self.store.nearest(PASSAGES, vector, depth, among=among).keys
         keys, scores = self._score(np.union1d(near, list(by_words)).astype(np.int64), vector, by_words)
         ranked, sums = sort_ranking(keys, scores)
-        leads = self.find_leads(query, vector, self.store.passages(ranked[:_LEADING].tolist()))
-        lifts = self.rewriter.find_lifts(query, vector, leads, among)
+        lifts = self.rewriter.find_lifts(query, vector, ranked[:_LEADING], among)
         if not len(lifts.keys):
-            best = find_top(sums, limit)  # with all that tie with the last, which `rank_passages` orders by id
-            return rank_passages(self.store, ranked[best], sums[best], limit)
+            return rank_passages(self.store, ranked, sums, limit)
         lifted = lifts.add_to(*self._score(np.union1d(keys, lifts.keys), vector, by_words))
         keys, scores = put_first(ranked[0], sort_ranking(*lifted))
         brought = lifts.select_brought(ranked.tolist(), keys[:limit].tolist())
@@ -139,8 +134,3 @@ class Summed(PlainSearch):
         if greatest > 0:
             scores += self.words * np.array([by_words.get(key, 0.0) for key in known.tolist()]) / greatest
         return known, scores
-
-
-def make_hybrid(store: Readable, embedder: Embedder) -> Retriever:
-    """The recall of `hybrid` with its own settings, which the desk uses for every question."""
-    return ComparedRecall(Summed(store, embedder, find_title_leads, Rewriter(store, embedder, REWRITING), words=WORDS))

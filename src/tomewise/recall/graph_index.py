@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, Literal
 
@@ -13,12 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tomewise.extras import GRAPH, require_extra
-from tomewise.recall.array_types import Flags, Floats, Keys, Vertices
+from tomewise.memory.graph.fact_ends import join_fact_ends
+from tomewise.recall.array_types import Flags, Keys, Vertices
+from tomewise.recall.mentions import TitleLinks
 from tomewise.recall.walk import CsrGraph, Walk
 from tomewise.store.contract import SpaceRows, Spaces
+from tomewise.store.lookups import read_vectors
+from tomewise.store.records import PASSAGES
 
 Links = Literal["facts", "extracted"]
-Weigh = Callable[["Keys", "Keys"], "Floats"]
 
 _LEAST_KEPT = 100_000  # entries of a graph; the index of a smaller one is made in some milliseconds
 _LONG, _INT, _FLOAT = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.float32)
@@ -29,7 +33,7 @@ class GraphIndex:
     """Entities are the vertices 0 to E - 1, passages E to E + P - 1, each in the order of their store keys.
 
     `heads` and `tails` (facts,) are the vertices of each fact's subject and object, in the order of the facts' keys.
-    `spread` (E,) is the number of passages linked to each entity. `is_passage` (E + P,) is true for passages.
+    `spread` (E,) is the number of passages linked to each entity.
     """
 
     entities: Keys
@@ -38,8 +42,18 @@ class GraphIndex:
     heads: Vertices
     tails: Vertices
     spread: Keys
-    is_passage: Flags
     walk: Walk
+
+    @cached_property
+    def is_passage(self) -> Flags:
+        """A flag for each vertex (E + P,)."""
+        return np.arange(self.walk.graph.nodes) >= len(self.entities)
+
+    def flag_passages(self, among: Keys | None) -> Flags:
+        """A flag for each vertex: whether it is a passage with one of these keys, or any passage for None."""
+        if among is None:
+            return self.is_passage
+        return np.append(np.zeros(len(self.entities), np.bool_), np.isin(self.passages, among))
 
     def encode(self) -> NDArray[np.int8]:
         """The index as bytes: how many entities, passages, facts and entries of the graph it has, and its arrays."""
@@ -58,22 +72,22 @@ class GraphIndex:
         entities, passages, facts, entries = content[:start].view(_LONG).tolist()
         counts = (entities, passages, facts, entities, entities + passages + 1, entries, facts, facts, entries)
         kinds: tuple[np.dtype[Any], ...] = (*[_LONG] * 5, *[_INT] * 3, _FLOAT)
-        ends = list(
-            accumulate((kind.itemsize * count for kind, count in zip(kinds, counts, strict=True)), initial=start)
-        )
-        if min(entities, passages, facts, entries) < 0 or ends[-1] != len(content):
+        sizes = (kind.itemsize * count for kind, count in zip(kinds, counts, strict=True))
+        *begins, end = accumulate(sizes, initial=start)
+        if min(entities, passages, facts, entries) < 0 or end != len(content):
             return None
-        pieces = zip(kinds, ends, ends[1:], strict=False)
-        arrays: list[NDArray[Any]] = [content[begin:end].view(kind).copy() for kind, begin, end in pieces]
+        pieces = zip(np.split(content, begins)[1:], kinds, strict=True)
+        arrays: list[NDArray[Any]] = [piece.view(kind).copy() for piece, kind in pieces]
         keys, passage_keys, fact_keys, spread, indptr, indices, heads, tails, weights = arrays
         graph = CsrGraph(indptr, indices, weights)
-        if not (graph.is_sound() and all(((sides >= 0) & (sides < entities)).all() for sides in (heads, tails))):
-            return None
-        if not (all(_are_keys(each) for each in (keys, passage_keys, fact_keys)) and (spread >= 0).all()):
-            return None
-        is_passage = np.arange(graph.nodes) >= entities
+        is_sound = (
+            graph.is_sound()
+            and all(((sides >= 0) & (sides < entities)).all() for sides in (heads, tails))
+            and all(_are_keys(each) for each in (keys, passage_keys, fact_keys))
+            and (spread >= 0).all()
+        )
         walk = Walk(graph, restart=restart)
-        return cls(keys, passage_keys, fact_keys, heads, tails, spread, is_passage, walk)
+        return cls(keys, passage_keys, fact_keys, heads, tails, spread, walk) if is_sound else None
 
 
 class GraphIndexes:
@@ -86,8 +100,8 @@ class GraphIndexes:
     those in its facts, as in HippoRAG 2, or all that were extracted from it. A fact's edge weighs the number of
     passages that state the fact, a link weighs 1, a synonym edge its cosine; parallel edges add up. `between`
     multiplies the edges between entities. 2 gives the weights of HippoRAG 2's released code, which stores each such
-    edge in both directions. `weigh` gives links other weights than 1, from the keys of entities (n,) and passages (n,).
-    `rule` names it: weights that have a name follow from the graph and the documents alone, so that they are kept too.
+    edge in both directions. `titles` give links other weights than 1. These follow from the graph and the documents
+    alone, so that they are kept too.
     """
 
     def __init__(
@@ -98,8 +112,7 @@ class GraphIndexes:
         links: Links = "facts",
         between: float = 1.0,
         restart: float = 0.5,
-        weigh: Weigh | None = None,
-        rule: str = "",
+        titles: TitleLinks | None = None,
         least_kept: int = _LEAST_KEPT,
     ) -> None:
         self._store = store
@@ -108,9 +121,9 @@ class GraphIndexes:
         self._links = links
         self._between = between
         self._restart = restart
-        self._weigh = weigh
-        self._kept_name = f"walk:{graph}:{links}:{between}:{rule}" if rule else f"walk:{graph}:{links}:{between}"
-        self._is_first = weigh is None or bool(rule)
+        self._titles = titles
+        self._kept_name = f"walk:{graph}:{links}:{between}" + (f":{titles.rule}" if titles else "")
+        self._is_first = True
         self._least_kept = least_kept
         self._guard = threading.Lock()
         self._cache: tuple[Mapping[str, int], GraphIndex] | None = None
@@ -134,36 +147,32 @@ class GraphIndexes:
             versions = self._store.versions(self._names)
             content = self._store.find_kept(self._kept_name, versions)
             kept = None if content is None else GraphIndex.decode(content, self._restart)
-            if kept is not None and self._has_passages(kept, versions):
-                return versions, kept
+            if kept is not None:
+                stored = read_vectors(self._store, PASSAGES)  # all searches read these
+                if stored.version == versions[self._names[-1]] and np.array_equal(stored.keys, kept.passages):
+                    return versions, kept
         spaces = self._store.arrays(self._names)
         versions, index = {name: space.version for name, space in spaces.items()}, self._make(spaces)
         if is_first and len(index.walk.graph.indices) >= self._least_kept:
             self._store.keep(self._kept_name, versions, index.encode())
         return versions, index
 
-    def _has_passages(self, index: GraphIndex, versions: Mapping[str, int]) -> bool:
-        """Whether an index has the passages that the store has. All searches read these."""
-        name = self._names[-1]
-        stored = self._store.arrays([name])[name]
-        return stored.version == versions[name] and np.array_equal(stored.keys, index.passages)
-
     def _make(self, spaces: Mapping[str, SpaceRows]) -> GraphIndex:
-        *whole, synonyms = (spaces[name].rows.reshape(-1, 3) for name in self._names[:4])
-        ends, fact_sources, entity_sources = (rows.astype(np.int64) for rows in whole)
+        ends, *sources, synonyms = (spaces[name].rows.reshape(-1, 3) for name in self._names[:4])
+        fact_sources, entity_sources = (rows.astype(np.int64) for rows in sources)
         alike, cosines = synonyms[:, :2].astype(np.int64), synonyms[:, 2]
-        passages = spaces["vectors/passages"].keys
-        entities, facts = _list_distinct_keys(entity_sources[:, 0]), _list_distinct_keys(ends[:, 0])
+        passages, joined = spaces["vectors/passages"].keys, join_fact_ends(ends)
+        entities, facts = _list_distinct_keys(entity_sources[:, 0]), joined.keys
         entity_at, passage_at, fact_at = map(_make_index_table, (entities, passages, facts))
-        heads, tails = _read_ends(fact_at[ends[:, 0]], entity_at[ends[:, 1]], ends[:, 2] == 1, len(facts))
+        heads, tails = entity_at[joined.heads], entity_at[joined.tails]
         source_facts, source_passages = fact_at[fact_sources[:, 0]], passage_at[fact_sources[:, 1]]
         if self._links == "facts":
             links = _list_distinct_links(heads[source_facts], tails[source_facts], source_passages, len(passages))
         else:
             links = entity_at[entity_sources[:, 0]], passage_at[entity_sources[:, 1]]
         link_weights = np.ones(len(links[0]))
-        if self._weigh is not None:
-            link_weights = self._weigh(entities[links[0]], passages[links[1]])
+        if self._titles:
+            link_weights = self._titles.weigh(entities[links[0]], passages[links[1]])
         source_counts = np.bincount(source_facts, minlength=len(facts)).astype(np.float64)
         is_edge = (source_counts > 0) & (heads != tails)
         size = len(entities) + len(passages)
@@ -180,18 +189,8 @@ class GraphIndexes:
             heads=heads,
             tails=tails,
             spread=np.bincount(links[0], minlength=len(entities)),
-            is_passage=np.arange(size) >= len(entities),
             walk=Walk(graph, restart=self._restart),
         )
-
-
-def _read_ends(facts: Vertices, entities: Vertices, is_tail: Flags, count: int) -> tuple[Vertices, Vertices]:
-    """Subject and object of each fact. A fact whose subject and object are the same entity is stored with one end."""
-    heads = np.full(count, -1, np.int32)
-    tails = np.full(count, -1, np.int32)
-    heads[facts[~is_tail]] = entities[~is_tail]
-    tails[facts[is_tail]] = entities[is_tail]
-    return np.where(heads < 0, tails, heads), np.where(tails < 0, heads, tails)
 
 
 def _list_distinct_links(heads: Vertices, tails: Vertices, passages: Vertices, count: int) -> tuple[Vertices, Vertices]:

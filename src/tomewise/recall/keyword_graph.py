@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from tomewise.calls import NO_CALLS, CallCount
-from tomewise.errors import BadReply, Refused
 from tomewise.language.roles import KEYWORDS, KeywordsIn
 from tomewise.memory.graph.fact_ends import read_fact_ends
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.array_types import Floats, Keys, Vectors, sort_keys
-from tomewise.recall.entity_graph import EntityGraph, FoundEntity, make_entity, make_fact
+from tomewise.recall.array_types import Floats, Keys, Vectors, join_keys, sort_keys
+from tomewise.recall.entity_graph import EntityGraph, FoundEntity, make_entity, make_relation
 from tomewise.recall.ranking import (
     as_evidence,
     name_in_order,
@@ -25,12 +25,12 @@ from tomewise.recall.ranking import (
     score_by_place,
     take_turns,
 )
-from tomewise.run import NO_KEYWORDS, record_fallback
+from tomewise.run import NO_KEYWORDS, ask_or_fall_back, record_fallback
 from tomewise.store.contract import Readable
 from tomewise.store.lookups import find_keys, name_sources, read_pairs
 from tomewise.store.nearest import DECIMALS, find_known_indices, find_top
 from tomewise.store.records import PASSAGES, name_source_space
-from tomewise.types import Embedder, Evidence, LanguageModel, NodeId, Scope
+from tomewise.types import Embedder, Evidence, LanguageModel, Scope
 
 Mode: TypeAlias = Literal["mix", "hybrid", "local", "global"]
 Measure: TypeAlias = Callable[[Sequence[Evidence]], list[int]]  # the tokens that each piece takes in a prompt
@@ -88,29 +88,27 @@ class KeywordGraph:
         """The texts to search with: that of the details, and that of the themes."""
         if not self.keywords:
             return query, query
-        try:
-            reply = await self.model.ask(KEYWORDS, KeywordsIn(question=query))
-        except (BadReply, Refused):
-            record_fallback(NO_KEYWORDS)
+        reply = await ask_or_fall_back(self.model, KEYWORDS, KeywordsIn(question=query), NO_KEYWORDS)
+        if reply is None:
             return query, query
-        details, themes = (", ".join(filter(None, level)) for level in (reply.details, reply.themes))
-        needed = {"local": details, "global": themes}
-        for _ in (level for level in _LEVELS[self.mode] if not needed[level]):
-            record_fallback(NO_KEYWORDS)
-        return details or query, themes or query
+        words = {"local": ", ".join(filter(None, reply.details)), "global": ", ".join(filter(None, reply.themes))}
+        for level in _LEVELS[self.mode]:
+            if not words[level]:
+                record_fallback(NO_KEYWORDS)
+        return words["local"] or query, words["global"] or query
 
     def _search(self, query: str, detail_words: str, theme_words: str, within: Scope) -> list[Evidence]:
         question, details, themes = self.embedder.embed([query, detail_words, theme_words])
         pairs = _Pairs.read(self.store, self.names, within)
         levels, graph = _LEVELS[self.mode], EntityGraph(self.store, self.names)
         local = graph.find_nearest(details, _NEAREST, within) if "local" in levels else []
-        near = [entity.id for entity in local]
+        near = [entity.key for entity in local]
         room = int(_OF_RELATIONS * self.room)
-        of_entities = pairs.rank_at(find_keys(self.store, near).values(), room // _SHORTEST)
+        of_entities = pairs.rank_at(near, room // _SHORTEST)
         near_themes = pairs.rank_near(themes, _NEAREST) if "global" in levels else []
         relations = self._keep_fitting(self._make_relations(pairs, merge([of_entities, near_themes]), question), room)
-        order = merge([near, pairs.list_ends(near_themes)])
-        entities = self._make_entities(graph.describe(order, question, within), within)
+        ends = np.column_stack((pairs.heads[near_themes], pairs.tails[near_themes])).ravel().tolist()
+        entities = self._make_entities(graph.describe(merge([near, [*dict.fromkeys(ends)]]), question, within), within)
         entities = self._keep_fitting(entities, int(_OF_ENTITIES * self.room))
         passages = self._choose_passages(question, entities, relations, within)
         used = sum(self.measure([*entities, *relations]))
@@ -118,17 +116,17 @@ class KeywordGraph:
 
     def _keep_fitting(self, pieces: Sequence[Evidence], room: int) -> list[Evidence]:
         """The first pieces, up to the first one without room."""
-        fits = np.cumsum([0, *self.measure(pieces)])[1:] <= room
-        return [piece for piece, has_room in zip(pieces, fits, strict=True) if has_room]
+        return [piece for piece, used in zip(pieces, accumulate(self.measure(pieces)), strict=True) if used <= room]
 
     def _choose_passages(
         self, question: Vectors, entities: Sequence[Evidence], relations: Sequence[Evidence], within: Scope
     ) -> list[Evidence]:
         """The first 20 of the passages that the question finds, and of those below the entities and the relations."""
-        of_question = self._rank_passages(question, self.store.keys_within(within), _PASSAGES)
         of_entities = self._rank_below(question, entities, ())
         of_relations = self._rank_below(question, relations, of_entities)
-        lists = [of_entities, of_relations] if self.mode != "mix" else [of_question, of_entities, of_relations]
+        lists = [of_entities, of_relations]
+        if self.mode == "mix":
+            lists.insert(0, self._rank_passages(question, self.store.keys_within(within), _PASSAGES))
         scores = {key: cosine for ranking in lists for key, cosine in ranking.items()}
         order = merge([list(ranking) for ranking in lists])[:_PASSAGES]
         return [as_evidence(passage, scores[key]) for key, passage in self.store.passages(order).items()]
@@ -144,12 +142,11 @@ class KeywordGraph:
         return rank_nodes(self.store, *self.store.scores(PASSAGES, question, among=among), limit)[0]
 
     def _make_entities(self, found: Sequence[FoundEntity], within: Scope) -> list[Evidence]:
-        keys = find_keys(self.store, (entity.id for entity in found))
-        sources = name_sources(self.store, keys.values(), self.names.entities, within)
+        sources = name_sources(self.store, (entity.key for entity in found), self.names.entities, within)
         return [
             make_entity(entity, below, title=_name_entity(entity) if entity.text else "")
             for entity in found
-            if (below := sources.get(keys.get(entity.id, -1)))
+            if (below := sources[entity.key])
         ]
 
     def _make_relations(self, pairs: _Pairs, order: Sequence[int], question: Vectors) -> list[Evidence]:
@@ -165,13 +162,8 @@ class KeywordGraph:
         for number in order:
             ranked = rank_keys({key: cosines[key] for key in facts[number] if key in cosines}, nodes, _SHOWN)
             sources = name_in_order(passages[number], below)
-            if not ranked or not sources:
-                continue  # removed after the search
-            data = [nodes[key].data for key in ranked]
-            texts = dict.fromkeys(each["description"] for each in data if each["description"])
-            title = f"{data[0]['head']}, {data[0]['tail']}" if texts else ""
-            text = "\n".join(texts) or nodes[ranked[0]].text
-            found.append(make_fact(nodes[ranked[0]].id, text, sources, title=title))
+            if ranked and sources:  # else removed after the search
+                found.append(make_relation([nodes[key] for key in ranked], sources))
         return found
 
 
@@ -207,14 +199,13 @@ class _Pairs:
         among = store.keys_within(within, names.facts)
         ends = ends if among is None else ends.select(np.isin(ends.keys, among))
         facts, heads, tails = ends.keys, ends.heads, ends.tails
-        codes = np.minimum(heads, tails) << 32 | np.maximum(heads, tails)
+        codes = join_keys(np.minimum(heads, tails), np.maximum(heads, tails))
         _, firsts, numbers = np.unique(codes, return_index=True, return_inverse=True)
         seen = read_pairs(store, name_source_space(names.facts, "any"))
-        seen = seen[np.isin(seen[:, 0], facts)]
         passages = store.keys_within(within)
         seen = seen if passages is None else seen[np.isin(seen[:, 1], passages)]
-        at, _ = find_known_indices(seen[:, 0], facts)
-        grounds = np.unique(np.column_stack((numbers[at], seen[:, 1])), axis=0)
+        at, is_known = find_known_indices(seen[:, 0], facts)
+        grounds = np.unique(np.column_stack((numbers[at], seen[is_known, 1])), axis=0)
         return cls(store, names, heads[firsts], tails[firsts], facts, numbers, grounds)
 
     def rank_at(self, entities: Iterable[int], limit: int) -> list[int]:
@@ -234,20 +225,18 @@ class _Pairs:
         np.maximum.at(nearest, self.numbers[at], scores.round(DECIMALS))
         return self._rank(np.arange(len(nearest)), nearest, limit)
 
-    def list_ends(self, order: Sequence[int]) -> list[NodeId]:
-        """The entities of these pairs in their order, each once."""
-        keys = np.column_stack((self.heads[order], self.tails[order])).ravel().tolist()
-        nodes = self.store.nodes_at(dict.fromkeys(keys))
-        return [node.id for node in nodes.values()]
-
     def _rank(self, chosen: Keys, scores: Floats, limit: int) -> list[int]:
         """The pairs `chosen` by their scores, ties by the ids of their ends."""
         best = find_top(scores, limit)
-        found = dict(zip(chosen[best].tolist(), scores[best].tolist(), strict=True))
-        ends = {number: (int(self.heads[number]), int(self.tails[number])) for number in found}
-        nodes = self.store.nodes_at({key for pair in ends.values() for key in pair})
-        known = [number for number in found if nodes.keys() >= {*ends[number]}]
-        return sorted(known, key=lambda number: (-found[number], *(nodes[key].id for key in ends[number])))[:limit]
+        numbers = chosen[best]
+        heads, tails = self.heads[numbers].tolist(), self.tails[numbers].tolist()
+        nodes = self.store.nodes_at({*heads, *tails})
+        known = [
+            (score, nodes[head].id, nodes[tail].id, number)
+            for score, head, tail, number in zip((-scores[best]).tolist(), heads, tails, numbers.tolist(), strict=True)
+            if head in nodes and tail in nodes
+        ]
+        return [number for *_, number in sorted(known)[:limit]]
 
 
 def _group(order: Sequence[int], rows: Keys) -> dict[int, list[int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from tomewise.memory.graph.fact_ends import FactEnds, read_fact_ends
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.array_types import Keys, sort_keys
+from tomewise.recall.array_types import join_keys, sort_keys
 from tomewise.recall.entity_graph import EntityGraph, make_entity, make_fact
-from tomewise.recall.ranking import as_evidence, name_in_order
+from tomewise.recall.ranking import as_evidence, name_in_order, pair_scores
 from tomewise.store.contract import Readable
-from tomewise.store.lookups import find_keys, name_sources, read_sources, select_within
+from tomewise.store.lookups import name_sources, read_sources, select_within
 from tomewise.types import Embedder, Evidence, Node, Scope
 
 Pair = tuple[int, int]
@@ -41,10 +41,10 @@ class _Pairs:
     """Related pairs of entities by key, the facts of each, and how many neighbours an entity has."""
 
     facts: Mapping[Pair, Sequence[int]]
-    degrees: Mapping[int, int]
+    degrees: Mapping[int, float]
     names: Mapping[int, Node]
 
-    def rank(self, pair: Pair) -> tuple[int, str, str]:
+    def rank(self, pair: Pair) -> tuple[float, str, str]:
         """Those first whose ends have most neighbours, ties by id."""
         a, b = sorted(self.names[key].id for key in pair)
         return -(self.degrees[pair[0]] + self.degrees[pair[1]]), a, b
@@ -71,11 +71,10 @@ class LocalGraph:
         scope = within or Scope()
         graph = EntityGraph(self.store, self.names)
         found = graph.find_nearest(self.embedder.embed([query])[0], self.entities, scope)
-        ids = find_keys(self.store, (each.id for each in found))
-        seen = self._find_passages([ids[each.id] for each in found if each.id in ids], within)
+        seen = self._find_passages([each.key for each in found], within)
         # An entity that leads to no passage is not shown.
-        found = [each for each in found if each.id in ids and seen[ids[each.id]]]
-        keys = [ids[each.id] for each in found]
+        found = [each for each in found if seen[each.key]]
+        keys = [each.key for each in found]
         pairs = self._load_pairs(keys, within)
         steps = [self._choose_pairs(keys[:count], pairs) for count in range(1, 1 + len(keys))]
         shown = self._describe_pairs({pair for step in steps for pair in step}, pairs, within)
@@ -84,8 +83,8 @@ class LocalGraph:
         return LocalRelations(
             keys=keys,
             entities=[
-                make_entity(each, name_in_order(seen[key], passages), title=each.name, score=each.score)
-                for key, each in zip(keys, found, strict=True)
+                make_entity(each, name_in_order(seen[each.key], passages), title=each.name, score=each.score)
+                for each in found
             ],
             relations=[[shown[pair] for pair in step] for step in steps],
             passages=[as_evidence(passages[key], 0.0) for key in ranked if key in passages],
@@ -93,15 +92,15 @@ class LocalGraph:
 
     def _load_pairs(self, keys: Sequence[int], within: Scope | None) -> _Pairs:
         ends = read_fact_ends(self.store, self.names)
+        ends = ends.select(ends.heads != ends.tails)
         near = ends.select_at(sort_keys(keys))
         allowed = self.store.keys_within(within, self.names.facts)
-        kept = set((near.keys if allowed is None else allowed).tolist())
-        related: dict[Pair, list[int]] = {}
+        near = near if allowed is None else near.select(np.isin(near.keys, allowed))
+        related: defaultdict[Pair, list[int]] = defaultdict(list)
         for key, head, tail in near.list_rows():
-            if head != tail and key in kept:
-                related.setdefault((min(head, tail), max(head, tail)), []).append(key)
+            related[min(head, tail), max(head, tail)].append(key)
         entities = {key for pair in related for key in pair}
-        return _Pairs(related, _count_neighbours(ends, entities), self.store.nodes_at(sorted(entities)))
+        return _Pairs(related, _count_neighbours(ends, entities), self.store.nodes_at(entities))
 
     def _choose_pairs(self, keys: Sequence[int], pairs: _Pairs) -> list[Pair]:
         chosen = set(keys)
@@ -115,12 +114,14 @@ class LocalGraph:
 
     def _describe_pairs(self, wanted: Collection[Pair], pairs: _Pairs, within: Scope | None) -> dict[Pair, Evidence]:
         """Each pair as evidence: what its strongest facts say, under the names of its ends."""
-        nodes = self.store.nodes_at(sorted({key for pair in wanted for key in pairs.facts[pair]}))
-        strongest_facts: dict[Pair, list[int]] = {}
-        for pair in wanted:
-            facts = [key for key in pairs.facts[pair] if key in nodes]
-            strongest = sorted(facts, key=lambda key: (-float(nodes[key].data.get("strength", 1.0)), nodes[key].id))
-            strongest_facts[pair] = strongest[:_SAID]
+        nodes = self.store.nodes_at({key for pair in wanted for key in pairs.facts[pair]})
+
+        def rank(key: int) -> tuple[float, str]:
+            return -float(nodes[key].data.get("strength", 1.0)), nodes[key].id
+
+        strongest_facts = {
+            pair: sorted((key for key in pairs.facts[pair] if key in nodes), key=rank)[:_SAID] for pair in wanted
+        }
         sources = name_sources(
             self.store, {key for keys in strongest_facts.values() for key in keys}, self.names.facts, within
         )
@@ -128,7 +129,7 @@ class LocalGraph:
             pair: make_fact(
                 nodes[keys[0]].id,
                 "\n".join(dict.fromkeys(str(nodes[key].data.get("description") or nodes[key].text) for key in keys)),
-                tuple(dict.fromkeys(source for key in keys for source in sources.get(key, ()))),
+                tuple(dict.fromkeys(source for key in keys for source in sources[key])),
                 title=f"{nodes[keys[0]].data['head']}, {nodes[keys[0]].data['tail']}",
             )
             for pair, keys in strongest_facts.items()
@@ -142,24 +143,19 @@ class LocalGraph:
         return {entity: [key for key in found if key in allowed] for entity, found in seen.items()}
 
     def _rank_passages(self, keys: Sequence[int], pairs: _Pairs, seen: Mapping[int, Sequence[int]]) -> list[int]:
-        stated = read_sources(
-            self.store, sorted({key for facts in pairs.facts.values() for key in facts}), self.names.facts
-        )
+        stated = read_sources(self.store, {key for facts in pairs.facts.values() for key in facts}, self.names.facts)
         ranked: dict[int, None] = {}
         for entity in keys:
             own = [facts for pair, facts in pairs.facts.items() if entity in pair]
-            counts = Counter(
-                passage for facts in own for passage in {each for key in facts for each in stated.get(key, ())}
-            )
+            counts = Counter(passage for facts in own for passage in {each for key in facts for each in stated[key]})
             # A stable sort: passages that state equally many stay in document order.
             ranked |= dict.fromkeys(sorted(seen[entity], key=lambda passage: -counts[passage]))
         return [*ranked][:_MOST_PASSAGES]
 
 
-def _count_neighbours(ends: FactEnds, entities: Collection[int]) -> dict[int, int]:
+def _count_neighbours(ends: FactEnds, entities: Collection[int]) -> dict[int, float]:
     """How many others each of these related entities is related with."""
     near = ends.select_at(sort_keys(entities))
     low, high = np.minimum(near.heads, near.tails), np.maximum(near.heads, near.tails)
-    pairs: Keys = np.unique(np.column_stack((low, high))[low != high], axis=0)
-    keys, counts = np.unique(pairs, return_counts=True)
-    return dict(zip(keys.tolist(), counts.tolist(), strict=True))
+    pairs = np.unique(join_keys(low, high))
+    return pair_scores(*np.unique(np.divmod(pairs, 1 << 32), return_counts=True))

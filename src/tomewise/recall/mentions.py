@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from typing import TypeVar
 
 import numpy as np
 
 from tomewise.memory.graph.entity_names import normalise_name, split_words
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.array_types import Floats, Keys, sort_keys
+from tomewise.recall.array_types import Floats, Keys, join_keys, sort_keys
 from tomewise.store.contract import Readable, Texts
 from tomewise.store.lookups import find_keys
 from tomewise.store.nearest import find_known_indices
@@ -17,28 +18,26 @@ from tomewise.store.nearest import find_known_indices
 _LONGEST = 10  # words of the longest entity names that are looked for
 _WHOLE, _PART = 3.0, 2.0
 _NOTE = re.compile(r"\([^()]*\)\s*$")  # spaces before it would take a square of their number to look for
+T = TypeVar("T")
 _Run = tuple[int, int]  # the first word, and the one after the last
 
 
-def find_named_entities(store: Texts, names: GraphNames, question: str) -> dict[int, str]:
-    """The keys of the entities that a question names, with their normalised names.
+def find_named_entities(store: Texts, names: GraphNames, question: str) -> set[int]:
+    """The keys of the entities that a question names.
 
     A run of words counts if it is the name of an entity, if no longer such name contains it, and if one of its words,
     other than the question's first, is capitalised or has a digit. In a question without such a word, as people type
     them, runs of two words or more count.
     """
-    runs = _list_runs(question)
-    ids = {run: names.entity(name) for run, name in runs.items()}
+    ids = {run: names.entity(name) for run, name in _list_runs(question).items()}
     keys = find_keys(store, set(ids.values()))
-    known = [run for run, node in ids.items() if node in keys]
-    return {keys[ids[run]]: runs[run] for run in _select_longest(known)}
+    return set(_select_longest({run: keys[node] for run, node in ids.items() if node in keys}))
 
 
 def select_named(question: str, names: Collection[str]) -> list[str]:
     """Those of these normalised names that a question names, by the same rule."""
     wanted = set(names)
-    runs = {run: name for run, name in _list_runs(question).items() if name in wanted}
-    return [runs[run] for run in _select_longest(runs)]
+    return _select_longest({run: name for run, name in _list_runs(question).items() if name in wanted})
 
 
 class TitleLinks:
@@ -59,7 +58,7 @@ class TitleLinks:
 
     def weigh(self, entities: Keys, passages: Keys) -> Floats:
         """The weights (n,) of links between entities (n,) and passages (n,), given by their keys."""
-        links = _join_keys(entities, passages)
+        links = join_keys(entities, passages)
         order = np.argsort(links)
         places, is_known = find_known_indices(links[order], self._links)
         weights = np.ones(len(links))
@@ -79,10 +78,8 @@ class TitleLinks:
         places, is_known = find_known_indices(passages, keys[order])
         document_of = documents[order][places]
         titles = self._read_titles(keys, documents, document_of)
-        if not titles:
-            return weights
         contained = self._find_contained(titles)
-        links = _join_keys(entities[is_known], document_of)
+        links = join_keys(entities[is_known], document_of)
         places, is_contained = find_known_indices(links, sort_keys(contained))
         named = np.flatnonzero(is_known)[is_contained]
         weights[named] = [contained[link] for link in links[is_contained].tolist()]
@@ -102,10 +99,9 @@ class TitleLinks:
         for document, title in titles.items():
             words = normalise_name(title).split()
             wholes = {" ".join(words), normalise_name(strip_title(title))}
-            for start in range(len(words)):
-                for end in range(start + 1, min(len(words), start + _LONGEST) + 1):
-                    name = " ".join(words[start:end])
-                    weights[self._names.entity(name), document] = _WHOLE if name in wholes else _PART
+            for start, end in _list_spans(len(words)):
+                name = " ".join(words[start:end])
+                weights[self._names.entity(name), document] = _WHOLE if name in wholes else _PART
         keys = find_keys(self._store, {node for node, _ in weights})
         return {(keys[node] << 32) | document: weight for (node, document), weight in weights.items() if node in keys}
 
@@ -124,21 +120,20 @@ def _list_runs(question: str) -> dict[_Run, str]:
     ]
     return {
         (start, end): " ".join(normal[start:end])
-        for start in range(len(words))
-        for end in range(start + 1, min(len(words), start + _LONGEST) + 1)
+        for start, end in _list_spans(len(words))
         if any(start <= place < end for place in name_words) or (not name_words and end - start > 1)
     }
 
 
-def _select_longest(runs: Collection[_Run]) -> list[_Run]:
-    """The runs that no other contains."""
+def _list_spans(words: int) -> Iterator[_Run]:
+    """All runs of so many words that are not longer than a name."""
+    return ((start, end) for start in range(words) for end in range(start + 1, min(words, start + _LONGEST) + 1))
+
+
+def _select_longest(runs: Mapping[_Run, T]) -> list[T]:
+    """What stands under the runs that no other contains."""
     return [
-        (start, end)
-        for start, end in runs
+        found
+        for (start, end), found in runs.items()
         if not any(a <= start and end <= b and (a, b) != (start, end) for a, b in runs)
     ]
-
-
-def _join_keys(first: Keys, second: Keys) -> Keys:
-    """One number for each pair of keys; keys are below 2 ** 31."""
-    return (first << 32) | second

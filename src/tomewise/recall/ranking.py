@@ -6,10 +6,10 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tomewise.calls import NO_CALLS
 from tomewise.store.contract import Texts
@@ -17,6 +17,7 @@ from tomewise.store.nearest import DECIMALS, find_top
 from tomewise.types import Evidence, Node, NodeId, Passage, PassageId, Rewrite, Scope
 
 T = TypeVar("T")
+NO_REWRITES: Mapping[int, Rewrite] = MappingProxyType({})
 
 
 class PlainSearch(ABC):
@@ -65,19 +66,14 @@ def rank_evidence(found: Iterable[Evidence], limit: int | None = None) -> list[E
 
 
 def rank_passages(
-    store: Texts,
-    keys: ArrayLike,
-    scores: Iterable[float],
-    limit: int,
-    rewrites: Mapping[int, Rewrite] | None = None,
+    store: Texts, keys: NDArray[Any], scores: NDArray[Any], limit: int, rewrites: Mapping[int, Rewrite] = NO_REWRITES
 ) -> list[Evidence]:
     """The `limit` best passages as evidence, ties by id. `rewrites` has the keys of those that a rewrite brought."""
-    known: list[int] = np.asarray(keys, np.int64).tolist()
-    passages = store.passages(known)
+    best = find_top(scores, limit)
+    nearest = dict(zip(keys[best].tolist(), scores[best].tolist(), strict=True))
     found = (
-        as_evidence(passages[key], round(float(score), DECIMALS), rewrites.get(key) if rewrites else None)
-        for key, score in zip(known, scores, strict=True)
-        if key in passages
+        as_evidence(passage, round(nearest[key], DECIMALS), rewrites.get(key))
+        for key, passage in store.passages(nearest).items()
     )
     return rank_evidence(found, limit)
 

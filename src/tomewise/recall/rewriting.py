@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import TypeAlias
 
@@ -19,7 +19,7 @@ from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.array_types import Floats, Keys, Ranking, Vectors, sort_keys
 from tomewise.recall.mentions import select_named, strip_title
-from tomewise.store.contract import Readable, Spaces
+from tomewise.store.contract import Readable
 from tomewise.store.lookups import find_derived
 from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES
@@ -32,7 +32,7 @@ _FAMILIAR = 0.5  # from this share of its words on, a name is in the question
 _NEAREST = 200  # passages that are lifted; what is further away would get less than a thousandth
 _MOST_WORDS = 100  # of a question that is rewritten: in a longer one a name changes little, and each text would cost
 _KEPT = 2048  # vectors of rewrites: 3 MB at 384 dimensions
-_LARGE = 512  # dimensions; an embedder of more is slow on a processor
+LARGE = 512  # dimensions; an embedder of more takes long for each text on a processor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,22 +93,24 @@ class Lifts:
 FindLeads: TypeAlias = Callable[[str, "Vectors", Mapping[int, Passage]], list[Lead]]
 
 
+@dataclass(eq=False)
 class Rewriter:
-    """Rewrites questions and scores passages by them. All rewrites are embedded in one call.
+    """Rewrites questions and scores passages by them. All rewrites of a question are embedded in one call.
 
     The vectors of the last rewrites stay in memory, so that the same question costs nothing again.
     """
 
-    def __init__(self, store: Spaces, embedder: Embedder, rewriting: Rewriting) -> None:
-        self.rewriting = rewriting
-        self._store = store
-        self._embedder = embedder
-        self._vectors: OrderedDict[str, Vectors] = OrderedDict()
-        self._lock = Lock()
+    store: Readable
+    embedder: Embedder
+    find_leads: FindLeads
+    rewriting: Rewriting
+    _vectors: OrderedDict[str, Vectors] = field(default_factory=OrderedDict, init=False, repr=False)
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
-    def find_lifts(self, question: str, vector: Vectors, leads: Sequence[Lead], among: Keys | None) -> Lifts:
-        """The lifts of a question with this vector (d,); none if no lead gives a rewrite."""
-        names = (self.rewriting.names + 1) // 2 if is_slow(self._embedder) else self.rewriting.names
+    def find_lifts(self, question: str, vector: Vectors, first: Keys, among: Keys | None) -> Lifts:
+        """The lifts of a question with this vector (d,); none if no lead among its `first` passages gives a rewrite."""
+        leads = self.find_leads(question, vector, self.store.passages(first.tolist()))
+        names = (self.rewriting.names + 1) // 2 if self.embedder.dimensions > LARGE else self.rewriting.names
         used = leads[: self.rewriting.passages] if self.rewriting.weight else ()
         rewrites = write_rewrites(question, used, names)
         if not rewrites:
@@ -127,9 +129,9 @@ class Rewriter:
     def _find_cosines(self, vectors: Vectors, among: Keys | None) -> tuple[Keys, Floats]:
         """The keys (n,) of the passages nearest to any of the vectors (v, d), and their cosines (n, v) with each."""
         while True:
-            keys = np.sort(self._store.nearest(PASSAGES, vectors, _NEAREST, among=among).keys)
+            keys = np.sort(self.store.nearest(PASSAGES, vectors, _NEAREST, among=among).keys)
             try:
-                rows = self._store.rows(PASSAGES, keys)
+                rows = self.store.rows(PASSAGES, keys)
             except KeyError:  # a passage was removed between the two reads
                 continue
             return keys, (rows @ vectors.T).astype(np.float64)
@@ -139,7 +141,7 @@ class Rewriter:
             known = {text: self._vectors[text] for text in texts if text in self._vectors}
         missing = [text for text in texts if text not in known]
         if missing:
-            known |= zip(missing, self._embedder.embed(missing), strict=True)
+            known |= zip(missing, self.embedder.embed(missing), strict=True)
         with self._lock:
             for text in texts:  # the oldest come first
                 self._vectors.pop(text, None)
@@ -158,11 +160,16 @@ def find_title_leads(question: str, vector: Vectors, first: Mapping[int, Passage
     stems = take_stems(question)
     leads = []
     for passage in first.values():
-        title = strip_title(passage.title)
-        if measure_share(title, stems) >= _FAMILIAR:
+        if known := _find_familiar(passage.title, stems):
             names = [name for name in list_names(passage.text) if measure_share(name, stems) < _FAMILIAR]
-            leads.append(Lead(passage.id, names, take_stems(title)))
+            leads.append(Lead(passage.id, names, known))
     return leads
+
+
+def _find_familiar(title: str, stems: Collection[str]) -> frozenset[str]:
+    """The stems of the bare title if enough of them are among these; else none."""
+    own = take_stems(strip_title(title))
+    return own if len(own.intersection(stems)) >= _FAMILIAR * len(own) else frozenset()
 
 
 @dataclass(frozen=True)
@@ -191,16 +198,8 @@ class GraphLeads:
             own = set(linked[key])
             names = [entity.text for entity_key, entity in entities.items() if entity_key in own]
             known = {each for name in select_named(question, names) for each in take_stems(name)}
-            title = strip_title(passage.title)
-            if not known and measure_share(title, stems) >= _FAMILIAR:
-                known.update(take_stems(title))
-            leads.append(Lead(passage.id, names, known))
+            leads.append(Lead(passage.id, names, known or _find_familiar(passage.title, stems)))
         return leads
-
-
-def is_slow(embedder: Embedder) -> bool:
-    """Whether an embedder takes long for each text on a processor: those with long vectors do."""
-    return embedder.dimensions > _LARGE
 
 
 def sort_ranking(keys: Keys, scores: Floats) -> Ranking:

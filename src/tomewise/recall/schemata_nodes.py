@@ -9,21 +9,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
 from tomewise.calls import CallCount
-from tomewise.errors import BadReply, Refused
 from tomewise.language.choose_model import EXTRACTIVE
-from tomewise.language.per_role import find_name
+from tomewise.language.forwarding import find_name
 from tomewise.language.roles import SELECT_NODES, Candidate, SelectIn, Shown
 from tomewise.language.usage import estimate_tokens
 from tomewise.memory.build_records import read_build
 from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.recall.array_types import Keys, Vectors, sort_keys
-from tomewise.recall.derived import Grounds
+from tomewise.recall.derived import DerivedNodes
 from tomewise.recall.ranking import PlainSearch, drop_repeats, pair_scores, rank_evidence, score_by_place, take_turns
-from tomewise.run import NOT_SELECTED, record_fallback
+from tomewise.run import NOT_SELECTED, ask_or_fall_back
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_pairs, read_sources
 from tomewise.store.nearest import find_top
@@ -36,49 +36,43 @@ _REPEATS = 2  # of a question whose reply was unreadable
 _KEPT, _BELOW_KEPT = 0.1, 0.05  # what a choice of the extractive model adds to a cosine
 
 
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """Cosines with one query, `values` (n,), of nodes that have a vector, by `keys` (n,), ascending."""
-
-    keys: Keys
-    values: Vectors
-
-    def take(self, wanted: Collection[int]) -> Scores:
-        """The scores of those of these nodes that have one."""
-        is_wanted = np.isin(self.keys, sort_keys(wanted))
-        return Scores(self.keys[is_wanted], self.values[is_wanted])
-
-    def find_best(self, limit: int) -> dict[int, float]:
-        """The `limit` best nodes, and those that tie with the last of them."""
-        best = find_top(self.values, limit)
-        return pair_scores(self.keys[best], self.values[best])
+Scores: TypeAlias = tuple[Keys, Vectors]
+"""Nodes that have a vector by keys (n,), and their cosines with one query (n,)."""
 
 
-class SchemataNodes:
+class SchemataNodes(DerivedNodes):
     """Reads the nodes of all levels. A schema is within a scope if all passages below it are."""
 
+    store: Store
+
     def __init__(self, store: Store, embedder: Embedder, names: SchemataNames) -> None:
-        self._store = store
+        super().__init__(store, names.layer, names.kind)
         self._embedder = embedder
         self._names = names
-        self._grounds = Grounds(store, names.layer)
 
-    def score(self, query: str, within: Scope | None = None) -> Scores:
+    def score(self, query: str, within: Scope | None) -> Scores:
         """The scores of all nodes."""
         vector = self._embedder.embed([query])[0]
         found = [
-            self._store.scores(space, vector, among=self._store.keys_within(within, space))
-            for space in (PASSAGES, self._names.layer)
+            self.store.scores(space, vector, among=self.store.keys_within(within, space))
+            for space in (PASSAGES, self.layer)
         ]
         keys, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        order = np.argsort(keys)
-        keys, values = keys[order], values[order]
-        if self._store.find_removed_ids(self._names.layer):
+        if self.store.find_removed_ids(self.layer):
             # Until the next build a summary that is older than its members may tell of a passage that is gone.
-            schemata = self._store.nodes(self._names.layer)
+            schemata = self.store.nodes(self.layer)
             is_exact = ~np.isin(keys, [key for key, node in schemata.items() if node.data.get("drift")])
             keys, values = keys[is_exact], values[is_exact]
-        return Scores(keys, values)
+        return keys, values
+
+    def load_best(self, scores: Scores, limit: int, among: Collection[int] | None = None) -> dict[int, Evidence]:
+        """The `limit` best nodes, of all or `among` these, as evidence by key, best first, ties by id."""
+        keys, values = scores
+        if among is not None:
+            is_wanted = np.isin(keys, sort_keys(among))
+            keys, values = keys[is_wanted], values[is_wanted]
+        best = find_top(values, limit)
+        return self.load_evidence(pair_scores(keys[best], values[best]), limit)
 
     def find_neighbours(self, keys: Collection[int]) -> dict[int, list[int]]:
         """For each of these nodes, the nodes that any level links with it.
@@ -86,28 +80,14 @@ class SchemataNodes:
         A passage that is in no cluster is a vertex of upper levels too.
         """
         wanted = sort_keys(keys)
-        levels = read_build(self._store, self._names.layer).get("levels", 0)
+        levels = read_build(self.store, self.layer).get("levels", 0)
         found: dict[int, list[int]] = {}
         for level in range(levels):
-            ends = read_pairs(self._store, self._names.links(level)).T
-            for near, far in (ends, ends[::-1]):
-                is_near = np.isin(near, wanted)
-                for key, neighbour in zip(near[is_near].tolist(), far[is_near].tolist(), strict=True):
+            pairs = read_pairs(self.store, self._names.links(level))
+            for rows in (pairs, pairs[:, ::-1]):
+                for key, neighbour in rows[np.isin(rows[:, 0], wanted)].tolist():
                     found.setdefault(key, []).append(neighbour)
         return found
-
-    def find_children(self, keys: Iterable[int]) -> dict[int, list[int]]:
-        """For each of these nodes, the nodes that it was made from."""
-        return read_sources(self._store, keys, self._names.layer)
-
-    def find_roots(self, keys: Keys) -> set[int]:
-        """Those of these nodes that are below none of these schemata."""
-        parents, children = read_pairs(self._store, self._names.sources).T
-        return set(np.setdiff1d(keys, children[np.isin(parents, keys)]).tolist())
-
-    def load_evidence(self, scores: Mapping[int, float], limit: int | None = None) -> dict[int, Evidence]:
-        """The `limit` best nodes as evidence by key, best first, ties by id."""
-        return self._grounds.load_evidence(scores, self._names.kind, limit)
 
 
 @dataclass(frozen=True)
@@ -117,8 +97,7 @@ class GlobalSchemata(PlainSearch):
     nodes: SchemataNodes
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
-        best = self.nodes.score(query, within).find_best(limit)
-        return list(self.nodes.load_evidence(best, limit).values())
+        return list(self.nodes.load_best(self.nodes.score(query, within), limit).values())
 
 
 @dataclass(frozen=True)
@@ -134,15 +113,13 @@ class HierarchicalSchemata(PlainSearch):
 
     def _search(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         scores = self.nodes.score(query, within)
-        kept: dict[int, float] = {}
-        candidates = self.nodes.find_roots(scores.keys)
+        kept: dict[int, Evidence] = {}
+        candidates = self.nodes.find_roots(scores[0])
         while candidates:
-            best = scores.take(candidates).find_best(self.top_k)
-            chosen = self.nodes.load_evidence(best, self.top_k)
-            kept |= {key: best[key] for key in chosen}
-            children = self.nodes.find_children(chosen).values()
-            candidates = {child for below in children for child in below} - kept.keys()
-        return list(self.nodes.load_evidence(kept, limit).values())
+            best = self.nodes.load_best(scores, self.top_k, candidates)
+            kept |= best
+            candidates = self.nodes.find_children(best) - kept.keys()
+        return rank_evidence(kept.values(), limit)
 
 
 Show = Callable[[Sequence[Evidence]], list[Shown]]
@@ -188,19 +165,19 @@ class PruneAndGrow:
         if not limit:
             return []
         scores = await asyncio.to_thread(self.nodes.score, query, within)
-        seeds = await asyncio.to_thread(self.nodes.load_evidence, scores.find_best(self.seeds), self.seeds)
-        rounds = await self._explore(query, scores, seeds)
+        rounds = await self._explore(query, scores)
         found = await self.nearest.retrieve(query, limit, within=within)
         if not self.chooses:
             return await asyncio.to_thread(self._raise_kept, scores, rounds, found, limit)
         kept = take_turns([list(chosen.values()) for chosen in rounds[::-1]])
         return score_by_place(drop_repeats([*kept, *found]), limit)
 
-    async def _explore(self, query: str, scores: Scores, seeds: Mapping[int, Evidence]) -> list[dict[int, Evidence]]:
+    async def _explore(self, query: str, scores: Scores) -> list[dict[int, Evidence]]:
         """What the model keeps, round by round, the most useful first."""
         rounds: list[dict[int, Evidence]] = []
         active: dict[int, Evidence] = {}
         offered: set[int] = set()
+        seeds = await asyncio.to_thread(self.nodes.load_best, scores, self.seeds)
         pool: Pool = {key: (piece, "") for key, piece in seeds.items()}
         known: Mapping[int, Evidence] = {}
         for _ in range(self.rounds):
@@ -225,13 +202,11 @@ class PruneAndGrow:
         ]
         given = SelectIn(question=query, nodes=nodes, known=await asyncio.to_thread(self.show, known))
         for _ in range(1 + _REPEATS):
-            try:
-                reply = await self.model.ask(SELECT_NODES, given)
-            except (BadReply, Refused):
-                record_fallback(NOT_SELECTED)
-                continue
-            numbered = dict(enumerate(((key, piece) for key, (piece, _) in pool.items()), start=1))
-            return dict(numbered[number] for number in dict.fromkeys(reply.keep) if number in numbered)
+            reply = await ask_or_fall_back(self.model, SELECT_NODES, given, NOT_SELECTED)
+            if reply is not None:
+                keys = list(pool)
+                kept = [keys[number - 1] for number in reply.keep if 1 <= number <= len(keys)]
+                return {key: pool[key][0] for key in kept}
         return {}
 
     def _grow(self, scores: Scores, active: Mapping[int, Evidence], known: Sequence[int], offered: set[int]) -> Pool:
@@ -242,22 +217,21 @@ class PruneAndGrow:
         numbers = {key: number for number, key in enumerate(known, start=1)}
         how: dict[int, str] = {}
         for words, near in (
-            ("part of", self.nodes.find_children(active)),
+            ("part of", read_sources(self.nodes.store, active, self.nodes.layer)),
             ("linked with", self.nodes.find_neighbours(active)),
         ):
             for key in sorted(near, key=lambda key: (numbers.get(key, len(active) + 1), key)):
                 for each in near[key]:
                     how.setdefault(each, f"{words} finding {numbers[key]}" if key in numbers else "")
-        best = scores.take(how.keys() - offered).find_best(_MOST_OFFERED)
-        found = _fit_texts(self.nodes.load_evidence(best, _MOST_OFFERED).items())
+        found = _fit_texts(self.nodes.load_best(scores, _MOST_OFFERED, how.keys() - offered).items())
         return {key: (piece, how[key]) for key, piece in found.items()}
 
     def _raise_kept(
         self, scores: Scores, rounds: Sequence[Mapping[int, Evidence]], nearest: Sequence[Evidence], limit: int
     ) -> list[Evidence]:
         kept = {key: piece for chosen in rounds for key, piece in chosen.items()}
-        below = {child for children in self.nodes.find_children(kept).values() for child in children} - kept.keys()
-        parts = self.nodes.load_evidence(scores.take(below).find_best(len(below)))
+        below = self.nodes.find_children(kept) - kept.keys()
+        parts = self.nodes.load_best(scores, len(below), below)
         whole = {piece.id: piece for piece in nearest}
         for pieces, more in ((parts, _BELOW_KEPT), (kept, _KEPT)):
             whole |= {piece.id: replace(piece, score=round(piece.score + more, 6)) for piece in pieces.values()}

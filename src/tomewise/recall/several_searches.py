@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tomewise.calls import CallCount, read_calls, sum_calls
-from tomewise.errors import BadReply, Refused
 from tomewise.language.roles import FOLLOW_UP, FollowUpIn, Shown
 from tomewise.recall.ranking import drop_repeats, mark_brought, score_by_place, take_turns
-from tomewise.run import NOT_FOLLOWED_UP, record_fallback
+from tomewise.run import NOT_FOLLOWED_UP, ask_or_fall_back
 from tomewise.text.names import find_mentions
 from tomewise.types import Evidence, LanguageModel, Retriever, Rewrite, Scope
 
@@ -51,11 +50,12 @@ class ComparedRecall:
         """The `limit` best passages."""
         parts = split_comparison(query)
         texts = [*(part.text for part in parts), query]
-        rankings = await asyncio.gather(*(self.retriever.retrieve(text, limit, within=within) for text in texts))
+        searches = (self.retriever.retrieve(text, limit, within=within) for text in texts)
+        *apart, whole = await asyncio.gather(*searches)
         if not parts:
-            return rankings[0]
-        brought = [mark_brought(ranking, part) for part, ranking in zip(parts, rankings, strict=False)]
-        return score_by_place(drop_repeats(take_turns([*brought, rankings[-1]])), limit)
+            return whole
+        brought = map(mark_brought, apart, parts)
+        return score_by_place(drop_repeats(take_turns([*brought, whole])), limit)
 
 
 def split_comparison(question: str) -> Sequence[Rewrite]:
@@ -167,12 +167,9 @@ class FollowedUp:
         ]
         if not shown:
             return None
-        try:
-            reply = await self.model.ask(FOLLOW_UP, FollowUpIn(question=query, evidence=shown))
-        except (BadReply, Refused):
-            record_fallback(NOT_FOLLOWED_UP)
-            return None
-        return Rewrite(text=reply.question, name=reply.bridge) if reply.question not in ("", query) else None
+        given = FollowUpIn(question=query, evidence=shown)
+        reply = await ask_or_fall_back(self.model, FOLLOW_UP, given, NOT_FOLLOWED_UP)
+        return Rewrite(text=reply.question, name=reply.bridge) if reply and reply.question not in ("", query) else None
 
 
 Found = Mapping[str, list[Evidence]]

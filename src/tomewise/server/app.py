@@ -46,7 +46,7 @@ def make_app(library: Library, options: ServerOptions) -> FastAPI:
     app.state.stopping = asyncio.Event()
     app.include_router(_page)
     add_routes(app, OPERATIONS, read_only=options.read_only, needs_token=options.token is not None)
-    app.state.mcp = McpApp(library, admit=app.state.service.admit, prepare=library.open_all)
+    app.state.mcp = McpApp(library.tomes, admit=app.state.service.admit, prepare=library.open_all)
     for path in ("/mcp", "/mcp/"):
         app.router.routes.append(Route(path, endpoint=app.state.mcp))  # a mount would redirect the first to the second
     for kind in (HTTPException, RequestValidationError, TomewiseError, TimeoutError, OSError, ClientLeft, Exception):

@@ -12,7 +12,6 @@ from fastapi import Request, Response
 from tomewise.errors import NotBuilt, TomewiseError
 from tomewise.events import is_event
 from tomewise.server.bodies import Ask, ChosenSystem, Search
-from tomewise.server.choosing import choose_bounded
 from tomewise.server.error_replies import HttpError, explain_error, make_body
 from tomewise.server.operations import ASKING, BUSY, Family, Tool
 from tomewise.server.replies import SearchReply
@@ -52,7 +51,7 @@ async def estimate(tome: str, body: ChosenSystem, request: Request, service: Wan
     return await run_while_connected(request, service.estimate(tome, body))
 
 
-async def _answer(service: Service, name: str, body: Ask) -> dict[str, Any]:
+async def _answer(service: Service, name: str, body: Ask) -> Any:
     async with _offer_build(service, name, body), service.admit_question(name, body) as admitted:
         return await admitted.describe(await admitted.answer())
 
@@ -96,26 +95,19 @@ async def _offer_build(service: Service, name: str, body: Ask) -> AsyncIterator[
     except NotBuilt as error:
         refusal = explain_error(error)
         tome = await service.library.open(name)
-        records = await asyncio.to_thread(tome.store.documents)
-        if sum(record.passages for record in records) <= _MOST_ESTIMATED:
+        if await asyncio.to_thread(tome.store.count_passages) <= _MOST_ESTIMATED:
             variant = await find_variant(tome, body)
             with suppress(TomewiseError, HttpError, TimeoutError):  # what was asked for matters more than its price
                 refusal.more = {"estimate": (await service.price(tome, variant, body.model)).to_dict()}
         raise refusal from None
 
 
-async def _search(service: Service, name: str, body: Search) -> dict[str, Any]:
-    async with service.queue.run(), asyncio.timeout(service.options.seconds):
-        with service.library.hold(name), service.library.budget():
-            tome = await service.library.open(name)
-            variant = choose_bounded(body.system, body.settings, tome.default_system)
+async def _search(service: Service, name: str, body: Search) -> Any:
+    async with service.take_turn(name, body) as (tome, variant):
+        with service.library.budget():
             find = tome.documents.names.find_all
             part = await asyncio.to_thread(lambda: tome.within(*find(body.documents), where=body.where))
-            with service.library.use_model(body.model, tome.kit.embedder):
-                query = Question(text=body.query, current=body.current)
-                found = await part.asearch(query, system=variant, limit=body.limit)
-                lagging = await part.memory.alag(query, system=variant)
-        reply: dict[str, Any] = await asyncio.to_thread(
-            tome.documents.names.hide, {"evidence": found, "lagging": lagging}
-        )
-        return reply
+            query = Question(text=body.query, current=body.current)
+            found = await part.asearch(query, system=variant, limit=body.limit)
+            lagging = await part.memory.alag(query, system=variant)
+        return await asyncio.to_thread(tome.documents.names.hide, {"evidence": found, "lagging": lagging})

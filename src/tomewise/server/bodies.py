@@ -25,6 +25,7 @@ PAGE = 100  # rows of a page
 Limit = Annotated[int, Query(ge=1, le=1000)]
 MOST_START = 10**12  # a larger number does not fit into a store
 Start = Annotated[int, Query(ge=0, le=MOST_START)]
+After = Annotated[str, Query(max_length=MOST_ID)]  # a row comes after it
 
 Current = Annotated[bool, Field(description="Refuse memory that lags behind the documents.")]
 

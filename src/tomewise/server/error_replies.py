@@ -11,7 +11,7 @@ from typing import Any
 
 from fastapi.exceptions import HTTPException, RequestValidationError
 from starlette.exceptions import HTTPException as StarletteError
-from starlette.types import Send
+from starlette.responses import Response
 
 from tomewise import errors
 from tomewise.credentials import hide_credentials
@@ -119,13 +119,10 @@ def make_body(error: HttpError, clean: Callable[[str], str] = str, path: str = "
     return {"error": reason, **error.more}
 
 
-async def send_error(send: Send, error: HttpError, path: str) -> None:
-    """Send a refusal from outside of FastAPI, and end the connection: a body that was not read may follow."""
-    body = json.dumps(make_body(error, path=path)).encode()
-    own = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
-    headers = [(name.encode(), value.encode()) for name, value in {**own, **(error.headers or {})}.items()]
-    await send({"type": "http.response.start", "status": error.status_code, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def make_refusal(error: HttpError, path: str) -> Response:
+    """A refusal from outside of FastAPI, which ends the connection: a body that was not read may follow."""
+    headers = {"connection": "close", **(error.headers or {})}
+    return Response(json.dumps(make_body(error, path=path)), error.status_code, headers, "application/json")
 
 
 def explain_field(fault: Mapping[str, Any], skip: int = 0) -> str:

@@ -36,7 +36,7 @@ def list_evaluations(service: Wanted, start: Start = 0, limit: Limit = PAGE) -> 
     return {"evaluations": [asdict(about) for about in found[start : start + limit]], "total": len(found)}
 
 
-@family.get("/{name}", errors=("unknown_name",), reply=EvaluationReply)
+@family.get("/{name}", reply=EvaluationReply)
 def show_evaluation(
     name: str,
     service: Wanted,
@@ -58,7 +58,7 @@ def show_evaluation(
     return {"table": table, "rows": rows, "total": len(results.rows), "slices": list_slices(results.rows)}
 
 
-@family.get("/{name}/questions", errors=("unknown_name",), reply=QuestionList)
+@family.get("/{name}/questions", reply=QuestionList)
 def list_questions(name: str, service: Wanted, start: Start = 0, limit: Limit = PAGE) -> dict[str, Any]:
     """The questions of an experiment by id, each with the score of every system in the first metric."""
     from tomewise.evaluate.results import score_rows
@@ -75,7 +75,7 @@ def list_questions(name: str, service: Wanted, start: Start = 0, limit: Limit = 
     return {"metric": metric, "systems": results.systems, "questions": page, "total": len(found)}
 
 
-@family.get("/{name}/compare", errors=("unknown_name",), reply=ComparedAnswers)
+@family.get("/{name}/compare", reply=ComparedAnswers)
 def compare_answers(name: str, first: Name, second: Name, question: Name, service: Wanted) -> dict[str, Any]:
     """The answers of two systems to the question of that id: what `tome eval compare --json` prints."""
     from tomewise.evaluate.compare import compare

@@ -108,25 +108,25 @@ async def list_jobs(service: Wanted, start: Start = 0, limit: Limit = PAGE) -> J
     return JobReplies(jobs=[job.describe() for job in jobs[start : start + limit]], total=len(jobs))
 
 
-@family.get("/jobs/{id}", errors=("unknown_name",))
+@family.get("/jobs/{id}")
 async def show_job(id: str, service: Wanted) -> JobReply:
     """One job."""
     return service.jobs.find(id).describe()
 
 
-@family.post("/jobs/{id}/resume", status=202, errors=("unknown_name",), changes=True)
+@family.post("/jobs/{id}/resume", status=202, changes=True)
 async def resume_job(id: str, service: Wanted) -> JobReply:
     """Do an interrupted job again. No finished call of the model is repeated."""
     return service.jobs.resume(id).describe()
 
 
-@family.delete("/jobs/{id}", errors=("unknown_name",))
+@family.delete("/jobs/{id}")
 async def cancel_job(id: str, service: Wanted) -> JobReply:
     """Cancel a job. What it has finished stays."""
     return (await service.jobs.cancel(id)).describe()
 
 
-@family.get("/jobs/{id}/events", errors=("unknown_name",), streams="only")
+@family.get("/jobs/{id}/events", streams="only")
 async def follow_job(id: str, request: Request, service: Wanted) -> EventStream:
     """The job as events named `job`: its whole state first, then again whenever it changes, until it ends."""
     last_words = write_event("error", make_body(refuse_stopping()))
@@ -140,7 +140,7 @@ async def _follow(jobs: JobList, id: str) -> AsyncIterator[Produce]:
     async def produce(emit: Emit) -> None:
         while True:
             emit(write_event("job", job.describe().model_dump(mode="json")))
-            if job.state not in ("queued", "waiting", "running"):
+            if not job.is_open:
                 return
             await jobs.wait_for_change(job)
             await asyncio.sleep(_PAUSE)

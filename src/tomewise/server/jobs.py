@@ -7,14 +7,14 @@ import json
 import os
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from pydantic import TypeAdapter
+from pydantic_core import from_json
 
 from tomewise.errors import Locked, ReadingError, StoreError, UnknownName, UsageError
 from tomewise.reading.read import NamedFile
@@ -23,14 +23,12 @@ from tomewise.server.error_replies import HttpError, explain_error, make_body
 from tomewise.server.library import Library
 from tomewise.server.ownership import TEXTS, UPLOADS, Ownership, delete_job, find_job, find_jobs, find_upload, read_id
 from tomewise.server.replies import JobProgress, JobReply, Kind, State
-from tomewise.store.address import Place
+from tomewise.store.address import TomeAddress
 from tomewise.store.beside import UnsafeFile
-from tomewise.tome.plain_texts import map_texts
-from tomewise.tome.reports import AddReport, BuildReport
 from tomewise.tome.tome import Tome
-from tomewise.types import Document, Progress
+from tomewise.types import Document, Noun, Progress, Report, read_plain
+from tomewise.types.plain import map_texts
 
-_OPEN: frozenset[State] = frozenset({"queued", "waiting", "running"})
 _FILE = "job.json"
 _MOST_ENDED = 100  # jobs that a tome keeps after their end
 _MOST_OPEN = 50  # jobs of one tome that may wait
@@ -38,8 +36,13 @@ _RETRY_SECONDS = 0.5  # between two looks at a lock that another program holds
 
 
 @dataclass(slots=True, kw_only=True)
-class Job:
-    """One job. `task` holds what it needs to be done again after the server was killed; clients do not see it."""
+class Job(Noun):
+    """One job, as its JSON is kept in its `folder`; clients see what `describe` makes of it.
+
+    `task` holds what it needs to be done again after the server was killed.
+    """
+
+    kept_back: ClassVar[tuple[str, ...]] = ("folder",)
 
     id: str
     tome: str
@@ -54,20 +57,28 @@ class Job:
     created: str = ""
     started: str | None = None
     ended: str | None = None
+    folder: Path = Path()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has not ended."""
+        return self.state in ("queued", "waiting", "running")
 
     def describe(self) -> JobReply:
         """What clients see."""
-        files = len(self.task.get("files", ())) or self.task.get("texts", 0)
         progress = [JobProgress(label=label, done=done, total=total) for label, (done, total) in self.progress.items()]
         open_steps = [step for step in progress if step.done < step.total or not step.total]
-        doing = open_steps[-1] if open_steps and self.state == "running" else None
         failures = self._list_failures()
         most_common = [reason for reason, _ in Counter(failures).most_common(1)]
-        reason = self.error["message"] if self.error else next(iter(most_common), None)
-        more: dict[str, Any] = {"doing": doing, "failed": len(failures), "reason": reason}
-        known = {name: getattr(self, name) for name in JobReply.model_fields.keys() & self.__slots__}
-        more |= {"progress": progress, "system": self.task.get("system"), "files": files}
-        return JobReply.model_validate(known | more)
+        return JobReply.model_validate({
+            **self.to_dict(),
+            "progress": progress,
+            "doing": open_steps[-1] if open_steps and self.state == "running" else None,
+            "failed": len(failures),
+            "reason": self.error["message"] if self.error else next(iter(most_common), None),
+            "system": self.task.get("system"),
+            "files": len(self.task.get("files", ())) or self.task.get("texts", 0),
+        })  # fmt: skip
 
     def has_only_failures(self) -> bool:
         """Whether a build took nothing in, since all its calls failed."""
@@ -90,7 +101,6 @@ class JobList:
     def __init__(self, library: Library) -> None:
         self._library = library
         self._jobs: dict[str, Job] = {}
-        self._folders: dict[str, Path] = {}
         self._queues: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # in order of arrival
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._changes: dict[str, asyncio.Event] = {}
@@ -100,21 +110,19 @@ class JobList:
     def load(self) -> None:
         """Take over the jobs that dead servers left at all tomes. Uploads that did not end are deleted."""
         for name, path in self._library.paths().items():
-            for folder in self._take_over(path):
+            try:
+                folders = self._ownership.take_over(path)
+            except UnsafeFile as error:
+                warnings.warn(f"{error}, so jobs are not kept there: delete it, it is made again", stacklevel=2)
+                continue
+            for folder in folders:
                 job = _read_job(folder, name)
                 if job is None:
                     delete_job(folder)
                     continue
-                self._jobs[job.id], self._folders[job.id] = job, folder
-                if job.state in _OPEN:
+                self._jobs[job.id] = job
+                if job.is_open:
                     self._end(job, "interrupted")
-
-    def _take_over(self, tome: Place) -> list[Path]:
-        try:
-            return self._ownership.take_over(tome)
-        except UnsafeFile as error:
-            warnings.warn(f"{error}, so jobs are not kept there: delete it, it is made again", stacklevel=2)
-            return []
 
     def list_all(self) -> list[Job]:
         """All jobs, the newest first."""
@@ -132,7 +140,7 @@ class JobList:
         Raises UnknownName, StoreError, HttpError, OSError.
         """
         path = self._library.find_path(tome)
-        if sum(job.tome == tome and job.state in _OPEN for job in self._jobs.values()) >= _MOST_OPEN:
+        if sum(job.is_open for job in self._list_of(tome)) >= _MOST_OPEN:
             raise HttpError(
                 "busy", f"{_MOST_OPEN} jobs of {tome} wait already: wait for one", headers={"retry-after": "30"}
             )
@@ -143,11 +151,11 @@ class JobList:
 
     def add(self, tome: str, kind: Kind, task: dict[str, Any], folder: Path) -> Job:
         """A new job, which waits for its turn."""
-        job = Job(id=read_id(folder), tome=tome, kind=kind, task=task, created=_now())
-        self._jobs[job.id], self._folders[job.id] = job, folder
-        self._save(job)
+        job = Job(id=read_id(folder), tome=tome, kind=kind, task=task, created=_now(), folder=folder)
+        self._jobs[job.id] = job
         self._start(job)
-        self._forget_oldest(tome)
+        ended = [job for job in self._list_of(tome) if not job.is_open and job.state != "interrupted"]
+        self._forget(ended[_MOST_ENDED:])
         return job
 
     def resume(self, id: str) -> Job:
@@ -156,7 +164,6 @@ class JobList:
         if job.state != "interrupted":
             raise UsageError(f"the job {id} is {job.state}: only an interrupted job can be resumed")
         job.state, job.error, job.ended = "queued", None, None
-        self._save(job)
         self._start(job)
         return job
 
@@ -166,28 +173,25 @@ class JobList:
         if task := self._tasks.get(id):
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        if job.state in _OPEN or job.state == "interrupted":
+        if job.is_open or job.state == "interrupted":
             self._end(job, "cancelled")
         return job
 
     def check_idle(self, tome: str) -> None:
         """Raise Locked if a job of a tome has not ended."""
-        if any(job.tome == tome and job.state in _OPEN for job in self._jobs.values()):
+        if any(job.is_open for job in self._list_of(tome)):
             raise Locked(f"a job of the tome {tome} has not ended: wait for it, or cancel it")
 
-    def forget(self, tome: str, path: Place) -> None:
+    def forget(self, tome: str, path: TomeAddress) -> None:
         """Forget the jobs of a tome that was deleted at this path, with what was uploaded for them."""
-        for id in [job.id for job in self._jobs.values() if job.tome == tome]:
-            delete_job(self._folders.pop(id))
-            del self._jobs[id]
+        self._forget(self._list_of(tome))
         self._ownership.leave(path)
 
-    def move(self, tome: str, new: str, path: Place, new_path: Place) -> None:
+    def move(self, tome: str, new: str, path: TomeAddress, new_path: TomeAddress) -> None:
         """Give the jobs of a tome to the tome that it is now."""
         self._ownership.move(path, new_path)
-        for job in [job for job in self._jobs.values() if job.tome == tome]:
-            job.tome = new
-            self._folders[job.id] = find_jobs(new_path).path / self._folders[job.id].name
+        for job in self._list_of(tome):
+            job.tome, job.folder = new, find_jobs(new_path).path / job.folder.name
             self._save(job)
 
     async def stop(self) -> None:
@@ -198,7 +202,7 @@ class JobList:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for job in self._jobs.values():
-            if job.state in _OPEN:
+            if job.is_open:
                 self._end(job, "interrupted")
         self._ownership.release()
 
@@ -206,7 +210,17 @@ class JobList:
         """Wait until the job changes."""
         await self._changes.setdefault(job.id, asyncio.Event()).wait()
 
+    def _list_of(self, tome: str) -> list[Job]:
+        """The jobs of a tome, the newest first."""
+        return [job for job in self.list_all() if job.tome == tome]
+
+    def _forget(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            delete_job(job.folder)
+            del self._jobs[job.id]
+
     def _start(self, job: Job) -> None:
+        self._save(job)
         task = asyncio.create_task(self._run(job))
         self._tasks[job.id] = task
         task.add_done_callback(lambda _: self._tasks.pop(job.id, None))
@@ -229,7 +243,7 @@ class JobList:
             job.error = make_body(explain_error(error), self._clean(job))["error"]
             self._end(job, "failed")
 
-    async def _work(self, job: Job) -> dict[str, Any]:
+    async def _work(self, job: Job) -> Any:
         """Work until it is done; while another program writes the tome, wait and try again."""
         loop = asyncio.get_running_loop()
 
@@ -246,7 +260,7 @@ class JobList:
                 with self._library.hold(job.tome):
                     tome = await self._library.open(job.tome)
                     if job.kind == "add":
-                        return await _add(tome, job.task, self._folders[job.id], note_progress)
+                        return await _add(tome, job.task, job.folder, note_progress)
                     return await _build(self._library, tome, job.task, note_progress)
             except Locked:
                 self._set_state(job, "waiting")
@@ -262,7 +276,7 @@ class JobList:
         job.state, job.ended, job.note = state, _now(), None
         if state != "interrupted":  # what was uploaded is needed to do it again
             with suppress(OSError):
-                find_job(self._folders[job.id]).delete_folder(UPLOADS)
+                find_job(job.folder).delete_folder(UPLOADS)
         self._save(job)
         self._announce(job)
 
@@ -271,24 +285,16 @@ class JobList:
             event.set()
 
     def _save(self, job: Job) -> None:
-        text = json.dumps(asdict(job), ensure_ascii=False)
+        text = json.dumps(job.to_dict(), ensure_ascii=False)
         # A full disk must not end the job itself.
-        with suppress(OSError), find_job(self._folders[job.id]).write(_FILE) as file:
+        with suppress(OSError), find_job(job.folder).write(_FILE) as file:
             file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
 
-    def _forget_oldest(self, tome: str) -> None:
-        ended = [job for job in self.list_all() if job.tome == tome and job.state not in (*_OPEN, "interrupted")]
-        for job in ended[_MOST_ENDED:]:
-            delete_job(self._folders.pop(job.id))
-            del self._jobs[job.id]
-
     def _clean(self, job: Job) -> Callable[[str], str]:
         """Takes the paths of tomes and of uploads out of a message: an upload goes by the name that it came with."""
-        names = {
-            str((self._folders[job.id] / UPLOADS / file).resolve()): name for file, name in job.task.get("files", ())
-        }
+        names = {str((job.folder / UPLOADS / file).resolve()): name for file, name in job.task.get("files", ())}
 
         def clean(text: str) -> str:
             for path, name in names.items():
@@ -302,12 +308,12 @@ def _read_job(folder: Path, tome: str) -> Job | None:
     """The job in a folder, None if no job can be read there."""
     try:
         with find_job(folder).open(_FILE) as file:
-            job = TypeAdapter(Job).validate_json(file.read())
-        TypeAdapter(list[tuple[str, str]]).validate_python(job.task.get("files", []))
-        TypeAdapter(int).validate_python(job.task.get("texts", 0))
+            job = read_plain(Job, from_json(file.read()))
+        read_plain(list[tuple[str, str]], job.task.get("files", []))
+        read_plain(int, job.task.get("texts", 0))
     except (OSError, ValueError):
         return None
-    job.tome, job.id = tome, read_id(folder)  # the file may have another name by now
+    job.tome, job.id, job.folder = tome, read_id(folder), folder  # the file may have another name by now
     return job
 
 
@@ -315,10 +321,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-_OnProgress = Callable[[Progress], None]
-
-
-async def _add(tome: Tome, task: dict[str, Any], folder: Path, on_progress: _OnProgress) -> dict[str, Any]:
+async def _add(tome: Tome, task: dict[str, Any], folder: Path, on_progress: Report) -> Any:
     """What the command prints as JSON. Raises Locked while another program writes, and the errors of `Tome.add`."""
     sources: list[NamedFile | Document] = [NamedFile(find_upload(folder, file), name) for file, name in task["files"]]
     if task.get("texts"):
@@ -327,27 +330,21 @@ async def _add(tome: Tome, task: dict[str, Any], folder: Path, on_progress: _OnP
     report = await tome.aadd(*sources, keep_going=len(sources) > 1, on_progress=on_progress)
     if report.skipped and len(report.skipped) == len(sources):
         raise ReadingError(next(iter(report.skipped.values())))
-    return _hide(tome, report)
+    return tome.documents.names.hide(report)
 
 
-async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress: _OnProgress) -> dict[str, Any]:
+async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress: Report) -> Any:
     """What the command prints as JSON. Raises Locked while another program writes, and the errors of `Tome.build`."""
     model = task.get("model")
     await library.import_client(model)
     variant = choose_bounded(task["system"], {}, tome.default_system)
-    with library.use_model(model, tome.kit.embedder), library.budget(model, **task["bounds"]):
+    with library.use_model(model, tome), library.budget(model, **task["bounds"]):
         built = await tome.abuild(variant, on_progress=on_progress)
-    return await asyncio.to_thread(_hide, tome, built)
+    return await asyncio.to_thread(tome.documents.names.hide, built)
 
 
-def _hide(tome: Tome, report: AddReport | BuildReport) -> dict[str, Any]:
-    hidden: dict[str, Any] = tome.documents.names.hide(report)
-    return hidden
-
-
-def _read_texts(path: Path) -> list[dict[str, Any]]:
+def _read_texts(path: Path) -> Any:
     try:
-        texts: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"the texts of this job are gone ({type(error).__name__}): send them again") from error
-    return texts

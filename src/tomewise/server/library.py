@@ -21,18 +21,17 @@ from tomewise.errors import Locked, StoreError, TomewiseError, UnknownName, Usag
 from tomewise.language.budget import Budget
 from tomewise.language.choose_model import EXTRACTIVE, check_models, choose_model, find_provider
 from tomewise.language.forwarding import SharedModel
-from tomewise.language.prompts import Prompts
 from tomewise.language.spec import PROVIDERS, ModelSpec
 from tomewise.language.trial import Trial, try_model
 from tomewise.memory.building import Backlog, find_backlog
 from tomewise.run import change_run
 from tomewise.server.ownership import find_jobs
 from tomewise.settings import LIMITS, Settings
-from tomewise.store.address import DatabaseAddress, Place
+from tomewise.store.address import DatabaseAddress, TomeAddress
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS
 from tomewise.systems.registry import SYSTEMS, parse_variant
-from tomewise.tome.arguments import check_settings
+from tomewise.tome.arguments import check_settings, read_prompts
 from tomewise.tome.document_names import hide_paths
 from tomewise.tome.fixed_settings import is_local, refuse_foreign_embedder
 from tomewise.tome.open_store import delete_dead_drafts, delete_tome, import_all, list_tomes, move_tome, recall_embedder
@@ -47,13 +46,13 @@ _IMPORTS = 2  # that arrive or are read at once; others wait
 Identity: TypeAlias = tuple[int, int] | str
 
 
-class OpenTome:
+class ServedTome:
     """A tome in use. It finds what each system still needs, and keeps that until the memory changes.
 
     `identity` tells whether another tome was put in its place. May be used from several threads.
     """
 
-    def __init__(self, tome: Tome, path: Place, identity: Identity) -> None:
+    def __init__(self, tome: Tome, path: TomeAddress, identity: Identity) -> None:
         self.tome = tome
         self.path = path
         self.identity = identity
@@ -97,11 +96,16 @@ class Library:
     """
 
     def __init__(
-        self, settings: Settings, files: Sequence[Place] = (), root: Place | None = None, *, read_only: bool = False
+        self,
+        settings: Settings,
+        files: Sequence[TomeAddress] = (),
+        root: TomeAddress | None = None,
+        *,
+        read_only: bool = False,
     ) -> None:
         self._settings = settings
         self._read_only = read_only
-        self._files: dict[str, Place] = {}
+        self._files: dict[str, TomeAddress] = {}
         for file in files:
             path = file.absolute() if isinstance(file, Path) else file
             name = path.stem if isinstance(path, Path) else path.tome
@@ -110,7 +114,8 @@ class Library:
         self._root = root.absolute() if isinstance(root, Path) else root
         if isinstance(self._root, Path) and not self._root.is_dir():
             raise UsageError(f"the folder {self._root} does not exist: make it first")
-        self._open: dict[str, OpenTome] = {}
+        self.tomes: dict[str, Tome] = {}  # those that are open now, by name
+        self._open: dict[str, ServedTome] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by name, while they are used
         self._importing = asyncio.Semaphore(_IMPORTS)
         self._embedders: dict[tuple[str, str], Embedder] = {}
@@ -125,7 +130,7 @@ class Library:
         for name in self.models:
             check_models(name, {}, self._find_address(name))
 
-    def paths(self) -> Mapping[str, Place]:
+    def paths(self) -> Mapping[str, TomeAddress]:
         """The file of each tome by its name, or its place in the database."""
         found = dict(self._files)
         if isinstance(self._root, DatabaseAddress):
@@ -177,13 +182,13 @@ class Library:
         return ModelSpec.parse(name, self._find_address(name)) if known else None
 
     @contextmanager
-    def use_model(self, name: str | None, embedder: Embedder) -> Iterator[None]:
-        """Let the tomes ask this model inside, one that is offered. Raises UnknownName."""
+    def use_model(self, name: str | None, tome: Tome) -> Iterator[None]:
+        """Let a tome ask this model inside, one that is offered. Raises UnknownName."""
         if self.name_model(name) == self.model_name:
             yield
             return
         with self._making:
-            model = self._share_model(embedder, name)
+            model = self._share_model(tome.kit.embedder, name)
         with change_run(model=model):
             yield
 
@@ -208,7 +213,7 @@ class Library:
         """Whether there is a folder for new tomes."""
         return self._root is not None
 
-    def find_path(self, name: str) -> Place:
+    def find_path(self, name: str) -> TomeAddress:
         """The file of a tome, or its place in the database. Raises UnknownName."""
         if (known := self._open.get(name)) is not None and isinstance(known.path, DatabaseAddress):
             return known.path  # the database is not asked for all its tomes at each request
@@ -222,7 +227,7 @@ class Library:
         """The tome of that name. Raises UnknownName, and StoreError if it was removed, is damaged or too new."""
         return (await self.find(name)).tome
 
-    async def find(self, name: str) -> OpenTome:
+    async def find(self, name: str) -> ServedTome:
         """As `open`, with what the server keeps about the tome."""
         path = self.find_path(name)
         async with self._lock(name):
@@ -230,23 +235,19 @@ class Library:
             if known is not None and await asyncio.to_thread(_is_same, path, known):
                 return known
             if known:  # another file was put in its place
-                del self._open[name]
+                del self._open[name], self.tomes[name]
                 await asyncio.to_thread(known.tome.close)
             tome = await asyncio.to_thread(self._open_tome, path)
             return self._keep(name, path, tome, "was removed while it was served: put its file back")
 
-    def _keep(self, name: str, path: Place, tome: Tome, problem: str) -> OpenTome:
+    def _keep(self, name: str, path: TomeAddress, tome: Tome, problem: str) -> ServedTome:
         """Keep a tome open. Raises StoreError with the problem if it is gone."""
         identity = _identify(path, tome)
         if identity is None:
             raise StoreError(f"the tome {name} {problem}")
-        self._open[name] = OpenTome(tome, path, identity)
+        self.tomes[name] = tome
+        self._open[name] = ServedTome(tome, path, identity)
         return self._open[name]
-
-    @property
-    def tomes(self) -> Mapping[str, Tome]:
-        """The tomes that are open now, by name."""
-        return {name: known.tome for name, known in self._open.items()}
 
     async def open_all(self) -> None:
         """Open every tome that can be opened."""
@@ -286,14 +287,14 @@ class Library:
         """Whether clients may rename and delete a tome: it is in the folder, and was not named by itself."""
         return self._root is not None and name not in self._files
 
-    async def delete(self, name: str) -> Place:
+    async def delete(self, name: str) -> TomeAddress:
         """Delete a tome. Returns the path that it had. Raises what `_release` raises, and Locked, StoreError."""
         async with self._lock(name):
             path = await self._release(name)
             await asyncio.to_thread(delete_tome, path)
             return path
 
-    async def rename(self, name: str, new: str) -> tuple[Place, Place]:
+    async def rename(self, name: str, new: str) -> tuple[TomeAddress, TomeAddress]:
         """Rename a tome. Returns the paths that it had and has. Raises what `delete` raises, and UsageError."""
         async with self._lock(name, new):
             self.find_path(name)
@@ -335,18 +336,18 @@ class Library:
                 await locks.enter_async_context(self._locks.setdefault(name, asyncio.Lock()))
             yield
 
-    async def _release(self, name: str) -> Place:
+    async def _release(self, name: str) -> TomeAddress:
         """Close a tome of the folder, and return its path. Raises UnknownName, UsageError, and Locked if it is used."""
         path = self.find_path(name)
         if not self.is_owned(name):
             raise UsageError(f"the tome {name} was named on the command line: only those of --root are changed here")
         if self._uses[name]:
             raise Locked(f"the tome {name} is at work on a question or a job: try again when that has ended")
-        if known := self._open.pop(name, None):
-            await asyncio.to_thread(known.tome.close)
+        if self._open.pop(name, None):
+            await asyncio.to_thread(self.tomes.pop(name).close)
         return path
 
-    def _find_place(self, name: str) -> Place:
+    def _find_place(self, name: str) -> TomeAddress:
         """The path for a new tome. Raises UsageError for a name that exists or cannot be used."""
         if self._root is None:
             raise UsageError("this server makes no tomes: start it with --root FOLDER")
@@ -373,8 +374,9 @@ class Library:
 
     async def close(self) -> None:
         """Close all tomes, then the models."""
-        tomes = [known.tome for known in self._open.values()]
+        tomes = list(self.tomes.values())
         self._open.clear()
+        self.tomes.clear()
         for tome in tomes:
             await asyncio.to_thread(tome.close)
         for model in self._models.values():
@@ -403,10 +405,10 @@ class Library:
         places = {str(path): name for name, path in self.paths().items()}
         if isinstance(self._root, Path):
             places[f"{self._root}/"] = ""
-        return hide_paths(text, places, (known.tome.documents.names for known in self._open.values()))
+        return hide_paths(text, places, (tome.documents.names for tome in self.tomes.values()))
 
     def _open_tome(
-        self, path: Place, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False
+        self, path: TomeAddress, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False
     ) -> Tome:
         settings = self._settings
         sizes: dict[str, Any] = {"passage_tokens": None, "overlap": None}  # those of the tome
@@ -453,7 +455,7 @@ class Library:
                 limit=settings.limit,
                 timeout=settings.timeout,
                 window=settings.window if name is None else None,
-                prompts=Prompts(Path(settings.prompts) if settings.prompts else None),
+                prompts=read_prompts(settings),
             )
         return self._models[key]
 
@@ -476,7 +478,7 @@ def _identify_embedder(embedder: Embedder) -> tuple[str, str]:
     return embedder.name, str(getattr(embedder, "address", ""))
 
 
-def _is_same(path: Place, known: OpenTome) -> bool:
+def _is_same(path: TomeAddress, known: ServedTome) -> bool:
     """Whether the known tome is still there. Raises StoreError if a newer Tomewise changed it meanwhile."""
     if _identify(path, known.tome) != known.identity:
         return False
@@ -484,7 +486,7 @@ def _is_same(path: Place, known: OpenTome) -> bool:
     return True
 
 
-def _identify(path: Place, tome: Tome) -> Identity | None:
+def _identify(path: TomeAddress, tome: Tome) -> Identity | None:
     """What no other tome at this path has: of a file its number; in a database what the tome says of itself."""
     if isinstance(path, DatabaseAddress):
         return read_setting(tome.store, "identity")

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tomewise.server.error_replies import HttpError, send_error
+from tomewise.server.error_replies import HttpError, make_refusal
 
 _ESCAPED = 12  # bytes of one character in JSON where it is written as two escapes of \uXXXX
 _AROUND = 1_000_000  # bytes for the other fields
@@ -71,7 +71,7 @@ class BodyLimits:
                     await send({"type": "http.response.body", "body": b""})
 
         if fault := _find_fault(headers, path, limit):
-            await send_error(send_and_close, fault, path)
+            await make_refusal(fault, path)(scope, receive, send_and_close)
             return
         await self._app(scope, receive_within, send_and_close)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from tomewise.errors import MissingDependency
 from tomewise.server.limits import MCP_BYTES
-from tomewise.server.named_tomes import LEFT, Admit, FixedLibrary, Library
+from tomewise.server.named_tomes import LEFT, Admit
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -24,33 +24,36 @@ if TYPE_CHECKING:
 _MOST_SESSIONS = 100
 
 
-def load_server(library: Library, *, write: bool = False, admit: Admit = nullcontext) -> TomeServer:
+def load_server(tomes: Mapping[str, Tome], *, write: bool = False, admit: Admit = nullcontext) -> TomeServer:
     """The server of these tomes; the package `mcp` is imported here. Raises MissingDependency."""
     try:
-        from tomewise.server.mcp_server import make_server
+        from tomewise.server.mcp_server import TomeServer
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] not in ("mcp", "mcp_types"):
             raise
         raise MissingDependency("MCP needs the package mcp: pip install 'tomewise[server]'") from error
-    return make_server(library, write=write, admit=admit)
+    return TomeServer(tomes, write=write, admit=admit)
 
 
 class McpApp:
     """An ASGI app for every path that it is mounted on. The first request starts it; `close` ends it.
 
-    `prepare` is awaited before each request. It checks neither token nor Host: whoever mounts it does.
+    The tomes, by name, may change while it runs; its tools change them only with `write`. Each question and search runs
+    inside a context that `admit` makes: a queue, a time limit, a budget. What that raises, a TomewiseError or
+    TimeoutError, is the reply. `prepare` is awaited before each request. It checks neither token nor Host: whoever
+    mounts it does.
     """
 
     def __init__(
         self,
-        library: Library,
+        tomes: Mapping[str, Tome],
         *,
         write: bool = False,
         admit: Admit = nullcontext,
         prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._prepare = prepare
-        self._load = partial(load_server, library, write=write, admit=admit)
+        self._load = partial(load_server, tomes, write=write, admit=admit)
         self._starting = asyncio.Lock()
         self._manager: StreamableHTTPSessionManager | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -101,20 +104,11 @@ class McpApp:
             await self._ended.wait()
 
 
-def make_mcp_app(library: Library, *, write: bool = False, admit: Admit = nullcontext) -> McpApp:
-    """The ASGI app of these tomes, with tools that change a tome only with `write`.
-
-    Each question and search runs inside a context that `admit` makes: a queue, a time limit, a budget. What it raises,
-    a TomewiseError or TimeoutError, is the reply.
-    """
-    return McpApp(library, write=write, admit=admit)
-
-
-async def serve_stdio(name: str, book: Tome, *, write: bool = False) -> None:
+async def serve_stdio(name: str, tome: Tome, *, write: bool = False) -> None:
     """Serve one tome until standard input ends, then close it; standard output carries the protocol alone.
 
     Meanwhile the package `mcp` points file 1 to standard error, so that whatever else prints goes there.
     Raises MissingDependency.
     """
-    async with book:  # the connections of its model belong to this event loop
-        await load_server(FixedLibrary({name: book}), write=write).run_stdio_async()
+    async with tome:  # the connections of its model belong to this event loop
+        await load_server({name: tome}, write=write).run_stdio_async()

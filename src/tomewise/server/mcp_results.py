@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from mcp.types import CallToolResult, TextContent
-from pydantic import Field
 
 from tomewise.language import fences
 from tomewise.language.fences import fence, oneline
@@ -33,6 +31,7 @@ _TEXTS = {
     "missing": ITEM_BYTES // 4,
 }  # any other is a name, on one line
 T = TypeVar("T")
+R = TypeVar("R", bound="Result")
 
 
 def neutralise(kind: type[T], data: Any, most_bytes: int = ITEM_BYTES) -> T:
@@ -62,7 +61,12 @@ def cut_text(text: str, most_bytes: int) -> str:
 class Result(Reply):
     """What every tool returns."""
 
-    rest: str = Field(default="", description="What was left out and which call returns it; empty if nothing was.")
+    rest: str = ""
+    """What was left out and which call returns it; empty if nothing was."""
+
+    def write(self) -> str:
+        """The result as text, with what documents say between tags."""
+        raise NotImplementedError
 
 
 class AnswerResult(Result):
@@ -70,17 +74,37 @@ class AnswerResult(Result):
 
     answer: Answer
 
+    def write(self) -> str:
+        answer = self.answer
+        lag = _write_lag(answer.lagging) if answer.lagging else []
+        quotes = [quote for statement in answer.statements for quote in statement.quotes]
+        if answer.only_quotes and quotes:
+            return "\n".join([*list_remarks(answer), *lag, *_fence_quotes(quotes)])
+        head = f"{answer.choice}. {answer.text}" if answer.choice else answer.text
+        lines = [head if answer.resolved else f"Declined. {head}".strip(), f"Support: {answer.support}"]
+        lines += [f"Missing: {oneline(answer.missing)}"] if answer.missing else []
+        lines += [remark for remark in list_remarks(answer) if answer.resolved]
+        return "\n".join([*lines, *lag, *_fence_quotes(quotes), *_fence_passages(answer.nearest)])
+
 
 class SearchResult(Result):
     """Evidence, best first."""
 
     pieces: list[Evidence]
 
+    def write(self) -> str:
+        return "\n".join(map(_fence_piece, self.pieces)) or "Nothing was found."
+
 
 class TextResult(Result):
     """A part of the text of a document: characters `start` to `end` of `characters`."""
 
     part: Slice
+
+    def write(self) -> str:
+        part = self.part
+        where = {"start": part.start, "end": part.end, "of": part.characters}
+        return fence(part.text, "text", document=part.document, title=part.title, **where)
 
 
 class DocumentsResult(Result):
@@ -89,15 +113,39 @@ class DocumentsResult(Result):
     total: int
     documents: list[DocumentRecord]
 
+    def write(self) -> str:
+        lines = [
+            f"{each.id} ({each.title}): {each.characters} characters, {each.passages} passages {each.metadata or ''}"
+            for each in self.documents
+        ]
+        return "\n".join([f"{self.total} documents", fence("\n".join(lines), "items")])
+
 
 class OverviewResult(Overview, Result):
     """What a tome holds."""
+
+    def write(self) -> str:
+        sizes = f"{self.documents} documents, {self.passages} passages, {self.characters} characters"
+        lines = [
+            f"Tome {self.tome}: {sizes}",
+            f"Embedder: {self.embedder}; passages of at most {self.passage_tokens} tokens",
+            *(f"Layer {name}: {layer.nodes} nodes, {layer.failed} failed" for name, layer in self.layers.items()),
+        ]
+        lines += [fence("\n".join(self.fields), "names", of="fields of metadata")] if self.fields else []
+        return "\n".join(lines)
 
 
 class EntityResult(Result):
     """What the graphs of a tome hold on an entity."""
 
     entity: Entity
+
+    def write(self) -> str:
+        entity = self.entity
+        lines = [fence("\n".join(entity.similar), "names")] if entity.similar else []
+        if entity.facts:
+            lines.append(fence("\n".join(oneline(fact.text) for fact in entity.facts), "evidence", kind="facts"))
+        return "\n".join([*lines, *_fence_passages(entity.passages)])
 
 
 class AddResult(Result):
@@ -107,6 +155,9 @@ class AddResult(Result):
     outcome: str
     passages: int
 
+    def write(self) -> str:
+        return f"{self.outcome}: {self.document}, {self.passages} new passages"
+
 
 class RemoveResult(Result):
     """The result of `remove_document`: what went, or would go."""
@@ -114,6 +165,13 @@ class RemoveResult(Result):
     document: DocumentId
     removed: bool
     foresight: Foresight
+
+    def write(self) -> str:
+        passages, paid = self.foresight.passages, self.foresight.paid
+        what = f"{self.document}, {passages} passages, {self.foresight.derived} derived"
+        if self.removed:
+            return f"removed: {what}"
+        return f"This would remove {what}, {sum(paid.values())} of them made by {', '.join(paid)}"
 
 
 class BuildResult(Result):
@@ -123,31 +181,17 @@ class BuildResult(Result):
     estimate: BuildCosts
     report: BuildReport | None = None
 
+    def write(self) -> str:
+        if self.report is None:
+            total = self.estimate.total
+            return f"This build takes about {total.calls} model calls, repairs on top: {total}"
+        layers = self.report.layers
+        lines = [f"{layer.layer}: {layer.added} added, {len(layer.failed)} failed" for layer in layers]
+        return "\n".join(lines) or "Nothing to build."
+
 
 _MOST_FIELDS = 20
 _MOST_LAYERS = 50
-
-
-def write_answer(answer: Answer) -> str:
-    """The answer, what it lacks, and its quotations between tags."""
-    lag = _write_lag(answer.lagging) if answer.lagging else []
-    quotes = [quote for statement in answer.statements for quote in statement.quotes]
-    if answer.only_quotes and quotes:
-        return "\n".join([*list_remarks(answer), *lag, *_fence_quotes(quotes)])
-    head = f"{answer.choice}. {answer.text}" if answer.choice else answer.text
-    lines = [head if answer.resolved else f"Declined. {head}".strip(), f"Support: {answer.support}"]
-    lines += [f"Missing: {oneline(answer.missing)}"] if answer.missing else []
-    lines += [remark for remark in list_remarks(answer) if answer.resolved]
-    return "\n".join([*lines, *lag, *_fence_quotes(quotes), *write_passages(answer.nearest)])
-
-
-def keep_quotes(answer: Answer, count: int) -> Answer:
-    """The answer with the first so many of its quotes, then of the nearest passages."""
-    statements, left = [], count
-    for statement in answer.statements:
-        statements.append(replace(statement, quotes=statement.quotes[:left]))
-        left = max(0, left - len(statement.quotes))
-    return replace(answer, statements=tuple(statements), nearest=answer.nearest[:left])
 
 
 def _fence_quotes(quotes: Iterable[Quote]) -> Iterator[str]:
@@ -161,33 +205,7 @@ def _write_lag(lagging: Lagging) -> list[str]:
     return [summarize_lag(lagging, names=False), *(names if lagging.documents else [])]
 
 
-def keep_small(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The metadata of a document; none where it would take much of a reply."""
-    return metadata if len(str(metadata)) <= ITEM_BYTES // 2 else {}
-
-
-def write_pieces(result: SearchResult) -> str:
-    """Each piece of evidence between tags."""
-    return "\n".join(_fence_piece(piece) for piece in result.pieces) or "Nothing was found."
-
-
-def write_text(part: Slice) -> str:
-    """A part of a document between tags."""
-    where = {"start": part.start, "end": part.end, "of": part.characters}
-    return fence(part.text, "text", document=part.document, title=part.title, **where)
-
-
-def write_entity(entity: Entity) -> str:
-    """The facts, one a line, and the passages, each between tags."""
-    facts = [fence("\n".join(oneline(fact.text) for fact in entity.facts), "evidence", kind="facts")]
-    similar = [fence("\n".join(entity.similar), "names")]
-    return "\n".join(
-        [*(similar if entity.similar else []), *(facts if entity.facts else []), *write_passages(entity.passages)]
-    )
-
-
-def write_passages(passages: Iterable[Passage]) -> list[str]:
-    """Each passage between tags."""
+def _fence_passages(passages: Iterable[Passage]) -> list[str]:
     return [_fence_passage(passage.text, passage.id, passage) for passage in passages]
 
 
@@ -205,25 +223,13 @@ def _fence_piece(piece: Evidence) -> str:
     return fence(piece.text, "evidence", **names, metadata=fields, rewrite=rewrite)
 
 
-def make_overview(name: str, book: Tome) -> OverviewResult:
+def make_overview(name: str, tome: Tome) -> OverviewResult:
     """What a tome holds, with at most so many layers and fields as fit."""
-    found = describe_overview(name, book)
+    found = describe_overview(name, tome)
     rest = "Call list_documents for the documents." if found.documents else ""
     layers = dict(list(found.layers.items())[:_MOST_LAYERS])
     kept = {"fields": found.fields[:_MOST_FIELDS], "layers": layers, "rest": rest}
     return neutralise(OverviewResult, found.model_dump() | kept)
-
-
-def write_overview(result: OverviewResult) -> str:
-    """The overview in lines of plain text."""
-    lines = [
-        f"Tome {result.tome}: {result.documents} documents, {result.passages} passages, {result.characters} characters",
-        f"Embedder: {result.embedder}; passages of at most {result.passage_tokens} tokens",
-        *(f"Layer {name}: {layer.nodes} nodes, {layer.failed} failed" for name, layer in result.layers.items()),
-    ]
-    if result.fields:
-        lines.append(fence("\n".join(result.fields), "names", of="fields of metadata"))
-    return "\n".join(lines)
 
 
 TOKENS = 8_000
@@ -232,11 +238,11 @@ _ENVELOPE = 500  # bytes that the protocol puts around a reply
 MOST_BYTES = 3 * TOKENS - _ENVELOPE
 
 
-def make_reply(result: Result, text: str) -> CallToolResult:
-    """The reply with this structured content and this text."""
-    whole = f"{text}\n\n{result.rest}" if result.rest else text
+def make_reply(result: Result) -> CallToolResult:
+    """The reply with this result as structured content and as text."""
+    text = f"{result.write()}\n\n{result.rest}" if result.rest else result.write()
     return CallToolResult(
-        content=[TextContent(type="text", text=whole)], structured_content=result.model_dump(mode="json")
+        content=[TextContent(type="text", text=text)], structured_content=result.model_dump(mode="json")
     )
 
 
@@ -245,13 +251,13 @@ def make_failure(message: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=cut_text(message, 4_000))], is_error=True)
 
 
-def fit_reply(make: Callable[[int], CallToolResult], most: int) -> CallToolResult:
-    """The reply of the greatest count from 0 to `most` that is small enough; `make` grows with its count."""
-    if is_small(whole := make(most)):
+def fit(make: Callable[[int], R], most: int) -> R:
+    """The result of the greatest count from 0 to `most` whose reply is small enough; `make` grows with its count."""
+    if _is_small(whole := make(most)):
         return whole
-    return make(bisect_left(range(1, most), True, key=lambda count: not is_small(make(count))))
+    return make(bisect_left(range(1, most), True, key=lambda count: not _is_small(make(count))))
 
 
-def is_small(reply: CallToolResult) -> bool:
-    """Whether a reply, as it is sent, keeps within the bound."""
-    return len(reply.model_dump_json(by_alias=True, exclude_none=True).encode()) <= MOST_BYTES
+def _is_small(result: Result) -> bool:
+    """Whether the reply, as it is sent, keeps within the bound."""
+    return len(make_reply(result).model_dump_json(by_alias=True, exclude_none=True).encode()) <= MOST_BYTES

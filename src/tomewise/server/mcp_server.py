@@ -1,4 +1,4 @@
-"""The MCP server of a library of tomes: its tools, resources and prompts.
+"""The MCP server of tomes: its tools, resources and prompts.
 
 Resources are plain functions, which the package `mcp` calls in threads.
 """
@@ -6,7 +6,7 @@ Resources are plain functions, which the package `mcp` calls in threads.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -29,11 +29,10 @@ from pydantic import Field, ValidationError
 from tomewise import __version__
 from tomewise.errors import TomewiseError, UsageError, suggest
 from tomewise.language.fences import fence, neutralise, oneline
-from tomewise.server.mcp_results import MOST_BYTES, cut_text, make_overview, write_overview
-from tomewise.server.mcp_tools import TomeName, Tools
-from tomewise.server.named_tomes import Admit, Library, find_tome, hide_addresses
+from tomewise.server.mcp_results import MOST_BYTES, cut_text, make_overview
+from tomewise.server.mcp_tools import TomeName, Tools, reply_with
+from tomewise.server.named_tomes import Admit, find_tome, hide_addresses
 from tomewise.server.operation_list import OPERATIONS
-from tomewise.server.operations import Operation
 from tomewise.tome.document_names import show_name
 from tomewise.tome.tome import Tome
 
@@ -52,9 +51,12 @@ _INSTRUCTIONS = (
 
 
 class TomeServer(MCPServer[Any]):
-    """Its resources are the tomes that the library has now, and their documents; it reads them and completes names."""
+    """Its resources are the tomes that there are now, and their documents; it reads them and completes names.
 
-    def __init__(self, library: Library) -> None:
+    It offers tools that change a tome only with `write`; questions run in `admit`.
+    """
+
+    def __init__(self, tomes: Mapping[str, Tome], *, write: bool = False, admit: Admit = nullcontext) -> None:
         super().__init__(
             "tomewise",
             title="Tomewise",
@@ -64,7 +66,25 @@ class TomeServer(MCPServer[Any]):
             # Ids of documents may look like paths. They are looked up among the ids of a tome and nowhere else.
             resource_security=ResourceSecurity(exempt_params={"tome", "id"}),
         )
-        self._library = library
+        self._tomes = tomes
+        tools = Tools(tomes, admit)
+        for operation in OPERATIONS:
+            tool = operation.tool
+            if tool is None or (operation.changes and not write):
+                continue
+            hints = ToolAnnotations(
+                read_only_hint=not operation.changes,
+                destructive_hint=tool.destroys,
+                idempotent_hint=operation.changes or None,
+                open_world_hint=tool.asks_model,
+            )
+            run = reply_with(getattr(tools, tool.name), tomes)
+            self.add_tool(run, name=tool.name, title=tool.title, annotations=hints)
+        self.resource(TOME, title="A tome", mime_type="text/plain")(self.read_tome)
+        self.resource(DOCUMENT, title="A document", mime_type="text/plain")(self.read_document)
+        self.completion()(self.complete)  # type: ignore[no-untyped-call]
+        self.prompt(title="Answer with quotations")(answer_with_quotes)
+        self.prompt(title="Compare")(compare)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -85,24 +105,23 @@ class TomeServer(MCPServer[Any]):
 
     async def list_resources(self) -> list[Resource]:
         """One resource for each tome."""
-        names = sorted(self._library.tomes)
+        names = sorted(self._tomes)
         return [Resource(uri=f"tome://{quote(name, safe='')}", name=name, mime_type="text/plain") for name in names]
 
     def read_tome(self, tome: str) -> str:
         """What a tome holds."""
-        return write_overview(make_overview(*self._find(tome)))
+        return make_overview(*self._find(tome)).write()
 
     def read_document(self, tome: str, id: str) -> str:
         """The text of a document between tags, from its beginning; the tool `read` returns the rest."""
-        book = self._find(tome)[1]
+        opened = self._find(tome)[1]
         try:
-            record = book.documents.names.match(id)
-            text = book.store.text_between(record.id, 0, _MOST_TEXT)
-        except UsageError as error:
-            raise ResourceNotFoundError(hide_addresses(str(error), self._library)) from error
+            record = opened.documents.names.match(id)
+            text = opened.store.text_between(record.id, 0, _MOST_TEXT)
         except TomewiseError as error:
-            raise ResourceError(hide_addresses(str(error), self._library)) from error
-        own_name = book.documents.names.read().name(record.id)
+            kind = ResourceNotFoundError if isinstance(error, UsageError) else ResourceError
+            raise kind(hide_addresses(str(error), self._tomes)) from error
+        own_name = opened.documents.names.read().name(record.id)
         names = {"document": show_name(own_name), "title": show_name(record.title)}
         fenced = fence(cut_text(text, _MOST_TEXT), "text", **names)
         if len(text) == record.characters and len(neutralise(text).encode()) <= _MOST_TEXT:
@@ -117,16 +136,16 @@ class TomeServer(MCPServer[Any]):
     ) -> Completion | None:
         """The tomes, or the documents of the tome that was chosen, whose names hold what was typed."""
         if argument.name == "tome":
-            return _complete(argument.value, self._library.tomes)
+            return _complete(argument.value, self._tomes)
         chosen = ((context.arguments if context else None) or {}).get("tome", "")
         if argument.name != "id" or not isinstance(reference, ResourceTemplateReference):
             return None
-        book = self._find(chosen)[1]
-        return _complete(argument.value, map(show_name, await asyncio.to_thread(book.documents.names.list_all)))
+        tome = self._find(chosen)[1]
+        return _complete(argument.value, map(show_name, await asyncio.to_thread(tome.documents.names.list_all)))
 
     def _find(self, name: str) -> tuple[str, Tome]:
         try:
-            return find_tome(name, self._library)
+            return find_tome(name, self._tomes)
         except UsageError as error:
             raise ResourceNotFoundError(str(error)) from error
 
@@ -136,32 +155,6 @@ def _explain_arguments(tool: str, error: ValidationError) -> str:
     fault = error.errors(include_input=False, include_url=False)[0]
     place = ".".join(map(str, fault["loc"]))
     return f"{tool}: {place[:100]}: {fault['msg'][:300]}"
-
-
-def make_server(library: Library, *, write: bool = False, admit: Admit = nullcontext) -> TomeServer:
-    """The server of these tomes. It offers tools that change a tome only with `write`; questions run in `admit`."""
-    server = TomeServer(library)
-    tools = Tools(library, admit)
-    for operation in OPERATIONS:
-        if operation.tool is not None and (write or not operation.changes):
-            name, title, hints = operation.tool.name, operation.tool.title, _make_hints(operation)
-            server.add_tool(getattr(tools, name), name=name, title=title, annotations=hints)
-    server.resource(TOME, title="A tome", mime_type="text/plain")(server.read_tome)
-    server.resource(DOCUMENT, title="A document", mime_type="text/plain")(server.read_document)
-    server.completion()(server.complete)  # type: ignore[no-untyped-call]
-    server.prompt(title="Answer with quotations")(answer_with_quotes)
-    server.prompt(title="Compare")(compare)
-    return server
-
-
-def _make_hints(operation: Operation) -> ToolAnnotations:
-    tool = operation.tool
-    return ToolAnnotations(
-        read_only_hint=not operation.changes,
-        destructive_hint=bool(tool and tool.destroys),
-        idempotent_hint=True if operation.changes else None,
-        open_world_hint=bool(tool and tool.asks_model),
-    )
 
 
 def _complete(typed: str, names: Iterable[str]) -> Completion:

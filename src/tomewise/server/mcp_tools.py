@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial, wraps
-from itertools import chain
 from typing import Annotated, Any, TypeVar, cast
 
 from mcp.server.mcpserver import Context
@@ -16,12 +15,13 @@ from pydantic import Field
 
 from tomewise.concurrency import run_side_by_side
 from tomewise.errors import PartError, TomewiseError, UsageError
-from tomewise.language.fences import fence, oneline
+from tomewise.language.fences import oneline
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.server.choosing import choose_bounded
-from tomewise.server.error_replies import log_error
+from tomewise.server.error_replies import HttpError, log_error
 from tomewise.server.limits import MOST_ADDED
 from tomewise.server.mcp_results import (
+    ITEM_BYTES,
     MOST_BYTES,
     AddResult,
     AnswerResult,
@@ -30,22 +30,16 @@ from tomewise.server.mcp_results import (
     EntityResult,
     OverviewResult,
     RemoveResult,
+    Result,
     SearchResult,
     TextResult,
-    fit_reply,
-    keep_quotes,
-    keep_small,
+    fit,
     make_failure,
     make_overview,
     make_reply,
     neutralise,
-    write_answer,
-    write_entity,
-    write_overview,
-    write_pieces,
-    write_text,
 )
-from tomewise.server.named_tomes import LEFT, Admit, Library, Span, find_part, find_tome, hide_addresses
+from tomewise.server.named_tomes import LEFT, Admit, Span, find_part, find_tome, hide_addresses
 from tomewise.server.streaming import ClientLeft
 from tomewise.store.records import DocumentRecord
 from tomewise.systems.registry import DEFAULT
@@ -55,7 +49,8 @@ from tomewise.tome.reports import BuildReport, Slice, read_slice, sum_estimates
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Event, Evidence, Progress, Question, read_plain
 
-Call = TypeVar("Call", bound=Callable[..., Coroutine[Any, Any, CallToolResult]])
+T = TypeVar("T")
+Call = TypeVar("Call", bound=Callable[..., Coroutine[Any, Any, Result]])
 _MOST_NEIGHBOURS = 20  # of an entity
 _MOST_SOURCES = 20  # passages that are named for one piece of evidence
 
@@ -69,18 +64,18 @@ Count = Annotated[int, Field(ge=1, le=100)]
 Skip = Annotated[int, Field(ge=0, le=1_000_000, description="Leave out so many from the start.")]
 
 
-def report_errors(tool: Call) -> Call:
-    """The tool; where it fails, its reply is the sentence that the command line prints."""
+def reply_with(tool: Call, tomes: Mapping[str, Tome]) -> Call:
+    """The tool, whose result becomes a reply; where it fails, that is the sentence that the command line prints."""
 
     @wraps(tool)
-    async def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+    async def run(**arguments: Any) -> CallToolResult:
         try:
-            return await tool(self, *args, **kwargs)
+            return make_reply(await tool(**arguments))
         except PartError as error:
             log_error(error)
             message = f"{error.part} failed: the log of the server says where"
-        except TomewiseError as error:
-            message = str(error)
+        except (TomewiseError, HttpError) as error:
+            message = error.message if isinstance(error, HttpError) else str(error)
         except TimeoutError:
             message = "the call took longer than this server allows: ask a smaller question or another system"
         except ClientLeft:
@@ -88,7 +83,7 @@ def report_errors(tool: Call) -> Call:
         except Exception as error:  # noqa: BLE001 - a bug of ours: the log has it, without keys
             log_error(error)
             message = f"an error of Tomewise itself, {type(error).__name__}: the log of the server says where"
-        return make_failure(hide_addresses(message, self.library))
+        return make_failure(hide_addresses(message, tomes))
 
     return cast(Call, run)
 
@@ -99,11 +94,10 @@ class Tools:
     Questions and searches run inside `admit`.
     """
 
-    def __init__(self, library: Library, admit: Admit = nullcontext) -> None:
-        self.library = library
+    def __init__(self, tomes: Mapping[str, Tome], admit: Admit = nullcontext) -> None:
+        self._tomes = tomes
         self._admit = admit
 
-    @report_errors
     async def ask(
         self,
         question: Text,
@@ -115,20 +109,20 @@ class Tools:
         where: Conditions = [],  # noqa: B006
         force: Annotated[bool, Field(description="Guess where the memory lacks the answer.")] = False,
         tome: TomeName = "",
-    ) -> Annotated[CallToolResult, AnswerResult]:
+    ) -> AnswerResult:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
-        _, book = find_tome(tome, self.library)
-        async with send_progress(context) as notify, self._admit():
-            part = await asyncio.to_thread(lambda: book.within(*book.documents.names.match_all(documents), where=where))
+        _, opened = find_tome(tome, self._tomes)
+        async with send_progress(context, partial(_describe_event, opened)) as on_event, self._admit():
+            part = await asyncio.to_thread(
+                lambda: opened.within(*opened.documents.names.match_all(documents), where=where)
+            )
             asked = Question(text=question, options=tuple(options), instructions=instructions, force=force)
-            on_event = partial(_notify_event, notify, book)
             variant = choose_bounded(system, {}) if system else None
             with answer_whole():
                 answer = await part.aask(asked, system=variant, on_event=on_event)
-        whole = neutralise(Answer, await asyncio.to_thread(book.documents.names.hide, answer))
-        return fit_reply(partial(_cut_answer, whole), sum(map(len, _list_sources(whole))))
+        whole = neutralise(Answer, await asyncio.to_thread(opened.documents.names.hide, answer))
+        return fit(partial(_cut_answer, whole), len(_list_sources(whole)))
 
-    @report_errors
     async def search(
         self,
         query: Text,
@@ -137,27 +131,27 @@ class Tools:
         documents: Documents = [],  # noqa: B006
         where: Conditions = [],  # noqa: B006
         tome: TomeName = "",
-    ) -> Annotated[CallToolResult, SearchResult]:
+    ) -> SearchResult:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
-        _, book = find_tome(tome, self.library)
+        _, opened = find_tome(tome, self._tomes)
         async with self._admit():
-            part = await asyncio.to_thread(lambda: book.within(*book.documents.names.match_all(documents), where=where))
+            part = await asyncio.to_thread(
+                lambda: opened.within(*opened.documents.names.match_all(documents), where=where)
+            )
             found = await part.asearch(query, system=DEFAULT, limit=skip + limit)
         kept = [
-            replace(piece, origins=piece.origins[:_MOST_SOURCES], metadata=keep_small(piece.metadata))
+            replace(piece, origins=piece.origins[:_MOST_SOURCES], metadata=_keep_small(piece.metadata))
             for piece in found[skip:]
         ]
-        pieces = neutralise(list[Evidence], await asyncio.to_thread(book.documents.names.hide, kept))
+        pieces = neutralise(list[Evidence], await asyncio.to_thread(opened.documents.names.hide, kept))
 
-        def make(count: int) -> CallToolResult:
+        def make(count: int) -> SearchResult:
             left = len(pieces) - count
             rest = f"{left} more: call search again with skip={skip + count} and limit={left}." if left else ""
-            result = SearchResult(pieces=pieces[:count], rest=rest)
-            return make_reply(result, write_pieces(result))
+            return SearchResult(pieces=pieces[:count], rest=rest)
 
-        return fit_reply(make, len(pieces))
+        return fit(make, len(pieces))
 
-    @report_errors
     async def read(
         self,
         document: Annotated[Name, Field(description="The id of a document; or name a passage.")] = "",
@@ -166,41 +160,34 @@ class Tools:
         passage: Annotated[Name, Field(description="The id of a passage, instead of a document.")] = "",
         neighbours: Annotated[int, Field(ge=0, le=20, description="So many passages before and after it too.")] = 0,
         tome: TomeName = "",
-    ) -> Annotated[CallToolResult, TextResult]:
+    ) -> TextResult:
         """Read a part of a document by its characters, or a passage with its neighbours. Calls no model."""
-        _, book = find_tome(tome, self.library)
-        return await asyncio.to_thread(_read, book, document, (start, end), passage, neighbours)
+        _, opened = find_tome(tome, self._tomes)
+        return await asyncio.to_thread(_read, opened, document, (start, end), passage, neighbours)
 
-    @report_errors
-    async def list_documents(
-        self, limit: Count = 50, skip: Skip = 0, tome: TomeName = ""
-    ) -> Annotated[CallToolResult, DocumentsResult]:
+    async def list_documents(self, limit: Count = 50, skip: Skip = 0, tome: TomeName = "") -> DocumentsResult:
         """List the documents of a tome by id, with titles, sizes and metadata. Calls no model."""
-        _, book = find_tome(tome, self.library)
-        records = await asyncio.to_thread(lambda: book.documents.names.hide(book.store.documents()))
+        _, opened = find_tome(tome, self._tomes)
+        records = await asyncio.to_thread(lambda: opened.documents.names.hide(opened.store.documents()))
         records.sort(key=lambda record: record["id"])
-        return fit_reply(partial(_list_records, records, skip), len(records[skip : skip + limit]))
+        return fit(partial(_list_records, records, skip), len(records[skip : skip + limit]))
 
-    @report_errors
-    async def overview(self, tome: TomeName = "") -> Annotated[CallToolResult, OverviewResult]:
+    async def overview(self, tome: TomeName = "") -> OverviewResult:
         """Say what a tome holds: its size, its memory layers, the fields of its metadata. Calls no model."""
-        name, book = find_tome(tome, self.library)
-        result = await asyncio.to_thread(make_overview, name, book)
-        return make_reply(result, write_overview(result))
+        name, opened = find_tome(tome, self._tomes)
+        return await asyncio.to_thread(make_overview, name, opened)
 
-    @report_errors
-    async def entity(self, name: Name, skip: Skip = 0, tome: TomeName = "") -> Annotated[CallToolResult, EntityResult]:
+    async def entity(self, name: Name, skip: Skip = 0, tome: TomeName = "") -> EntityResult:
         """List the facts about an entity (a person, a place, a thing) and the passages that name it.
 
         Needs a graph, which a build of a system such as hipporag2 makes. Calls no model.
         """
-        _, book = find_tome(tome, self.library)
-        entity = await asyncio.to_thread(find_entity, name, book.store)
+        _, opened = find_tome(tome, self._tomes)
+        entity = await asyncio.to_thread(find_entity, name, opened.store)
         entity = replace(entity, neighbours=entity.neighbours[:_MOST_NEIGHBOURS])
-        found = neutralise(Entity, await asyncio.to_thread(book.documents.names.hide, entity))
-        return fit_reply(partial(_list_entity, found, skip), max(0, len(found.facts) + len(found.passages) - skip))
+        found = neutralise(Entity, await asyncio.to_thread(opened.documents.names.hide, entity))
+        return fit(partial(_list_entity, found, skip), max(0, len(found.facts) + len(found.passages) - skip))
 
-    @report_errors
     async def add_text(
         self,
         text: Annotated[str, Field(max_length=MOST_ADDED)],
@@ -208,18 +195,16 @@ class Tools:
         context: Context[Any, Any],
         title: Name = "",
         tome: TomeName = "",
-    ) -> Annotated[CallToolResult, AddResult]:
+    ) -> AddResult:
         """Remember a text as a document. A document that was added so under the same id is replaced."""
-        _, book = find_tome(tome, self.library)
-        async with send_progress(context) as notify:
+        _, opened = find_tome(tome, self._tomes)
+        async with send_progress(context, _describe_progress) as on_progress:
             added = Document(id=document, text=text, title=title)
-            report = await book.aadd(added, on_progress=partial(_notify_progress, notify))
+            report = await opened.aadd(added, on_progress=on_progress)
         outcome = "added" if report.added else "replaced" if report.replaced else "unchanged"
         values = {"document": document, "outcome": outcome, "passages": report.passages}
-        result = neutralise(AddResult, book.documents.names.hide(values))
-        return make_reply(result, f"{outcome}: {result.document}, {report.passages} new passages")
+        return neutralise(AddResult, opened.documents.names.hide(values))
 
-    @report_errors
     async def remove_document(
         self,
         document: Annotated[Name, Field(description="The whole id or title.")],
@@ -227,114 +212,117 @@ class Tools:
             int, Field(ge=0, description="Remove if at most so many memories go that a model was paid for.")
         ] = 0,
         tome: TomeName = "",
-    ) -> Annotated[CallToolResult, RemoveResult]:
+    ) -> RemoveResult:
         """Forget a document and everything that was derived from it alone. This cannot be undone.
 
         Where memory would go that a model was paid for, nothing is removed until that is accepted; the result says
         what.
         """
-        _, book = find_tome(tome, self.library)
-        found = await asyncio.to_thread(book.documents.names.match, document)
-        own_name = (await asyncio.to_thread(book.documents.names.read)).name(found.id)
-        names = (own_name, found.id, found.title)
-        if document not in (*names, *map(show_name, names)):
+        _, opened = find_tome(tome, self._tomes)
+        found = await asyncio.to_thread(opened.documents.names.match, document)
+        own_name = (await asyncio.to_thread(opened.documents.names.read)).name(found.id)
+        exact = (own_name, found.id, found.title)
+        if document not in (*exact, *map(show_name, exact)):
             raise UsageError(f"{show_name(document)!r} is not a whole id: did you mean {show_name(own_name)!r}?")
-        foresight = await asyncio.to_thread(book.documents.foresee_removal, found)
+        foresight = await asyncio.to_thread(opened.documents.foresee_removal, found)
         paid = sum(foresight.paid.values())
         values = {"document": found.id, "removed": paid <= accept_paid, "foresight": foresight}
-        result = neutralise(RemoveResult, book.documents.names.hide(values))
-        what = f"{result.document}, {foresight.passages} passages, {foresight.derived} derived"
-        if not result.removed:
+        result = neutralise(RemoveResult, opened.documents.names.hide(values))
+        if result.removed:
+            await opened.aremove(found)
+        else:
             result.rest = f"Nothing was removed. To remove, call remove_document again with accept_paid={paid}."
-            models = ", ".join(result.foresight.paid)
-            return make_reply(result, f"This would remove {what}, {paid} of them made by {models}")
-        await book.aremove(found)
-        return make_reply(result, f"removed: {what}")
+        return result
 
-    @report_errors
     async def build(
         self,
         system: Annotated[Name, Field(description="The system whose memory layers to build.")],
         context: Context[Any, Any],
         accept_calls: Annotated[int, Field(ge=0, description="Build if it takes at most so many model calls.")] = 0,
         tome: TomeName = "",
-    ) -> Annotated[CallToolResult, BuildResult]:
+    ) -> BuildResult:
         """Build the memory layers that a system needs; without accepted calls return what that would cost."""
-        _, book = find_tome(tome, self.library)
+        _, opened = find_tome(tome, self._tomes)
         variant = choose_bounded(system, {})
-        estimates = await book.memory.aestimate(variant)
-        estimate = sum_estimates(estimates, variant, book.kit.model.name)
+        estimates = await opened.memory.aestimate(variant)
+        estimate = sum_estimates(estimates, variant, opened.kit.model.name)
         calls = estimate.total.calls
         if calls > accept_calls:
             rest = f"Nothing was built. To build, call build again with accept_calls={calls}."
-            result = BuildResult(built=False, estimate=estimate, rest=rest)
-            return make_reply(result, f"This build takes about {calls} model calls, repairs on top: {estimate.total}")
-        async with send_progress(context) as notify:
-            report = await book.abuild(variant, on_progress=partial(_notify_progress, notify))
-        counts = [(layer.layer, layer.added, len(layer.failures)) for layer in report.layers]
-        layers = tuple(replace(layer, failures=layer.failures[:_MOST_FAILURES]) for layer in report.layers)
-        hidden = await asyncio.to_thread(book.documents.names.hide, replace(report, layers=layers))
-        text = "\n".join(f"{show_name(layer)}: {added} added, {failed} failed" for layer, added, failed in counts)
+            return BuildResult(built=False, estimate=estimate, rest=rest)
+        async with send_progress(context, _describe_progress) as on_progress:
+            report = await opened.abuild(variant, on_progress=on_progress)
+        short = [replace(layer, failures=layer.failures[:_MOST_FAILURES]) for layer in report.layers]
+        hidden = await asyncio.to_thread(opened.documents.names.hide, replace(report, layers=tuple(short)))
         shown = neutralise(BuildReport, hidden)
-        return make_reply(
-            BuildResult(built=True, estimate=estimate, report=shown, rest=""), text or "Nothing to build."
-        )
+        # How many failed is not in the JSON of a layer.
+        layers = (replace(cut, failed=layer.failed) for cut, layer in zip(shown.layers, report.layers, strict=True))
+        return BuildResult(built=True, estimate=estimate, report=replace(shown, layers=tuple(layers)))
 
 
-def _notify_event(notify: Callable[[str], None], book: Tome, event: Event) -> None:
-    summary = book.documents.names.read().clean(event.summary)
-    notify(f"{event.name}: {summary}" if summary else event.name)
+def _describe_event(tome: Tome, event: Event) -> str:
+    summary = tome.documents.names.read().clean(event.summary)
+    return f"{event.name}: {summary}" if summary else event.name
 
 
-def _list_sources(answer: Answer) -> tuple[list[str], list[str]]:
-    """The ids of the passages that it quotes, and of the nearest ones."""
+def _describe_progress(progress: Progress) -> str:
+    counted = f"{progress.label}: {progress.done} of {progress.total}" if progress.total else progress.label
+    return progress.note or counted
+
+
+def _list_sources(answer: Answer) -> list[str]:
+    """The ids of the passages that it quotes, then of the nearest ones."""
     quoted = [quote.passage for statement in answer.statements for quote in statement.quotes]
-    return quoted, [passage.id for passage in answer.nearest]
+    return [*quoted, *(passage.id for passage in answer.nearest)]
 
 
-def _cut_answer(whole: Answer, count: int) -> CallToolResult:
-    """The answer with the first `count` of its quotes, and of the nearest passages."""
-    sources = [*chain(*_list_sources(whole))][count:]
+def _cut_answer(whole: Answer, count: int) -> AnswerResult:
+    """The answer with the first `count` of its quotes, then of the nearest passages."""
+    sources = _list_sources(whole)[count:]
     ids = ", ".join(sources[:20])
     rest = f"{len(sources)} more passages stand behind this answer: call read with passage={ids}." if sources else ""
-    kept = keep_quotes(whole, count)
-    return make_reply(AnswerResult(answer=kept, rest=rest), write_answer(kept))
+    statements, left = [], count
+    for statement in whole.statements:
+        statements.append(replace(statement, quotes=statement.quotes[:left]))
+        left = max(0, left - len(statement.quotes))
+    kept = replace(whole, statements=tuple(statements), nearest=whole.nearest[:left])
+    return AnswerResult(answer=kept, rest=rest)
 
 
-def _read(book: Tome, document: str, span: Span, passage: str, neighbours: int) -> CallToolResult:
-    record, (start, last) = find_part(document, span, passage, neighbours, book.store, book.documents.names.match)
+def _keep_small(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The metadata of a document; none where it would take much of a reply."""
+    return metadata if len(str(metadata)) <= ITEM_BYTES // 2 else {}
+
+
+def _read(tome: Tome, document: str, span: Span, passage: str, neighbours: int) -> TextResult:
+    record, (start, last) = find_part(document, span, passage, neighbours, tome, tome.documents.names.match)
     end = record.characters if last is None else min(last, record.characters)
     if not 0 <= start < end:
         raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")
     # A longer part cannot fit.
-    part = read_slice(record, start, min(end, start + MOST_BYTES), book.store)
-    whole = read_plain(Slice, book.documents.names.hide(part))
+    part = read_slice(record, start, min(end, start + MOST_BYTES), tome.store)
+    whole = read_plain(Slice, tome.documents.names.hide(part))
 
-    def make(length: int) -> CallToolResult:
+    def make(length: int) -> TextResult:
         last, shown = start + length, show_name(whole.document)
         rest = "" if last == end else f"Call read again with document={shown!r}, start={last} and end={end}."
         inside = [each for each in whole.passages if start <= each.start < last]
         part = replace(whole, end=last, text=whole.text[:length], passages=tuple(inside))
         part = neutralise(Slice, part.to_dict(), MOST_BYTES * 10)  # the text keeps its length
-        return make_reply(TextResult(part=part, rest=rest), write_text(part))
+        return TextResult(part=part, rest=rest)
 
-    return fit_reply(make, len(whole.text))
+    return fit(make, len(whole.text))
 
 
-def _list_records(records: list[dict[str, Any]], skip: int, count: int) -> CallToolResult:
+def _list_records(records: list[dict[str, Any]], skip: int, count: int) -> DocumentsResult:
     entries = neutralise(list[DocumentRecord], records[skip : skip + count])
-    shown = [replace(entry, metadata=keep_small(entry.metadata)) for entry in entries]
+    shown = [replace(entry, metadata=_keep_small(entry.metadata)) for entry in entries]
     left = len(records) - skip - count
     rest = f"{left} more: call list_documents again with skip={skip + count}." if left > 0 else ""
-    result = DocumentsResult(total=len(records), documents=shown, rest=rest)
-    lines = [
-        f"{entry.id} ({entry.title}): {entry.characters} characters, {entry.passages} passages {entry.metadata or ''}"
-        for entry in shown
-    ]
-    return make_reply(result, "\n".join([f"{len(records)} documents", fence("\n".join(lines), "items")]))
+    return DocumentsResult(total=len(records), documents=shown, rest=rest)
 
 
-def _list_entity(whole: Entity, skip: int, count: int) -> CallToolResult:
+def _list_entity(whole: Entity, skip: int, count: int) -> EntityResult:
     end, first = skip + count, len(whole.facts)  # facts come first, then passages
     passages = whole.passages[max(0, skip - first) : max(0, end - first)]
     left = first + len(whole.passages) - skip - count
@@ -343,24 +331,18 @@ def _list_entity(whole: Entity, skip: int, count: int) -> CallToolResult:
         rest = "No entity has exactly this name: call entity again with one of these names."
     gists = {passage.id: whole.gists[passage.id] for passage in passages if passage.id in whole.gists}
     part = replace(whole, facts=whole.facts[skip:end], passages=passages, gists=gists)
-    return make_reply(EntityResult(entity=part, rest=rest), write_entity(part))
+    return EntityResult(entity=part, rest=rest)
 
 
 _MOST_FAILURES = 5  # failed nodes that a report names for each layer
 
 
-def _notify_progress(notify: Callable[[str], None], progress: Progress) -> None:
-    counted = f"{progress.label}: {progress.done} of {progress.total}" if progress.total else progress.label
-    notify(progress.note or counted)
-
-
-Notify = Callable[[str], None]
 _LONGEST = 300  # characters of a message
 
 
 @asynccontextmanager
-async def send_progress(context: Context[Any, Any]) -> AsyncIterator[Notify]:
-    """A function that sends one line to the client; any thread may call it. All lines are sent before this ends.
+async def send_progress(context: Context[Any, Any], describe: Callable[[T], str]) -> AsyncIterator[Callable[[T], None]]:
+    """A function that sends one line on a thing to the client, from any thread. All lines are sent before this ends.
 
     Cancels what runs inside and raises ClientLeft when the client leaves. Before protocol 2026-07-28 the package `mcp`
     would go on with the call, though its result can reach nobody.
@@ -368,8 +350,8 @@ async def send_progress(context: Context[Any, Any]) -> AsyncIterator[Notify]:
     lines: asyncio.Queue[str | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
-    def notify(line: str) -> None:
-        loop.call_soon_threadsafe(lines.put_nowait, line)
+    def notify(thing: T) -> None:
+        loop.call_soon_threadsafe(lines.put_nowait, describe(thing))
 
     async def send() -> None:
         count = 0

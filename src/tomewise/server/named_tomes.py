@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
-from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys, read_record
 from tomewise.store.records import DocumentRecord
 from tomewise.tome.document_names import hide_paths, show_name
@@ -20,23 +18,8 @@ LEFT = "tomewise.left"  # in the ASGI scope of a request of MCP: the event that 
 _SHOWN = 20  # names of tomes in a message
 
 
-class Library(Protocol):
-    """Open tomes by name. The mapping may change while a server runs."""
-
-    @property
-    def tomes(self) -> Mapping[str, Tome]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class FixedLibrary:
-    """The same tomes from start to end."""
-
-    tomes: Mapping[str, Tome]
-
-
-def find_tome(name: str, library: Library) -> tuple[str, Tome]:
+def find_tome(name: str, tomes: Mapping[str, Tome]) -> tuple[str, Tome]:
     """The name and the tome; an empty name stands for the only one. Raises UnknownName, UsageError."""
-    tomes = library.tomes
     if name in tomes:
         return name, tomes[name]
     known = ", ".join(sorted(tomes)[:_SHOWN]) + (", ..." if len(tomes) > _SHOWN else "")
@@ -47,11 +30,11 @@ def find_tome(name: str, library: Library) -> tuple[str, Tome]:
     raise UsageError(f"name the tome: this server has {known or 'none'}")
 
 
-def hide_addresses(message: str, library: Library) -> str:
+def hide_addresses(message: str, tomes: Mapping[str, Tome]) -> str:
     """The message with the names of tomes and of documents instead of the places where they are kept."""
-    tomes = library.tomes
-    addresses = {book.store.address: name for name, book in tomes.items()}
-    return hide_paths(message, addresses, (book.documents.names for book in tomes.values()))
+    known = dict(tomes)  # they may change in another thread
+    addresses = {tome.store.address: name for name, tome in known.items()}
+    return hide_paths(message, addresses, (tome.documents.names for tome in known.values()))
 
 
 Span: TypeAlias = tuple[int, int | None]  # characters of a document; without an end, up to that of the document
@@ -62,7 +45,7 @@ def find_part(
     span: Span,
     passage: str,
     neighbours: int,
-    store: Store,
+    tome: Tome,
     find: Callable[[str], DocumentRecord],
 ) -> tuple[DocumentRecord, Span]:
     """What to read: a span of a document that `find` finds, or the passage of this id with so many on either side.
@@ -73,6 +56,7 @@ def find_part(
         raise UsageError("name either a document or a passage to read")
     if document:
         return find(document), span
+    store = tome.store
     for key, found in store.passages(find_keys(store, [passage]).values()).items():
         keys = [key, *store.find_neighbours([key], neighbours).get(key, ())] if neighbours else [key]
         near = store.passages(keys).values()

@@ -185,7 +185,7 @@ async def list_chat_models(service: Wanted) -> ChatModelList:
     return ChatModelList(data=[ChatModel(id=name) for name in names])
 
 
-@family.get("/models/{name:path}", errors=("unknown_name",))
+@family.get("/models/{name:path}")
 async def show_chat_model(name: str, service: Wanted) -> ChatModel:
     """One model."""
     if name not in await list_models(service.library):

@@ -6,7 +6,6 @@ from tomewise.server import (
     ask_endpoints,
     evaluation_endpoints,
     job_endpoints,
-    model_endpoints,
     openai_api,
     server_endpoints,
     tome_endpoints,
@@ -17,7 +16,6 @@ OPERATIONS = tuple(
     operation
     for module in (
         server_endpoints,
-        model_endpoints,
         tome_endpoints,
         ask_endpoints,
         job_endpoints,

@@ -83,8 +83,8 @@ class Operation:
         found = [*_EVERY, *self.errors, *(() if self.is_open else _GUARDED)]
         found += _SENDING if self.method != "GET" else ()
         found += ("read_only",) if self.changes else ()
-        if "{tome}" in self.path:
-            found += ("unknown_name", "store")
+        found += ("unknown_name",) if "{" in self.path else ()
+        found += ("store",) if "{tome}" in self.path else ()
         return tuple(dict.fromkeys(found))
 
     def describe_errors(self) -> dict[int | str, dict[str, Any]]:
@@ -105,7 +105,7 @@ class Operation:
 
 
 class Family:
-    """Operations under one path, with one tag. Each method registers the function that it decorates."""
+    """Operations under one path, with one tag where they state no other. Each method registers what it decorates."""
 
     def __init__(self, prefix: str, tag: str) -> None:
         self.operations: list[Operation] = []
@@ -125,8 +125,10 @@ class Family:
         return self._register("DELETE", path, {"changes": True, **about})
 
     def _register(self, method: Method, path: str, about: Mapping[str, Any]) -> Callable[[Function], Function]:
+        about = {"tag": self._tag, **about}
+
         def register(run: Function) -> Function:
-            self.operations.append(Operation(run=run, method=method, path=self._prefix + path, tag=self._tag, **about))
+            self.operations.append(Operation(run=run, method=method, path=self._prefix + path, **about))
             return run
 
         return register

@@ -18,7 +18,7 @@ from filelock import FileLock
 
 from tomewise.errors import UsageError
 from tomewise.settings import find_cache_folder
-from tomewise.store.address import DatabaseAddress, Place
+from tomewise.store.address import DatabaseAddress, TomeAddress
 from tomewise.store.beside import FolderBeside
 
 _SUFFIX = ".lock"
@@ -35,16 +35,16 @@ class Ownership:
 
     def __init__(self) -> None:
         self._id = token_hex(4)
-        self._locks: dict[Place, tuple[FolderBeside, FileLock]] = {}
+        self._locks: dict[TomeAddress, FileLock] = {}
 
-    def make_folder(self, tome: Place) -> Path:
+    def make_folder(self, tome: TomeAddress) -> Path:
         """A new folder for one job of this server beside a tome. Raises OSError."""
         jobs = self._hold(tome)
         folder = jobs.path / f"{self._id}-{token_hex(8)}"
         find_job(folder).make()
         return folder
 
-    def take_over(self, tome: Place) -> list[Path]:
+    def take_over(self, tome: TomeAddress) -> list[Path]:
         """Make the jobs of dead servers our own. Returns their folders by their new names, sorted.
 
         The locks of dead servers are deleted. What we may not change stays as it is, and so does what has no name of
@@ -64,14 +64,14 @@ class Ownership:
             return []
         return sorted(own for folder in ownerless if (own := self._rename(folder)))
 
-    def leave(self, tome: Place) -> None:
+    def leave(self, tome: TomeAddress) -> None:
         """Give the lock beside a tome back, and delete the folder for jobs if it is empty: the tome is deleted."""
         if tome in self._locks:
-            self._give_back(*self._locks.pop(tome))
+            self._give_back(tome)
         with suppress(OSError):
             find_jobs(tome).path.rmdir()
 
-    def move(self, tome: Place, new: Place) -> None:
+    def move(self, tome: TomeAddress, new: TomeAddress) -> None:
         """Take the folder for jobs to the new path of a tome. Raises OSError where that fails: the jobs stay there."""
         self.leave(tome)
         with suppress(FileNotFoundError):  # it has no jobs
@@ -80,24 +80,23 @@ class Ownership:
 
     def release(self) -> None:
         """Give all locks back: this server ends."""
-        for jobs, lock in self._locks.values():
-            self._give_back(jobs, lock)
-        self._locks.clear()
+        for tome in list(self._locks):
+            self._give_back(tome)
 
-    def _give_back(self, jobs: FolderBeside, lock: FileLock) -> None:
-        lock.release()
+    def _give_back(self, tome: TomeAddress) -> None:
+        self._locks.pop(tome).release()
         with suppress(OSError):
-            jobs.delete(f"{self._id}{_SUFFIX}")
+            find_jobs(tome).delete(f"{self._id}{_SUFFIX}")
 
-    def _hold(self, tome: Place) -> FolderBeside:
+    def _hold(self, tome: TomeAddress) -> FolderBeside:
         """Hold the lock of this server in the folder for jobs of a tome."""
+        jobs = find_jobs(tome)
         if tome not in self._locks:
-            jobs = find_jobs(tome)
             place = jobs.prepare_lock(f"{self._id}{_SUFFIX}")
             lock = FileLock(str(place), timeout=_LOCK_SECONDS, thread_local=False)
             lock.acquire()
-            self._locks[tome] = jobs, lock
-        return self._locks[tome][0]
+            self._locks[tome] = lock
+        return jobs
 
     def _rename(self, folder: Path) -> Path | None:
         own = folder.with_name(f"{self._id}-{read_id(folder)}")
@@ -107,12 +106,11 @@ class Ownership:
             return None
 
 
-def find_jobs(tome: Place) -> FolderBeside:
+def find_jobs(tome: TomeAddress) -> FolderBeside:
     """The folder for jobs beside a tome; of one in a database, in the user's cache folder of this machine."""
     if isinstance(tome, DatabaseAddress):
-        folder = find_cache_folder() / "served" / sha256(str(tome).encode()).hexdigest()[:32]
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return FolderBeside(folder, _FOLDER, _NAMES)
+        tome = find_cache_folder() / "served" / sha256(str(tome).encode()).hexdigest()[:32]
+        tome.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return FolderBeside(tome, _FOLDER, _NAMES)
 
 

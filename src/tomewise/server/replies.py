@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from tomewise.pictures import PicturePassage
 from tomewise.store.records import DocumentRecord
@@ -15,7 +15,7 @@ from tomewise.tome.suggestions import SuggestedQuestion
 from tomewise.tome.traces import Trace
 from tomewise.types import Cost, DocumentId, Evidence, Lagging, Noun, Passage
 
-# The documentation of a noun's fields goes into /openapi.json and into what MCP says of the tools.
+# The documentation of fields goes into /openapi.json and into what MCP says of the tools.
 Noun.__pydantic_config__ = ConfigDict(use_attribute_docstrings=True)  # type: ignore[attr-defined]
 
 State: TypeAlias = Literal["queued", "waiting", "running", "done", "failed", "cancelled", "interrupted"]
@@ -25,7 +25,7 @@ Kind: TypeAlias = Literal["add", "build"]
 class Reply(BaseModel):
     """What all replies share. Unknown keys are ignored."""
 
-    model_config = ConfigDict(defer_build=True, ser_json_inf_nan="constants")
+    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True, ser_json_inf_nan="constants")
 
 
 def make_page(name: str, rows: Sequence[Any], key: str, after: str, limit: int) -> dict[str, Any]:
@@ -42,23 +42,20 @@ class TomeList(Reply):
     """Tomes by name; `next` is the `after` of the following page."""
 
     tomes: list[str]
-    sizes: dict[str, int] = Field(description="By tome, its bytes on the disk.")
+    sizes: dict[str, int]
+    """By tome, its bytes on the disk."""
     total: int
     next: str | None
 
 
-class DocumentList(Reply):
-    """Documents by id; `next` is the `after` of the following page."""
+class DocumentsInFolders(Reply):
+    """Documents by id, with the folders and the fields of metadata of all that were looked for."""
 
     documents: list[DocumentRecord]
     total: int
     next: str | None
-
-
-class DocumentsInFolders(DocumentList):
-    """Documents by id, with the folders and the fields of metadata of all that were looked for."""
-
-    folders: dict[str, int] = Field(description="By folder, how many documents are in it; `` for none.")
+    folders: dict[str, int]
+    """By folder, how many documents are in it; `` for none."""
     fields: list[str]
 
 
@@ -66,12 +63,17 @@ class TomeReply(Reply):
     """What a tome holds, with its first documents, the systems that are ready, and the layers that lag."""
 
     contents: Contents
-    total: int = Field(description="How many documents it has.")
+    total: int
+    """How many documents it has."""
     next: str | None
-    is_owned: bool = Field(description="Whether it may be renamed and deleted here.")
-    ready: list[str] = Field(description="The systems that can answer now.")
-    lagging: list[str] = Field(description="Those of them whose memory has yet to take in passages.")
-    lag: dict[str, int] = Field(description="By built layer, how many nodes it has yet to take in.")
+    is_owned: bool
+    """Whether it may be renamed and deleted here."""
+    ready: list[str]
+    """The systems that can answer now."""
+    lagging: list[str]
+    """Those of them whose memory has yet to take in passages."""
+    lag: dict[str, int]
+    """By built layer, how many nodes it has yet to take in."""
 
 
 class Overview(Reply):
@@ -83,7 +85,8 @@ class Overview(Reply):
     documents: int
     passages: int
     characters: int
-    fields: list[str] = Field(description="The fields of metadata that `where` can test.")
+    fields: list[str]
+    """The fields of metadata that `where` can test."""
     layers: dict[str, LayerCounts]
 
 
@@ -107,8 +110,10 @@ class RemovalReply(Reply):
 
     document: DocumentId
     passages: int
-    layers: dict[str, int] = Field(description="Derived memories by layer.")
-    paid: dict[str, int] = Field(description="Those of them that a model was asked for, by its name.")
+    layers: dict[str, int]
+    """Derived memories by layer."""
+    paid: dict[str, int]
+    """Those of them that a model was asked for, by its name."""
     session_answers: int
 
 
@@ -116,14 +121,16 @@ class SearchReply(Reply):
     """The evidence that a system finds, best first."""
 
     evidence: list[Evidence]
-    lagging: Lagging | None = Field(None, description="What the memory has yet to take in; null if it is up to date.")
+    lagging: Lagging | None = None
+    """What the memory has yet to take in; null if it is up to date."""
 
 
 class TraceList(Reply):
     """Traces without their events, newest first; `next` is the `before` of the following page."""
 
     traces: list[Trace]
-    drawable: list[str] = Field(description="The systems of these with a working memory to draw.")
+    drawable: list[str]
+    """The systems of these with a working memory to draw."""
     next: int | None
 
 
@@ -176,11 +183,16 @@ class JobReply(Reply):
     tome: str
     kind: Kind
     state: State
-    progress: list[JobProgress] = Field(description="The step that was reported last comes last.")
-    doing: JobProgress | None = Field(description="The step that goes on; null for what cannot be counted.")
-    failed: int = Field(description="How many nodes or sources of the report failed.")
-    reason: str | None = Field(description="Why it failed, or the most frequent reason of what failed.")
-    note: str | None = Field(description="Why it waits, while it does.")
+    progress: list[JobProgress]
+    """The step that was reported last comes last."""
+    doing: JobProgress | None
+    """The step that goes on; null for what cannot be counted."""
+    failed: int
+    """How many nodes or sources of the report failed."""
+    reason: str | None
+    """Why it failed, or the most frequent reason of what failed."""
+    note: str | None
+    """Why it waits, while it does."""
     cost: Cost | None
     report: BuildReport | AddReport | None
     error: dict[str, Any] | None
@@ -275,7 +287,8 @@ class Info(Reply):
 
     version: str
     model: str
-    systems: list[dict[str, Any]] = Field([], description="What each needs, costs and can be set to.")
+    systems: list[dict[str, Any]] = []
+    """What each needs, costs and can be set to."""
     limits: Limits
     read_only: bool
     makes_tomes: bool
@@ -309,8 +322,10 @@ class ModelTrial(Reply):
 
     ok: bool
     reason: str
-    window: int = Field(description="The tokens that it accepts, as its server states; 0 if that is not known.")
-    structured: str = Field(description="How its reply fitted its form: yes, after a repair, or no.")
+    window: int
+    """The tokens that it accepts, as its server states; 0 if that is not known."""
+    structured: str
+    """How its reply fitted its form: yes, after a repair, or no."""
     streams: bool
     seconds: float
     spent: Cost

@@ -14,7 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tomewise.server.error_replies import HttpError, send_error
+from tomewise.server.error_replies import HttpError, make_refusal
 from tomewise.server.serve_options import ServerOptions
 
 _OPEN = frozenset({"/api/health"})
@@ -67,7 +67,7 @@ class Security:
         try:
             entry = self._check(scope)
         except HttpError as error:
-            await send_error(send_with_headers, error, scope["path"])
+            await make_refusal(error, scope["path"])(scope, receive, send_with_headers)
             return
         if entry is not None:
             await self._trade(scope, entry)(scope, receive, send_with_headers)

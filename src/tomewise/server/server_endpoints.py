@@ -1,4 +1,7 @@
-"""Operations of the server itself: whether it answers, what it is, and the sample that a first visit offers."""
+"""Operations of the server itself: whether it answers, what it is, the sample that a first visit offers, its models.
+
+A client chooses among the models that the operator offers. Keys never pass through here.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,12 @@ from fastapi import Request
 
 from tomewise import __version__
 from tomewise.errors import TomewiseError
+from tomewise.language.choose_model import EXTRACTIVE
+from tomewise.language.price_list import ModelPrice, find_model_price
+from tomewise.server.bodies import ChosenModel
 from tomewise.server.limits import JSON_BYTES
-from tomewise.server.operations import Family
-from tomewise.server.replies import Health, Info, Sample, SampleQuestion
+from tomewise.server.operations import BUSY, Family
+from tomewise.server.replies import Health, Info, ModelList, ModelReply, ModelTrial, Sample, SampleQuestion
 from tomewise.server.service import Wanted
 from tomewise.server.streaming import run_while_connected
 
@@ -72,3 +78,32 @@ async def show_sample() -> Sample:
 
     asked = [SampleQuestion(question=each.question, options=list(each.options)) for each in read_questions()]
     return Sample(id=STORY.name, text=STORY.read_text(encoding="utf-8"), questions=asked)
+
+
+@family.get("/models", tag="models")
+def list_models(service: Wanted) -> ModelList:
+    """The models that a request may name, the default first. No server is asked for them."""
+    models: list[ModelReply] = []
+    for name in service.library.models:
+        spec = service.library.find_spec(name)
+        unknown = 0.0 if name == EXTRACTIVE else None
+        price = find_model_price(spec) if spec else ModelPrice(name, unknown, unknown)
+        models.append(
+            ModelReply(
+                name=name,
+                is_default=not models,
+                window=spec.window if spec else None,
+                input_price=price.input,
+                output_price=price.output,
+            )
+        )
+    return ModelList(models=models)
+
+
+@family.post("/models/test", tag="models", errors=(*BUSY, "unknown_name", "missing_dependency"))
+async def test_model(body: ChosenModel, request: Request, service: Wanted) -> ModelTrial:
+    """Ask a model one small question. Of a model that fails `ok` is false, and `reason` says why."""
+    trial = await run_while_connected(request, service.try_model(body.model))
+    reason = service.library.clean(trial.problem)
+    known = {name: getattr(trial, name) for name in ("window", "structured", "streams", "seconds", "spent")}
+    return ModelTrial(ok=not reason, reason=reason, **known)

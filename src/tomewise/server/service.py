@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-from tomewise.errors import TomewiseError
 from tomewise.language.trial import Trial
 from tomewise.server.bodies import Ask, ChosenSystem
 from tomewise.server.choosing import choose_bounded
@@ -44,7 +43,7 @@ class AdmittedQuestion:
         lower = {"calls": body.max_calls, "tokens": body.max_tokens, "cost": body.max_cost}
         async with self.running, asyncio.timeout(options.seconds):
             await library.import_client(body.model)
-            with library.use_model(body.model, tome.kit.embedder), library.budget(body.model, **lower) as budget:
+            with library.use_model(body.model, tome), library.budget(body.model, **lower) as budget:
                 # Without a listener no provider is asked to stream.
                 listener = (lambda event: on_event(event, budget.spent)) if on_event else None
                 if body.session:
@@ -52,10 +51,9 @@ class AdmittedQuestion:
                     return await session.aask(self.question, system=self.variant, on_event=listener)
                 return await tome.aask(self.question, system=self.variant, on_event=listener, turns=self.turns)
 
-    async def describe(self, answer: Answer) -> dict[str, Any]:
+    async def describe(self, answer: Answer) -> Any:
         """The answer as it goes out."""
-        hidden: dict[str, Any] = await asyncio.to_thread(self.tome.documents.names.hide, answer)
-        return hidden
+        return await asyncio.to_thread(self.tome.documents.names.hide, answer)
 
 
 class Service:
@@ -116,34 +114,35 @@ class Service:
 
     @asynccontextmanager
     async def admit(self) -> AsyncIterator[None]:
-        """The queue, the seconds and the budget of a question that MCP asks. Raises TomewiseError if too many wait."""
-        async with AsyncExitStack() as inside:
-            try:
-                await inside.enter_async_context(self.queue.run())
-            except HttpError as error:
-                raise TomewiseError(error.message) from None
-            async with asyncio.timeout(self.options.seconds):
-                await self.library.import_client(None)
-                with self.library.budget(), self.library.hold(*self.library.tomes):
-                    yield
+        """The queue, the seconds and the budget of a question that MCP asks. Raises HttpError if too many wait."""
+        async with self.queue.run(), asyncio.timeout(self.options.seconds):
+            await self.library.import_client(None)
+            with self.library.budget(), self.library.hold(*self.library.tomes):
+                yield
 
     async def try_model(self, name: str) -> Trial:
         """Ask a model one small question, when its turn comes. Raises UnknownName."""
         async with self.queue.run():
             return await self.library.try_model(name)
 
-    async def estimate(self, name: str, body: ChosenSystem) -> BuildCosts:
-        """What a build would use, when its turn comes."""
+    @asynccontextmanager
+    async def take_turn(self, name: str, body: ChosenSystem) -> AsyncIterator[tuple[Tome, Variant]]:
+        """A tome with the system and the model that a request names, when its turn comes, for the server's seconds."""
         async with self.queue.run(), asyncio.timeout(self.options.seconds):
             with self.library.hold(name):
                 tome = await self.library.open(name)
                 variant = choose_bounded(body.system, body.settings, tome.default_system)
-                with self.library.use_model(body.model, tome.kit.embedder):
-                    return await _describe_estimate(tome, variant)
+                with self.library.use_model(body.model, tome):
+                    yield tome, variant
+
+    async def estimate(self, name: str, body: ChosenSystem) -> BuildCosts:
+        """What a build would use, when its turn comes."""
+        async with self.take_turn(name, body) as (tome, variant):
+            return await _describe_estimate(tome, variant)
 
     async def price(self, tome: Tome, variant: Variant, model: str | None) -> BuildCosts:
         """The same at once: it takes a place in the queue, but does not wait for its turn."""
-        with self.queue.admit(), self.library.use_model(model, tome.kit.embedder):
+        with self.queue.admit(), self.library.use_model(model, tome):
             async with asyncio.timeout(self.options.seconds):
                 return await _describe_estimate(tome, variant)
 

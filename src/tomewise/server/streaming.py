@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeAlias, TypeVar
 
 from fastapi.sse import format_sse_event
@@ -39,16 +39,10 @@ def refuse_stopping() -> HttpError:
 async def run_while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """The result of the work. It is cancelled when the client leaves or the server stops."""
     stopping: asyncio.Event = request.app.state.stopping
-    working = asyncio.create_task(work)
-    leaving = asyncio.create_task(_wait_for_leaving(request.receive))
-    ending = asyncio.create_task(stopping.wait())
-    try:
-        await asyncio.wait((working, leaving, ending), return_when=asyncio.FIRST_COMPLETED)
+    async with _race(work, request.receive, stopping) as (working, _):
         if working.done():
             return working.result()
         raise refuse_stopping() if stopping.is_set() else ClientLeft
-    finally:
-        await _cancel(working, leaving, ending)
 
 
 class EventStream(Response):
@@ -71,26 +65,21 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = asyncio.Event()
-        leaving = asyncio.create_task(_wait_for_leaving(receive))
-        ending = asyncio.create_task(self._stopping.wait())
-        working = asyncio.create_task(self._work_and_stream(begun, ending, send))
-        try:
-            await asyncio.wait((working, leaving, ending), return_when=asyncio.FIRST_COMPLETED)
+        async with _race(self._work_and_stream(begun, send), receive, self._stopping) as (working, leaving):
             if begun.is_set() and not working.done():
                 await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
             if working.done():
                 working.result()
             elif not begun.is_set():
                 raise ClientLeft if leaving.done() else refuse_stopping()
-        finally:
-            await _cancel(working, leaving, ending)
 
-    async def _work_and_stream(self, begun: asyncio.Event, ending: asyncio.Task[Any], send: Send) -> None:
+    async def _work_and_stream(self, begun: asyncio.Event, send: Send) -> None:
         async with self._work as produce:
             begun.set()
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             emitted: asyncio.Queue[bytes | None] = asyncio.Queue()  # None wakes the loop below
             producing = asyncio.create_task(produce(emitted.put_nowait))
+            ending = asyncio.create_task(self._stopping.wait())
             for task in (producing, ending):
                 task.add_done_callback(lambda _: emitted.put_nowait(None))
             try:
@@ -99,7 +88,24 @@ class EventStream(Response):
                 last_words = b"" if producing.done() else self._last_words
                 await send({"type": "http.response.body", "body": last_words, "more_body": False})
             finally:
-                await _cancel(producing)
+                await _cancel(producing, ending)
+
+
+@asynccontextmanager
+async def _race(
+    work: Coroutine[Any, Any, T], receive: Receive, stopping: asyncio.Event
+) -> AsyncIterator[tuple[asyncio.Task[T], asyncio.Task[None]]]:
+    """The work and the waiting for the client to leave, as soon as one has ended or the server stops.
+
+    Both are cancelled at the end.
+    """
+    working, leaving = asyncio.create_task(work), asyncio.create_task(_wait_for_leaving(receive))
+    ending = asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait((working, leaving, ending), return_when=asyncio.FIRST_COMPLETED)
+        yield working, leaving
+    finally:
+        await _cancel(working, leaving, ending)
 
 
 async def _read_or_ping(emitted: asyncio.Queue[bytes | None]) -> bytes | None:
@@ -111,7 +117,7 @@ async def _read_or_ping(emitted: asyncio.Queue[bytes | None]) -> bytes | None:
         return PING
 
 
-async def _wait_for_leaving(receive: Callable[[], Awaitable[Any]]) -> None:
+async def _wait_for_leaving(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -17,9 +17,9 @@ from starlette.concurrency import iterate_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from tomewise.errors import UsageError
-from tomewise.server.bodies import MOST_ID, MOST_START, PAGE, Limit, NewName, NewTome, Start
+from tomewise.server.bodies import MOST_ID, MOST_START, PAGE, After, Limit, NewName, NewTome, Start
 from tomewise.server.error_replies import HttpError
-from tomewise.server.library import OpenTome
+from tomewise.server.library import ServedTome
 from tomewise.server.limits import LINES
 from tomewise.server.named_tomes import find_part
 from tomewise.server.operations import FILE, Family, Tool
@@ -36,7 +36,7 @@ from tomewise.server.replies import (
 )
 from tomewise.server.service import Opened, Wanted
 from tomewise.server.streaming import ClientLeft
-from tomewise.store.address import Place
+from tomewise.store.address import TomeAddress
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS
 from tomewise.tome.entities import Entity, find_entity
@@ -61,7 +61,7 @@ Conditions = Annotated[list[Condition] | None, Query(max_length=100, description
 
 
 @family.get("")
-def list_tomes(service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE) -> TomeList:
+def list_tomes(service: Wanted, after: After = "", limit: Limit = PAGE) -> TomeList:
     """The tomes that are served, sorted by name."""
     sizes = service.library.measure()
     rest = [name for name in sizes if name > after]
@@ -86,7 +86,7 @@ def list_documents(
     q: Annotated[str, Query(max_length=MOST_ID, description="A part of the title or id.")] = "",
     folder: Annotated[str, Query(max_length=_LONGEST_NAME, description="This folder and those below it.")] = "",
     where: Conditions = None,
-    after: Annotated[str, Query(max_length=MOST_ID)] = "",
+    after: After = "",
     limit: Limit = PAGE,
 ) -> dict[str, Any]:
     """The documents of a tome, sorted by id: the id of a file is its path relative to the folder that was added.
@@ -112,8 +112,8 @@ def show_document(opened: Opened, document: DocumentName, start: Start = 0, limi
         passage for passage in opened.store.passages(documents=[record.id]).values() if passage.position >= start
     ]
     following = passages[limit].position if len(passages) > limit else None
-    more = {"passages": passages[:limit], "total": record.passages, "next": following}
-    return opened.documents.names.hide({"document": record, **more})
+    page = {"document": record, "passages": passages[:limit], "total": record.passages, "next": following}
+    return opened.documents.names.hide(page)
 
 
 @family.delete(
@@ -153,7 +153,7 @@ def read_text(
 ) -> Any:
     """A part of a document, or a passage with its neighbours: at most 100,000 characters, and the passages in it."""
     find = opened.documents.names.find
-    record, (start, end) = find_part(document, (start, end), passage, neighbours, opened.store, find)
+    record, (start, end) = find_part(document, (start, end), passage, neighbours, opened, find)
     last = min(start + _MOST_CHARACTERS, record.characters if end is None else end)
     return opened.documents.names.hide(read_slice(record, start, last, opened.store))
 
@@ -258,7 +258,7 @@ async def import_tome(tome: str, request: Request, service: Wanted) -> dict[str,
     return await show_tome(tome, service)
 
 
-def _show(name: str, known: OpenTome, *, is_owned: bool) -> dict[str, Any]:
+def _show(name: str, known: ServedTome, *, is_owned: bool) -> dict[str, Any]:
     tome = known.tome
     contents = tome.documents.names.hide(read_contents(tome.store, tome.model_name))
     page = make_page("documents", contents["documents"], "id", "", PAGE)
@@ -277,28 +277,26 @@ def _show(name: str, known: OpenTome, *, is_owned: bool) -> dict[str, Any]:
     }
 
 
-def describe_overview(name: str, book: Tome) -> Overview:
+def describe_overview(name: str, tome: Tome) -> Overview:
     """The sizes, layers and metadata fields of a tome. Names no place where it is kept."""
-    store, records = book.store, book.documents()
+    store, records = tome.store, tome.documents()
     return Overview(
         tome=name,
         embedder=read_setting(store, "embedder") or "",
         passage_tokens=int(read_setting(store, "passage_tokens") or 0),
         documents=len(records),
-        passages=sum(record.passages for record in records),
+        passages=store.count_passages(),
         characters=sum(record.characters for record in records),
         fields=sorted({field for record in records for field in record.metadata}),
         layers={layer: LayerCounts(**counts) for layer, counts in store.layers().items()},
     )
 
 
-def _join_lines(path: Place) -> Iterator[bytes]:
-    lines: list[str] = []
-    size = 0
+def _join_lines(path: TomeAddress) -> Iterator[bytes]:
+    piece = ""
     for line in export_all(path):
-        lines.append(line)
-        size += len(line)
-        if size >= _PIECE:
-            yield "\n".join([*lines, ""]).encode()
-            lines, size = [], 0
-    yield "\n".join([*lines, ""]).encode() if lines else b""
+        piece += f"{line}\n"
+        if len(piece) >= _PIECE:
+            yield piece.encode()
+            piece = ""
+    yield piece.encode()

@@ -13,7 +13,7 @@ from pydantic import AfterValidator
 
 from tomewise.errors import TomewiseError, UnknownName, suggest
 from tomewise.pictures import LIMIT, Picture, list_nodes
-from tomewise.server.bodies import MOST_ID, PAGE, Limit
+from tomewise.server.bodies import MOST_ID, PAGE, After, Limit
 from tomewise.server.operations import Family
 from tomewise.server.replies import (
     Deleted,
@@ -61,7 +61,7 @@ def list_traces(
     traces = opened.traces.latest(limit + 1, before=min(before, _MOST_NUMBER), matching=q)
     shown = traces[:limit]
     systems = {trace.answer.system for trace in shown}
-    rows = [{name: value for name, value in trace.to_dict().items() if name != "events"} for trace in shown]
+    rows = [replace(trace, events=()) for trace in shown]
     reply: dict[str, Any] = opened.documents.names.hide(
         {"traces": rows, "drawable": [system for system in systems if _is_drawable(system, opened)]}
     )
@@ -99,9 +99,7 @@ def delete_trace(number: Number, opened: Opened) -> Deleted:
 
 
 @family.get("/sessions", reply=SessionList)
-def list_sessions(
-    opened: Opened, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
-) -> dict[str, Any]:
+def list_sessions(opened: Opened, after: After = "", limit: Limit = PAGE) -> dict[str, Any]:
     """The sessions, sorted by name."""
     rows = [{"name": each.name, "system": each.system, "count": each.count} for each in opened.sessions]
     return make_page("sessions", rows, "name", after, limit)

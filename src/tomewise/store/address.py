@@ -37,7 +37,7 @@ class DatabaseAddress:
         return self.shown
 
     def write(self) -> str:
-        """The whole address, with the password if one was stated, as `find_place` reads it."""
+        """The whole address, with the password if one was stated, as `find_tome_address` reads it."""
         return f"{self.database}#{quote(self.tome)}"
 
     @property
@@ -51,7 +51,7 @@ class DatabaseAddress:
         return DatabaseAddress(self.database, name, f"{self.shown.partition('#')[0]}#{name}")
 
 
-Place: TypeAlias = Path | DatabaseAddress
+TomeAddress: TypeAlias = Path | DatabaseAddress
 
 
 def check_name(name: str) -> None:
@@ -111,7 +111,7 @@ def _join(host: str, path: str, query: str) -> str:
     return f"postgresql://{host}{path}" + (f"?{query}" if query else "")
 
 
-def find_place(address: str | PathLike[str]) -> Place:
+def find_tome_address(address: str | PathLike[str]) -> TomeAddress:
     """The file, or the tome in a database, that an address names. Raises UsageError."""
     database = find_database(address)
     if database is None:

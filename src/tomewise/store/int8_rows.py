@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from tomewise.store.nearest import DECIMALS, Keys, Vectors
 
@@ -52,10 +52,10 @@ def pack_rows(
     for start in range(0, len(packed), _BLOCK):
         block = slice(start, start + _BLOCK)
         exact = rows[block if indices is None else indices[block]].astype(np.float64)
-        scales = (np.abs(exact).max(axis=1, initial=0) / _GREATEST).astype(np.float32)
-        whole = _round(exact, scales.astype(np.float64), _GREATEST)
-        near = whole * scales[:, None].astype(np.float64)
-        words = np.stack((scales, _round_up(_measure(exact - near)), _round_up(_measure(near))), axis=1)
+        whole, scales, near = _round(exact, _GREATEST, np.float32)
+        words = np.stack(
+            (scales.astype(np.float32), _round_up(_measure(exact - near)), _round_up(_measure(near))), axis=1
+        )
         packed[block, : rows.shape[1]] = whole
         packed[block, padded:] = words.view(np.int8)
         after_block()
@@ -128,16 +128,16 @@ def _round_queries(packed: Packed, queries: Vectors) -> _Rounded:
     exact = queries.astype(np.float64)
     width = packed.shape[1] - _WORDS * _WORD
     greatest = min(_GREATEST_OF_QUERY, (2**31 - 1) // (_GREATEST * max(1, width)))
-    scales = np.abs(exact).max(axis=1, initial=0) / greatest
     whole = np.zeros((len(exact), width), np.int16)
-    whole[:, : exact.shape[1]] = _round(exact, scales, greatest)
-    near = whole[:, : exact.shape[1]] * scales[:, None]
+    whole[:, : exact.shape[1]], scales, near = _round(exact, greatest, np.float64)
     return whole, scales, (1 + _SLACK) * _measure(exact - near), (1 + _SLACK) * _measure(exact)
 
 
-def _round(exact: _Exact, scales: _Exact, greatest: int) -> _Exact:
-    divisors = np.where(scales > 0, scales, 1)[:, None]
-    return np.asarray(np.clip(np.rint(exact / divisors), -greatest, greatest))
+def _round(exact: _Exact, greatest: int, kind: DTypeLike) -> tuple[_Exact, _Exact, _Exact]:
+    """Rows as whole numbers up to `greatest`, their scales, of this kind of float, and the rows that both stand for."""
+    scales = (np.abs(exact).max(axis=1, initial=0) / greatest).astype(kind).astype(np.float64)
+    whole = np.clip(np.rint(exact / np.where(scales > 0, scales, 1)[:, None]), -greatest, greatest)
+    return whole, scales, whole * scales[:, None]
 
 
 def _find_reached(lower: Vectors, limit: int) -> float:

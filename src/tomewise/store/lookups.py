@@ -13,7 +13,8 @@ from tomewise.store.records import SETTINGS, DocumentRecord, list_source_spaces
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.contract import Notes, Readable, SpaceRows, Spaces, Store, Texts
+    from tomewise.store.contract import End, Notes, Readable, SpaceRows, Spaces, Store, Texts
+    from tomewise.store.nearest import Nearest, Vectors
     from tomewise.types import DocumentId, NodeId, PassageId, Scope
 
 
@@ -43,16 +44,18 @@ def read_places(store: Texts, passages: Iterable[PassageId]) -> dict[PassageId, 
 
 def read_sources(store: Spaces, keys: Iterable[int], layer: str) -> dict[int, list[int]]:
     """For each node of a layer, the keys of the nodes that it was made from, in document order."""
-    found: dict[int, list[int]] = {key: [] for key in keys}
-    for a, b in store.edges_at(list_source_spaces(layer), found, "a")[:, :2].astype(int).tolist():
-        found[a].append(b)
-    return found
+    return _list_ends(store, list_source_spaces(layer), keys, "a")
 
 
 def select_within(store: Readable, keys: set[int], within: Scope | None) -> set[int]:
     """Those of these passages that are within a scope."""
     allowed = store.keys_within(within)
     return keys if allowed is None else keys & set(allowed.tolist())
+
+
+def find_nearest(store: Readable, space: str, vector: Vectors, limit: int, within: Scope | None) -> Nearest:
+    """The nodes of a space within a scope that are nearest to a vector (d,), with all that tie with the last."""
+    return store.nearest(space, vector, limit, among=store.keys_within(within, space))
 
 
 def name_sources(
@@ -66,9 +69,15 @@ def name_sources(
 
 def find_derived(store: Spaces, keys: Iterable[int], space: str) -> dict[int, list[int]]:
     """For each node, the keys of the nodes that were made from it; `space` is such as `made-of:gists`."""
+    return _list_ends(store, [space], keys, "b")
+
+
+def _list_ends(store: Spaces, spaces: list[str], keys: Iterable[int], end: End) -> dict[int, list[int]]:
+    """For each node at this end of edges, the keys of the nodes at the other end."""
     found: dict[int, list[int]] = {key: [] for key in keys}
-    for a, b in store.edges_at([space], found, "b")[:, :2].astype(int).tolist():
-        found[b].append(a)
+    columns = (0, 1) if end == "a" else (1, 0)
+    for near, far in store.edges_at(spaces, found, end)[:, columns].astype(int).tolist():
+        found[near].append(far)
     return found
 
 

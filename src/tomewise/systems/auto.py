@@ -9,8 +9,7 @@ from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import UsageError
 from tomewise.loops.escalate import Escalate, Way
 from tomewise.loops.whole_form import WholeForm
-from tomewise.systems.declaration import OURS, SystemDeclaration
-from tomewise.systems.kit import Count, Kit, Multiplies, System
+from tomewise.systems.kit import OURS, Count, Kit, Multiplies, System, SystemDeclaration
 from tomewise.systems.lag import LagFinder
 
 if TYPE_CHECKING:

@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from tomewise.loops.fusing import DEPTH
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import MOST_LEVELS, Clusters, SchemataRules
 from tomewise.recall.flat import Dense
 from tomewise.recall.schemata_nodes import GlobalSchemata, HierarchicalSchemata, PruneAndGrow, SchemataNodes
-from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import (
-    CONTEXT,
     Above0,
-    Context,
     Count,
     Kit,
-    Limit,
     Multiplies,
     Positive,
-    Selection,
     Share,
     System,
+    SystemDeclaration,
     answer_once,
+    with_settings_of,
 )
 from tomewise.types import Layer, Retriever
 
 
+@with_settings_of(answer_once)
 def cam(
     kit: Kit,
     *,
@@ -62,9 +59,7 @@ def cam(
     selections: Annotated[
         Count, "times that a model selects nodes at most", Multiplies("calls of a question", most=50)
     ] = 5,
-    selection: Selection = "fused",
-    limit: Limit = DEPTH,
-    context: Context = CONTEXT,
+    **answering: Any,
 ) -> System:
     """The recipe of `cam`: `recall.schemata_nodes` over `memory.schemata`."""
     with_entities = foundations == "passages and entities"
@@ -83,7 +78,7 @@ def cam(
         "global": GlobalSchemata(nodes),
     }
     layers: tuple[Layer, ...] = (graph, schemata) if with_entities else (schemata,)
-    return answer_once(kit, retrievals[retrieval], limit, context, layers, selection)
+    return answer_once(kit, retrievals[retrieval], layers, **answering)
 
 
 SYSTEMS = {

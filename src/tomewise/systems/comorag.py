@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Literal, TypeAlias
 
 from tomewise.errors import UsageError
-from tomewise.loops.context import HISTORY
 from tomewise.loops.probe import Bounds, Probe
+from tomewise.loops.steps import HISTORY
 from tomewise.loops.workspace import (
     BestSoFar,
     Consolidating,
@@ -22,7 +22,6 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import DenseDerived
 from tomewise.recall.several_searches import LayeredRecall
-from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.graph_walk import associative, make_hippo_recall
 from tomewise.systems.kit import (
     CONTEXT,
@@ -34,6 +33,7 @@ from tomewise.systems.kit import (
     Recall,
     Selection,
     System,
+    SystemDeclaration,
     Together,
     Weight,
     find_recall,

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, TypeAlias
 
 from tomewise.loops.chunking import Chunking, Order
-from tomewise.loops.ledger_notes import LedgerReading
-from tomewise.loops.ledger_parts import Cycle
+from tomewise.loops.ledger_notes import Cycle, LedgerReading
 from tomewise.loops.notes import NoteReading
 from tomewise.loops.relay import Filling, LedgerRelay, Relay
-from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.from_passages import hybrid
 from tomewise.systems.kit import (
     CONTEXT,
@@ -20,6 +18,7 @@ from tomewise.systems.kit import (
     Recall,
     Share,
     System,
+    SystemDeclaration,
     find_recall,
     with_settings_of,
 )

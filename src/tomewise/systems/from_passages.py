@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from tomewise.loops.fusing import DEPTH
+from tomewise.loops.last_prompt import DEPTH
 from tomewise.loops.once import Once
 from tomewise.recall.flat import REWRITING, WORDS, Dense, Everything, Summed
-from tomewise.recall.rewriting import Rewriter, Rewriting, find_title_leads
+from tomewise.recall.rewriting import FindLeads, Rewriter, Rewriting, find_title_leads
 from tomewise.recall.several_searches import ComparedRecall
-from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.kit import (
     CONTEXT,
+    OURS,
     Above0,
     Context,
     Count,
@@ -19,10 +19,12 @@ from tomewise.systems.kit import (
     Limit,
     Selection,
     System,
+    SystemDeclaration,
     Weight,
     answer_once,
     once,
     rewrite,
+    with_settings_of,
 )
 from tomewise.types import Retriever
 
@@ -39,9 +41,10 @@ Comparing: TypeAlias = Annotated[
 ]
 
 
-def naive(kit: Kit, *, selection: Selection = "fused", limit: Limit = DEPTH, context: Context = CONTEXT) -> System:
+@with_settings_of(answer_once)
+def naive(kit: Kit, **answering: Any) -> System:
     """The recipe of `naive`."""
-    return answer_once(kit, Dense(kit.store, kit.embedder), limit, context, selection=selection)
+    return answer_once(kit, Dense(kit.store, kit.embedder), **answering)
 
 
 def hybrid(
@@ -59,15 +62,16 @@ def hybrid(
     context: Context = CONTEXT,
 ) -> System:
     """The recipe of `hybrid`: `recall.flat` with `recall.rewriting`, and `recall.several_searches` around it."""
-    rewriter = make_rewriter(kit, rewriting, rewritten, names, temperature, drop)
-    recall = compare(Summed(kit.store, kit.embedder, find_title_leads, rewriter, words=words), comparisons)
+    rewriter = make_rewriter(kit, find_title_leads, rewriting, rewritten, names, temperature, drop)
+    recall = compare(Summed(kit.store, kit.embedder, rewriter, words=words), comparisons)
     loop = Once(recall, kit.make_desk(selection, recall), limit=limit, budget=context)
     return System(loop=loop, retriever=recall)
 
 
 def full_context(kit: Kit) -> System:
     """The recipe of `full_context`."""
-    return answer_once(kit, Everything(kit.store), _UNLIMITED, None)
+    recall = Everything(kit.store)
+    return System(loop=Once(recall, kit.desk, limit=_UNLIMITED, budget=None), retriever=recall)
 
 
 def compare(retriever: Retriever, comparisons: Comparisons) -> Retriever:
@@ -75,10 +79,12 @@ def compare(retriever: Retriever, comparisons: Comparisons) -> Retriever:
     return ComparedRecall(retriever) if comparisons == "apart" else retriever
 
 
-def make_rewriter(kit: Kit, weight: float, passages: int, names: int, temperature: float, drop: float) -> Rewriter:
+def make_rewriter(
+    kit: Kit, find_leads: FindLeads, weight: float, passages: int, names: int, temperature: float, drop: float
+) -> Rewriter:
     """What asks a question again; it asks nothing if `weight` is 0."""
     rewriting = Rewriting(weight=weight, passages=passages, names=names, temperature=temperature, drop=drop)
-    return Rewriter(kit.store, kit.embedder, rewriting)
+    return Rewriter(kit.store, kit.embedder, find_leads, rewriting)
 
 
 SYSTEMS = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+from functools import partial
+from typing import Annotated, Any, Literal, TypeAlias
 
-from tomewise.loops.fusing import DEPTH
+from tomewise.loops.last_prompt import DEPTH
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import Calls, Style
@@ -16,24 +17,19 @@ from tomewise.recall.diffusion import (
     DecomposedRecall,
     Diffusion,
     RewrittenWalk,
-    walk_one_step,
-    walk_to_end,
 )
 from tomewise.recall.evidence_forms import SelectedFacts, WithGists
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.mentions import TitleLinks
-from tomewise.recall.rewriting import GraphLeads, is_slow
+from tomewise.recall.rewriting import LARGE, GraphLeads
 from tomewise.recall.seeding import (
-    CogitoSeeds,
-    HippoSeeds,
-    Linking,
-    MentionSeeds,
     NearestFacts,
-    PassageSeeds,
-    RecognisedFacts,
-    SumOfSeeds,
+    Seeding,
+    seed_cogito,
+    seed_hippo,
+    seed_mentions,
+    seed_passages,
 )
-from tomewise.systems.declaration import OURS, SystemDeclaration
 from tomewise.systems.from_passages import (
     Comparing,
     Drop,
@@ -46,6 +42,7 @@ from tomewise.systems.from_passages import (
 )
 from tomewise.systems.kit import (
     CONTEXT,
+    OURS,
     Context,
     Count,
     Kit,
@@ -54,9 +51,11 @@ from tomewise.systems.kit import (
     Positive,
     Selection,
     System,
+    SystemDeclaration,
     Together,
     Weight,
     answer_once,
+    with_settings_of,
 )
 from tomewise.types import Layer, Retriever
 
@@ -85,6 +84,7 @@ Seeded: TypeAlias = Annotated[Count, "best passages that are seeds of the walk"]
 Restart: TypeAlias = Annotated[Weight, "probability that the walk starts again at a seed"]
 
 
+@with_settings_of(answer_once)
 def hipporag2(
     kit: Kit,
     *,
@@ -94,14 +94,12 @@ def hipporag2(
     facts: Facts = 5,
     passage_weight: PassageWeight = 0.05,
     seeded: Seeded = 200,
-    selection: Selection = "fused",
-    limit: Limit = DEPTH,
-    context: Context = CONTEXT,
+    **answering: Any,
 ) -> System:
     """The recipe of `hipporag2`: `recall.diffusion.Diffusion` over `memory.graph`."""
     graph = make_graph(kit, extraction, together)
     recall = make_hippo_recall(kit, graph, recognition, facts, passage_weight, seeded)
-    return answer_once(kit, recall, limit, context, (graph,), selection)
+    return answer_once(kit, recall, (graph,), **answering)
 
 
 def cogitorag(
@@ -135,16 +133,15 @@ def cogitorag(
     """
     graph = make_graph(kit, extraction, together, source)
     indexes = GraphIndexes(kit.store, graph.names.instance, restart=restart)
-    seeding = SumOfSeeds([CogitoSeeds(alpha=alpha, beta=beta), PassageSeeds(kit.store, weight=passage_weight)])
+    seedings: list[Seeding] = [
+        partial(seed_cogito, alpha=alpha, beta=beta),
+        partial(seed_passages, kit.store, weight=passage_weight),
+    ]
     linking = link_facts(kit, graph, recognition, facts)
-    walk = walk_to_end if spreading == "walk" else walk_one_step
-    diffusion = Diffusion(kit.store, kit.embedder, indexes, linking, seeding, spreading=walk)
-    recall: Retriever = diffusion
+    rank = partial(CogniRank, blend=blend) if ranking == "cognirank" else Diffusion
+    recall: Retriever = rank(kit.store, kit.embedder, indexes, linking, seedings, one_step=spreading == "one step")
     if carrier == "triples":
-        nearest = NearestFacts(kit.store, graph.names.instance, limit=_FACTS_A_PAIR * limit)
-        recall = SelectedFacts(kit.store, kit.embedder, nearest, graph.names.instance)
-    elif ranking == "cognirank":
-        recall = CogniRank(kit.store, diffusion, blend=blend)
+        recall = SelectedFacts(kit.store, kit.embedder, graph.names.instance, most=_FACTS_A_PAIR * limit)
     if asking == "parts":
         recall = DecomposedRecall(recall, kit.model)
     gists, summaries = GistsLayer(kit.store, kit.model, together=together), SummariesLayer(kit.store, kit.model)
@@ -161,9 +158,10 @@ def cogitorag(
     retriever, most, shown = carriers[carrier]
     read: Mapping[str, tuple[Layer, ...]] = {"gists": (gists,), "passages": (), "summaries": (summaries,)}
     layers = tuple(dict.fromkeys((*shown, *read[source], graph)))
-    return answer_once(kit, retriever, most, context, layers, selection)
+    return answer_once(kit, retriever, layers, selection=selection, limit=most, context=context)
 
 
+@with_settings_of(answer_once)
 def associative(
     kit: Kit,
     *,
@@ -182,38 +180,28 @@ def associative(
     coverage: Annotated[Weight, "weight of the question's words that passages together hold; 0: none"] = 1.0,
     covering: Annotated[Positive, "first passages that are ranked again by these words"] = 30,
     comparisons: Comparing = "apart",
-    selection: Selection = "fused",
-    limit: Limit = DEPTH,
-    context: Context = CONTEXT,
+    **answering: Any,
 ) -> System:
     """The recipe of `associative`: `recall.diffusion`, and `recall.several_searches` around it."""
     graph = make_graph(kit, extraction, together)
     titles = TitleLinks(kit.store, graph.names)
-    indexes = GraphIndexes(
-        kit.store,
-        graph.names.instance,
-        links="extracted",
-        between=2.0,
-        restart=restart,
-        weigh=titles.weigh,
-        rule=titles.rule,
-    )
-    seeding = SumOfSeeds(
-        [
-            HippoSeeds(),
-            MentionSeeds(kit.store, graph.names, weight=mention_weight),
-            PassageSeeds(kit.store, weight=passage_weight, keep=seeded),
-        ]
-    )
-    linking = NearestFacts(kit.store, graph.names.instance, limit=facts)
+    leads = GraphLeads(kit.store, graph.names, nearest_first=kit.embedder.dimensions > LARGE)
     recall = RewrittenWalk(
-        kit.store,
-        Diffusion(kit.store, kit.embedder, indexes, linking, seeding),
-        GraphLeads(kit.store, graph.names, nearest_first=is_slow(kit.embedder)).find_leads,
-        make_rewriter(kit, rewriting, rewritten, names, temperature, drop),
-        Coverage(kit.store, weight=coverage, reach=covering),
+        store=kit.store,
+        embedder=kit.embedder,
+        indexes=GraphIndexes(
+            kit.store, graph.names.instance, links="extracted", between=2.0, restart=restart, titles=titles
+        ),
+        linking=NearestFacts(kit.store, graph.names.instance, limit=facts),
+        seedings=[
+            seed_hippo,
+            partial(seed_mentions, kit.store, graph.names, weight=mention_weight),
+            partial(seed_passages, kit.store, weight=passage_weight, keep=seeded),
+        ],
+        rewriter=make_rewriter(kit, leads.find_leads, rewriting, rewritten, names, temperature, drop),
+        coverage=Coverage(kit.store, weight=coverage, reach=covering),
     )
-    return answer_once(kit, compare(recall, comparisons), limit, context, (graph,), selection)
+    return answer_once(kit, compare(recall, comparisons), (graph,), **answering)
 
 
 def make_graph(kit: Kit, extraction: Extraction, together: int, source: str = "passages") -> GraphLayer:
@@ -227,14 +215,14 @@ def make_hippo_recall(
 ) -> Retriever:
     """HippoRAG 2's recall over this graph."""
     indexes = GraphIndexes(kit.store, graph.names.instance)
-    seeding = SumOfSeeds([HippoSeeds(), PassageSeeds(kit.store, weight=passage_weight, keep=seeded)])
-    return Diffusion(kit.store, kit.embedder, indexes, link_facts(kit, graph, recognition, facts), seeding)
+    seedings: list[Seeding] = [seed_hippo, partial(seed_passages, kit.store, weight=passage_weight, keep=seeded)]
+    return Diffusion(kit.store, kit.embedder, indexes, link_facts(kit, graph, recognition, facts), seedings)
 
 
-def link_facts(kit: Kit, graph: GraphLayer, recognition: str, facts: int) -> Linking:
+def link_facts(kit: Kit, graph: GraphLayer, recognition: str, facts: int) -> NearestFacts:
     """What finds the facts nearest to a question, and lets a model pick those that help where that is asked for."""
-    nearest = NearestFacts(kit.store, graph.names.instance, limit=facts)
-    return RecognisedFacts(nearest, kit.model) if recognition == "model" else nearest
+    model = kit.model if recognition == "model" else None
+    return NearestFacts(kit.store, graph.names.instance, limit=facts, model=model)
 
 
 SYSTEMS = {

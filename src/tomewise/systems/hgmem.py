@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, TypeAlias
 
 from tomewise.loops.evolve import Evolve, Limits
-from tomewise.loops.exploring import Exploring
-from tomewise.loops.planning import Planning, Regions
+from tomewise.loops.exploring import Exploring, Planning, Regions
 from tomewise.loops.point_editor import PointEditor
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import find_graph
@@ -16,7 +15,6 @@ from tomewise.recall.entity_graph import (
     Investigation,
 )
 from tomewise.recall.flat import Dense
-from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import (
     CONTEXT,
     Context,
@@ -28,30 +26,18 @@ from tomewise.systems.kit import (
     Recall,
     Selection,
     System,
+    SystemDeclaration,
     find_recall,
     with_settings_of,
 )
 from tomewise.types import Retriever
 
-Rounds: TypeAlias = Annotated[Count, "rounds of searches at most", Multiplies("calls of a question", most=20)]
-Subqueries: TypeAlias = Annotated[Count, "subqueries of a round at most", Multiplies("calls of a question", most=20)]
-SearchRegions: TypeAlias = Annotated[Regions, "where searches go: near the points, anywhere, or as the plan says"]
-Updates: TypeAlias = Annotated[bool, "whether points are changed by new evidence"]
-Merges: TypeAlias = Annotated[bool, "whether points are merged"]
-Hops: TypeAlias = Annotated[
-    Count,
-    "steps in the graph that are near to a point; 2 is the neighbourhood of the released code",
-    Multiplies("evidence", most=20),
-]
-Replacing: TypeAlias = Annotated[bool, "whether an update changes the entities of a point"]
-Keeping: TypeAlias = Annotated[bool, "whether points that were merged stay"]
 Entities: TypeAlias = Annotated[Count, "entities that a subquery finds (n_v)", Multiplies("evidence", most=1000)]
 Relations: TypeAlias = Annotated[
     Count,
     "relations of these entities that a subquery finds (n_e)",
     Multiplies("evidence", most=1000),
 ]
-GoingOn: TypeAlias = Annotated[bool, "whether rounds go on although the points suffice"]
 
 
 def make_loop(
@@ -59,15 +45,19 @@ def make_loop(
     retriever: Retriever,
     investigation: Investigation,
     *,
-    rounds: Rounds = 4,
-    subqueries: Subqueries = 3,
-    places: SearchRegions = "either",
-    updates: Updates = True,
-    merges: Merges = True,
-    hops: Hops = 1,
-    replaces_vertices: Replacing = False,
-    keeps_merged: Keeping = False,
-    goes_on: GoingOn = False,
+    rounds: Annotated[Count, "rounds of searches at most", Multiplies("calls of a question", most=20)] = 4,
+    subqueries: Annotated[Count, "subqueries of a round at most", Multiplies("calls of a question", most=20)] = 3,
+    places: Annotated[Regions, "where searches go: near the points, anywhere, or as the plan says"] = "either",
+    updates: Annotated[bool, "whether points are changed by new evidence"] = True,
+    merges: Annotated[bool, "whether points are merged"] = True,
+    hops: Annotated[
+        Count,
+        "steps in the graph that are near to a point; 2 is the neighbourhood of the released code",
+        Multiplies("evidence", most=20),
+    ] = 1,
+    replaces_vertices: Annotated[bool, "whether an update changes the entities of a point"] = False,
+    keeps_merged: Annotated[bool, "whether points that were merged stay"] = False,
+    goes_on: Annotated[bool, "whether rounds go on although the points suffice"] = False,
     selection: Selection = "fused",
     limit: Limit = 5,
     context: Context = CONTEXT,

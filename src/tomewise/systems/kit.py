@@ -1,11 +1,12 @@
-"""The input and the output of a recipe: the kit from which it wires parts, and the system."""
+"""What a recipe takes and returns, the kit from which it wires parts and the system, and what a system declares."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from inspect import Signature, signature
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from functools import cache
+from inspect import Signature, getdoc, signature
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -15,10 +16,11 @@ from tomewise.language.together import MOST_TOGETHER
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import Count as Counter
 from tomewise.loops.evidence import make_token_counter
-from tomewise.loops.fusing import DEPTH
+from tomewise.loops.last_prompt import DEPTH
 from tomewise.loops.once import Once
-from tomewise.recall.flat import make_hybrid
-from tomewise.recall.several_searches import FollowedUp
+from tomewise.recall.flat import REWRITING, Summed
+from tomewise.recall.rewriting import Rewriter, find_title_leads
+from tomewise.recall.several_searches import ComparedRecall, FollowedUp
 from tomewise.systems.defaults import CONTEXT as CONTEXT
 from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever
 
@@ -100,8 +102,10 @@ class Kit:
 
     def make_desk(self, selection: Selection = "fused", plain: Retriever | None = None) -> Desk:
         """The desk that fills the last prompt in this way. `plain` is its own search, that of `hybrid` by default."""
-        used = (plain or make_hybrid(self.store, self.embedder)) if selection == "fused" else None
-        return Desk(self.store, self.model, self.count_tokens, used)
+        if plain is None:
+            rewriter = Rewriter(self.store, self.embedder, find_title_leads, REWRITING)
+            plain = ComparedRecall(Summed(self.store, self.embedder, rewriter))
+        return Desk(self.store, self.model, self.count_tokens, plain if selection == "fused" else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,14 +134,53 @@ class System:
 
 Recipe = Callable[..., System]
 """A function of a `Kit` and of settings that returns a `System`."""
+OURS = "ours"  # in place of a paper
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SystemDeclaration:
+    """A system: a recipe, whose signature declares the settings, and what people read about it.
+
+    A loop and a recall are declared in the same way: the `recipe` of a loop takes a kit and a `Recall`, and that of a
+    recall returns a `Recall`. `summary` is one sentence, `about` says more, `deviations` are those from the paper.
+    `kind` says in a few words how the system works. `ablations` names sets of settings. A system whose recall other
+    loops cannot use says why in `no_recall`.
+    """
+
+    recipe: Recipe
+    summary: str
+    paper: str = ""
+    """With its venue or its number at arXiv, or "ours"."""
+    about: str = ""
+    deviations: str = ""
+    kind: str = ""
+    ablations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    no_recall: str = ""
+
+    @property
+    def description(self) -> str:
+        """All that people read, in paragraphs."""
+        paper = "" if self.paper in ("", OURS) else f"Paper: {self.paper}."
+        deviations = self.deviations and f"Deviations: {self.deviations}"
+        return "\n\n".join(paragraph for paragraph in (self.summary, self.about, paper, deviations) if paragraph)
+
+
+@cache  # what is composed of a part is kept by its declaration
+def read_declaration(part: Recipe | SystemDeclaration) -> SystemDeclaration:
+    """The declaration of a part from outside. A function without one is described by its docstring as it stands."""
+    if isinstance(part, SystemDeclaration):
+        return part
+    summary, _, about = (getdoc(part) or "").partition("\n")
+    return SystemDeclaration(recipe=part, summary=summary, about=about.strip())
 
 
 def with_settings_of(source: Callable[..., object]) -> Callable[[Recipe], Recipe]:
-    """Decorates a recipe that takes `**settings`: it has those of `source`, which stands in the same module, too."""
+    """Decorates a recipe that takes `**settings`: it has those of `source` too."""
 
     def extend(recipe: Recipe) -> Recipe:
         own = [each for each in signature(recipe).parameters.values() if each.kind != each.VAR_KEYWORD]
-        taken = [each for each in signature(source).parameters.values() if each.kind == each.KEYWORD_ONLY]
+        among = signature(source, eval_str=True).parameters.values()
+        taken = [each for each in among if each.kind == each.KEYWORD_ONLY]
         recipe.__signature__ = Signature([*own, *taken])  # type: ignore[attr-defined]
         return recipe
 
@@ -155,42 +198,35 @@ def find_recall(name: str, found: object) -> Recall:
     return Recall(retriever=found.retriever, layers=found.layers)
 
 
-def once(
+def answer_once(
     kit: Kit,
-    recall: Recall | System,
+    retriever: Retriever,
+    layers: tuple[Layer, ...] = (),
     *,
     selection: Selection = "fused",
     limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
+    """A system that retrieves once and then answers, with the settings of that."""
+    loop = Once(retriever, kit.make_desk(selection), limit=limit, budget=context)
+    return System(loop=loop, retriever=retriever, layers=layers)
+
+
+@with_settings_of(answer_once)
+def once(kit: Kit, recall: Recall | System, **answering: Any) -> System:
     """The loop that retrieves once and then answers."""
     recall = find_recall("this System", recall)
-    return answer_once(kit, recall.retriever, limit, context, recall.layers, selection)
+    return answer_once(kit, recall.retriever, recall.layers, **answering)
 
 
+@with_settings_of(answer_once)
 def rewrite(
     kit: Kit,
     recall: Recall | System,
     *,
     shown: Annotated[Positive, "pieces of evidence from which the model rewrites the question"] = 5,
-    selection: Selection = "fused",
-    limit: Limit = DEPTH,
-    context: Context = CONTEXT,
+    **answering: Any,
 ) -> System:
     """The loop that searches again with a rewritten question (`recall.several_searches`), and then answers."""
     recall = find_recall("this System", recall)
-    retriever = FollowedUp(recall.retriever, kit.model, shown=shown)
-    return answer_once(kit, retriever, limit, context, recall.layers, selection)
-
-
-def answer_once(
-    kit: Kit,
-    retriever: Retriever,
-    limit: int,
-    context: int | None,
-    layers: tuple[Layer, ...] = (),
-    selection: Selection = "fused",
-) -> System:
-    """A system that retrieves once and then answers."""
-    loop = Once(retriever, kit.make_desk(selection), limit=limit, budget=context)
-    return System(loop=loop, retriever=retriever, layers=layers)
+    return answer_once(kit, FollowedUp(recall.retriever, kit.model, shown=shown), recall.layers, **answering)

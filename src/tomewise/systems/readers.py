@@ -9,7 +9,6 @@ from tomewise.loops.look_up import PAGES, LookUp, LookUpOrder
 from tomewise.loops.stepwise import STEPS, Stepwise
 from tomewise.memory.pages import WORDS, PagesLayer
 from tomewise.recall.derived import DenseDerived
-from tomewise.systems.declaration import SystemDeclaration
 from tomewise.systems.kit import (
     CONTEXT,
     Context,
@@ -21,6 +20,7 @@ from tomewise.systems.kit import (
     Recall,
     Selection,
     System,
+    SystemDeclaration,
     find_recall,
 )
 

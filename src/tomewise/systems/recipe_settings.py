@@ -20,7 +20,7 @@ _CAREFUL, _CAREFUL_TIMES = 100.0, 10  # a server allows a number that declares n
 _STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, allow_inf_nan=False, extra="forbid")
 
 
-def name_recipe(recipe: Recipe) -> str:
+def name_recipe(recipe: Callable[..., object]) -> str:
     """The name of a recipe that is not registered: that of its function."""
     function = _find_function(recipe)
     return str(getattr(function, "__name__", type(function).__name__))
@@ -33,16 +33,31 @@ def _find_function(recipe: Callable[..., object]) -> Any:
     return recipe
 
 
+@cache
 def list_settings(recipe: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
-    """The settings of a recipe by name. Raises UsageError for a callable that takes no kit."""
+    """The settings of a recipe by name, with types in place of their texts, which only its own module can read.
+
+    The type of the kit is not read: it may be imported for type checkers only. Raises UsageError for a callable that
+    takes no kit, and for a type that its module does not hold.
+    """
     try:
-        kit, *settings = inspect.signature(recipe).parameters.values()
+        kit, *parameters = inspect.signature(recipe).parameters.values()
     except (TypeError, ValueError):
         raise UsageError(f"{recipe!r} is not a recipe: pass a function of a Kit that returns a System") from None
     if kit.kind not in (kit.POSITIONAL_ONLY, kit.POSITIONAL_OR_KEYWORD):
         raise UsageError(f"{recipe!r} is not a recipe: its first parameter must take the kit by position")
-    by_keyword = (kit.POSITIONAL_OR_KEYWORD, kit.KEYWORD_ONLY)
-    return {setting.name: setting for setting in settings if setting.kind in by_keyword}
+    settings = [each for each in parameters if each.kind in (kit.POSITIONAL_OR_KEYWORD, kit.KEYWORD_ONLY)]
+    function = _find_function(recipe)
+    function = inspect.unwrap(function if hasattr(function, "__globals__") else function.__call__)
+    holder = SimpleNamespace(
+        __annotations__={each.name: each.annotation for each in settings if each.annotation is not each.empty}
+    )
+    try:
+        types = get_type_hints(holder, globalns=getattr(function, "__globals__", {}), include_extras=True)
+    except NameError as error:
+        name = name_recipe(recipe)
+        raise UsageError(f"the settings of {name} have a type that its module does not hold: {error}") from None
+    return {each.name: each.replace(kind=each.KEYWORD_ONLY, annotation=types.get(each.name, Any)) for each in settings}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +86,8 @@ def read_declared(
     A careful bound covers what the `ablations` of a system set, as it does the default.
     """
     parameters = list_settings(recipe)
-    types = read_types(recipe, parameters)
     own = {name: [each[name] for each in ablations.values() if name in each] for name in parameters}
-    return {name: _read_setting(name, each, types.get(name, Any), own[name]) for name, each in parameters.items()}
+    return {name: _read_setting(each, own[name]) for name, each in parameters.items()}
 
 
 def is_ours(recipe: Callable[..., object]) -> bool:
@@ -114,10 +128,10 @@ def validate_settings(name: str, recipe: Recipe, settings: Mapping[str, Any]) ->
     return {setting: checked[setting] for setting in settings}  # in the order of the caller
 
 
-def _read_setting(name: str, parameter: inspect.Parameter, type_: Any, own_values: list[Any]) -> DeclaredSetting:
+def _read_setting(parameter: inspect.Parameter, own_values: list[Any]) -> DeclaredSetting:
     required = parameter.default is parameter.empty
     default = None if required else parameter.default
-    marks = list(_list_marks(type_))
+    marks = list(_list_marks(parameter.annotation))
     help = next((mark for mark in marks if isinstance(mark, str)), "")
     multiplies = next((mark for mark in marks if isinstance(mark, Multiplies)), None)
     if multiplies:
@@ -129,7 +143,9 @@ def _read_setting(name: str, parameter: inspect.Parameter, type_: Any, own_value
     careful = max([_CAREFUL, *times_default, *(abs(number) for number in list_numbers(own_values))])
     most = careful if declared is None else declared
     what = multiplies.what if multiplies else ""
-    return DeclaredSetting(name, type_, default, required, help, what, most, declared is not None)
+    return DeclaredSetting(
+        parameter.name, parameter.annotation, default, required, help, what, most, declared is not None
+    )
 
 
 def _list_marks(type_: Any) -> Iterator[Any]:
@@ -148,26 +164,10 @@ def _list_marks(type_: Any) -> Iterator[Any]:
 
 @cache
 def _make_adapter(recipe: Recipe) -> TypeAdapter[Any]:
-    known = list_settings(recipe)
-    types = read_types(recipe, known)
     fields: dict[str, Any] = {
-        name: (Required if setting.default is setting.empty else NotRequired)[types.get(name, Any)]
-        for name, setting in known.items()
+        name: (Required if setting.default is setting.empty else NotRequired)[setting.annotation]
+        for name, setting in list_settings(recipe).items()
     }
     settings_type: Any = TypedDict("Settings", fields)  # type: ignore[misc]
     setattr(settings_type, "__pydantic_config__", _STRICT)  # noqa: B010 - mypy knows no attributes of it
     return TypeAdapter(settings_type)
-
-
-def read_types(recipe: Recipe, settings: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
-    """The types of the settings alone: the type of the kit may be imported for type checkers only."""
-    function = _find_function(recipe)
-    function = inspect.unwrap(function if hasattr(function, "__globals__") else function.__call__)
-    names: dict[str, Any] = getattr(function, "__globals__", {})
-    annotations = {name: each.annotation for name, each in settings.items() if each.annotation is not each.empty}
-    try:
-        holder = SimpleNamespace(__annotations__=annotations)
-        return get_type_hints(holder, globalns=names, include_extras=True)
-    except NameError as error:
-        name = name_recipe(recipe)
-        raise UsageError(f"the settings of {name} have a type that its module does not hold: {error}") from None

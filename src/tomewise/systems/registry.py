@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module
@@ -15,15 +16,15 @@ from typing import Any, TypeAlias
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.plugins import KINDS, find_plugin, list_names, name_faults, refuse_hidden
 from tomewise.settings import Settings
-from tomewise.systems.compose import compose
-from tomewise.systems.declaration import SystemDeclaration, read_declaration
-from tomewise.systems.kit import Kit, Recipe, System
-from tomewise.systems.recipe_settings import name_recipe, validate_settings
+from tomewise.systems.kit import Kit, Recipe, System, SystemDeclaration, find_recall, read_declaration
+from tomewise.systems.recipe_settings import list_settings, name_recipe, validate_settings
 
 _SYSTEM_AND_ABLATION = re.compile(r"(?P<system>[^\s:=]+)(?::(?P<ablation>[^=]*))?")
 _SETTING = re.compile(r"\w+=.+", re.DOTALL)
 ALL = "all"
 DEFAULT = Settings.system
+# Recipes have these for their own loop. In a composed system the loop's values go to both.
+_OF_ANSWERS = frozenset(("limit", "context", "selection"))
 
 
 class Declared(Mapping[str, SystemDeclaration]):
@@ -32,9 +33,9 @@ class Declared(Mapping[str, SystemDeclaration]):
     `find` and `list_names` look at the parts of plugins too.
     """
 
-    def __init__(self, kind: str, families: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, kind: str, files: Mapping[str, str]) -> None:
         self._kind = kind
-        self._files = {name: file for file, names in families.items() for name in names}
+        self._files = files
 
     def __getitem__(self, name: str) -> SystemDeclaration:
         if self._files[name] == "auto":
@@ -77,28 +78,35 @@ RECALLS = Declared("recalls", {})
 LOOPS = Declared(
     "loops",
     {
-        "from_passages": ("once", "rewrite"),
-        "comorag": ("probe",),
-        "hgmem": ("evolve",),
-        "cosmir": ("relay",),
-        "readers": ("interleave", "stepwise"),
+        "once": "from_passages",
+        "rewrite": "from_passages",
+        "probe": "comorag",
+        "evolve": "hgmem",
+        "relay": "cosmir",
+        "interleave": "readers",
+        "stepwise": "readers",
     },
 )
 SYSTEMS = Declared(
     "systems",
     {
-        "from_passages": ("naive", "hybrid", "full_context"),
-        "graph_walk": ("hipporag2", "cogitorag", "associative"),
-        "raptor": ("raptor",),
-        "cam": ("cam",),
-        "memtree": ("memtree",),
-        "lightrag": ("lightrag",),
-        "comorag": ("comorag",),
-        "hgmem": ("hgmem",),
-        "graphrag": ("graphrag",),
-        "readers": ("read_agent",),
-        "cosmir": ("cosmir", "chain_of_agents"),
-        "auto": ("auto",),
+        "naive": "from_passages",
+        "hybrid": "from_passages",
+        "full_context": "from_passages",
+        "hipporag2": "graph_walk",
+        "cogitorag": "graph_walk",
+        "associative": "graph_walk",
+        "raptor": "trees",
+        "cam": "cam",
+        "memtree": "trees",
+        "lightrag": "relations",
+        "comorag": "comorag",
+        "hgmem": "hgmem",
+        "graphrag": "relations",
+        "read_agent": "readers",
+        "cosmir": "cosmir",
+        "chain_of_agents": "cosmir",
+        "auto": "auto",
     },
 )
 
@@ -117,8 +125,16 @@ class Variant:
 
     @property
     def outside_parts(self) -> list[Callable[..., object]]:
-        """The functions that are not Tomewise's own: a recipe that was passed, or those that plugins bring."""
-        return [self.recipe] if self.recipe else find_outside_parts(self.system)
+        """The functions that are not Tomewise's own: a recipe that was passed, or those that plugins bring.
+
+        These are a recipe, or a recall and a loop.
+        """
+        if self.recipe:
+            return [self.recipe]
+        recall, _, loop = self.system.partition("+")
+        parts = [] if recall in SYSTEMS else [SYSTEMS.find(recall) or RECALLS.find(recall)]
+        parts += [] if loop in LOOPS else [LOOPS.find(loop)]
+        return [part.recipe for part in parts if part]
 
     @property
     def label(self) -> str:
@@ -262,7 +278,7 @@ def find_declaration(name: str) -> SystemDeclaration:
         inner = SYSTEMS.find(recall) or RECALLS.find(recall) or find_declaration(recall)
         if inner.no_recall:
             raise UsageError(f"{name!r}: {recall} {inner.no_recall}, so no other loop can use its recall")
-        return _compose(name, inner, around)
+        return compose(name, inner, around)
     if name in RECALLS.list_names():
         raise UsageError(f"{name!r} is a recall and needs a loop: write '{name}+once', or another loop")
     if name in LOOPS.list_names():
@@ -271,20 +287,9 @@ def find_declaration(name: str) -> SystemDeclaration:
     raise UnknownName(f"{name!r} is not a system: {suggest(name, names)}known are {', '.join(names)}")
 
 
-def find_outside_parts(name: str) -> list[Callable[..., object]]:
-    """The functions of plugins that make the system of that name: its recipe, or its recall and its loop."""
-    recall, _, loop = name.partition("+")
-    parts = [] if recall in SYSTEMS else [SYSTEMS.find(recall) or RECALLS.find(recall)]
-    parts += [] if loop in LOOPS else [LOOPS.find(loop)]
-    return [part.recipe for part in parts if part]
-
-
 def assemble(system: str | Recipe, kit: Kit, /, **settings: Any) -> System:
     """The system of a name or a recipe, with these settings. Raises UnknownName and UsageError."""
     return choose_variant(system, settings).wire(kit)
-
-
-_compose = cache(compose)  # the types of a recipe's settings are read once
 
 
 def _wire_way(name: str, kit: Kit) -> tuple[str, System]:
@@ -293,3 +298,45 @@ def _wire_way(name: str, kit: Kit) -> tuple[str, System]:
     if variant.system.partition("+")[0] == "auto":
         raise UsageError(f"auto cannot choose {name!r}: name systems other than auto")
     return variant.label, variant.wire(kit)
+
+
+# ---------------------------------------------------------------- recall × loop
+
+
+@cache  # the types of a recipe's settings are read once
+def compose(name: str, recall: SystemDeclaration, loop: SystemDeclaration) -> SystemDeclaration:
+    """The system of `recall` inside `loop`, as in `associative+probe`, with the settings of both.
+
+    Raises UsageError for a setting that both have, except `limit`, `context` and `selection`, which are the loop's.
+    """
+    try:
+        inspect.signature(loop.recipe).bind_partial(None, None)
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"{name}: {loop.recipe!r} is not a loop: it must take a Kit and a Recall by position"
+        ) from None
+    of_recall, of_loop = list_settings(recall.recipe), list_settings(partial(loop.recipe, None))
+    both = of_recall.keys() & of_loop.keys() - _OF_ANSWERS
+    if both:
+        raise UsageError(f"{name}: recall and loop both have the setting {sorted(both)[0]!r}: rename it in one of them")
+
+    def recipe(kit: Kit, **settings: Any) -> System:
+        own = {key: value for key, value in settings.items() if key in of_recall}
+        found = find_recall(name.partition("+")[0], recall.recipe(kit, **own))
+        return loop.recipe(kit, found, **{key: settings[key] for key in settings.keys() & of_loop.keys()})
+
+    settings = {**{key: each for key, each in of_recall.items() if key not in _OF_ANSWERS}, **of_loop}
+    kit = inspect.Parameter("kit", inspect.Parameter.POSITIONAL_ONLY)
+    recipe.__signature__ = inspect.Signature([kit, *settings.values()])  # type: ignore[attr-defined]
+    recipe.__name__ = recipe.__qualname__ = name
+    of_both = f"Recall of `{name.partition('+')[0]}`: {recall.summary[:1].lower()}{recall.summary[1:]}"
+    return SystemDeclaration(
+        recipe=recipe,
+        summary=f"{loop.summary} {of_both}",
+        paper="; ".join(dict.fromkeys(paper for paper in (recall.paper, loop.paper) if paper)),
+        kind=loop.kind,
+        ablations={
+            name: {key: value for key, value in changes.items() if key not in _OF_ANSWERS}
+            for name, changes in recall.ablations.items()
+        },
+    )

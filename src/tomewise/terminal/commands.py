@@ -41,7 +41,7 @@ from tomewise.terminal.work import Work, show_work
 
 if TYPE_CHECKING:
     from tomewise.pictures import Picture
-    from tomewise.store.address import DatabaseAddress, Place
+    from tomewise.store.address import DatabaseAddress, TomeAddress
     from tomewise.store.contract import Texts
     from tomewise.systems.registry import Variant
     from tomewise.tome.reports import BuildCosts
@@ -115,12 +115,12 @@ def build(
         from tomewise.terminal import render
 
         variant = parse_variant(system)
-        with open_tome(tome, stated) as book:
+        with open_tome(tome, stated) as opened:
             if estimate:
-                costs = _estimate_costs(book, variant, work.report, layer or ())
+                costs = _estimate_costs(opened, variant, work.report, layer or ())
             else:
                 collect_as_usual()
-                report = book.build(
+                report = opened.build(
                     variant,
                     layers=layer or (),
                     extractions=extractions,
@@ -135,7 +135,7 @@ def build(
         render.print_build(report, variant, repeat_options(tome, stated), console())
 
 
-def _estimate_costs(book: Tome, variant: Variant, report: OnProgress, layers: Sequence[str]) -> BuildCosts:
+def _estimate_costs(tome: Tome, variant: Variant, report: OnProgress, layers: Sequence[str]) -> BuildCosts:
     """What a build would use: what `tome build --estimate --json` prints.
 
     `instead` is the same system with several passages in a call, or with one where it has several already. It is there
@@ -145,13 +145,13 @@ def _estimate_costs(book: Tome, variant: Variant, report: OnProgress, layers: Se
     from tomewise.systems.registry import choose_variant
     from tomewise.tome.reports import sum_estimates
 
-    model = book.kit.model.name
-    costs = sum_estimates(book.memory.estimate(variant, layers=layers, on_progress=report), variant, model)
+    model = tome.kit.model.name
+    costs = sum_estimates(tome.memory.estimate(variant, layers=layers, on_progress=report), variant, model)
     if "together" in list_settings(variant.declaration.recipe) and costs.total.calls and costs.total.dollars != 0:
         size = _TOGETHER if variant.settings.get("together", 1) == 1 else 1
         resized = choose_variant(variant, {"together": size})
         with suppress(UsageError):  # with other settings it may read one text at a time only, as relations are
-            compared = sum_estimates(book.memory.estimate(resized, layers=layers, on_progress=report), resized, model)
+            compared = sum_estimates(tome.memory.estimate(resized, layers=layers, on_progress=report), resized, model)
             return replace(costs, instead=compared)
     return costs
 
@@ -193,14 +193,14 @@ def ask(
         from tomewise.types import Question
 
         variant = parse_variant(system or find_system())
-        with open_tome(tome, stated) as book:
-            part = book.within(*document or (), where=where or ())
-            session = find_last_session(book) if go_on else session
+        with open_tome(tome, stated) as opened:
+            part = opened.within(*document or (), where=where or ())
+            session = find_last_session(opened) if go_on else session
             if picture:
                 check_picture_file(picture)
-                begun = book.sessions[session].read() if session and not system else None
-                book.memory.check_drawing(begun.system if begun else variant)
-            listener = choose_listener(work, book.store if trace and not as_json else None)
+                begun = opened.sessions[session].read() if session and not system else None
+                opened.memory.check_drawing(begun.system if begun else variant)
+            listener = choose_listener(work, opened.store if trace and not as_json else None)
             asked = Question(
                 text=text, options=tuple(option or ()), instructions=instructions, force=force, current=current
             )
@@ -211,7 +211,7 @@ def ask(
                     named, talk = variant if system else None, part.sessions[session]
                     answer = talk.ask(asked, system=named, fresh=fresh, on_event=listener)
             if picture:
-                save_picture(book.memory.draw_answer(text, answer), picture)
+                save_picture(opened.memory.draw_answer(text, answer), picture)
     print_answer(answer, as_json, with_trace=trace)
     if as_json:
         return
@@ -241,8 +241,8 @@ def search(
         from tomewise.types import Question
 
         variant = parse_variant(system)
-        with open_tome(tome, stated) as book:
-            part = book.within(*document or (), where=where or ())
+        with open_tome(tome, stated) as opened:
+            part = opened.within(*document or (), where=where or ())
             found = part.search(Question(text=query, current=current), system=variant, limit=limit)
             lagging = part.memory.lag(query, system=variant)
     print_json(found) if as_json else render.print_evidence(found, console(), part.scope)
@@ -273,18 +273,20 @@ def show(
     if entity is not None:
         if document is not None:
             raise UsageError("give either a document or --entity: each is shown alone")
-        show_entity(entity, tome, as_json)
+        with open_tome(tome) as opened:
+            found = opened.memory.entity(entity)
+        print_json(found) if as_json else render.print_entity(found, console())
         return
     if document is None and (database := find_whole_database(tome)):
         show_tomes(database, as_json)
         return
-    with open_tome(tome) as book:
+    with open_tome(tome) as opened:
         if document is not None:
-            whole = book.documents[document]
+            whole = opened.documents[document]
             # Not through typer, which leaves out of a pipe what looks like a colour.
             print_json(whole) if as_json else print(whole.text)
             return
-        contents = read_contents(book.store, book.model_name)
+        contents = read_contents(opened.store, opened.model_name)
     print_json(contents) if as_json else render.print_contents(contents, console())
 
 
@@ -302,11 +304,11 @@ def find_system() -> str:
     return configuration.load().system
 
 
-def find_tome(tome: str | None) -> Place:
+def find_tome(tome: str | None) -> TomeAddress:
     """Where the tome is that an option, the environment or a configuration file names. Raises UsageError."""
-    from tomewise.store.address import find_place
+    from tomewise.store.address import find_tome_address
 
-    return find_place(tome or State.tome or configuration.load().tome)
+    return find_tome_address(tome or State.tome or configuration.load().tome)
 
 
 def find_whole_database(tome: str | None) -> DatabaseAddress | None:
@@ -337,17 +339,8 @@ def open_tome(tome: str | None, stated: Stated = NOTHING, *, create: bool = Fals
     settings = load_settings(stated, tome=tome or State.tome or None)
     from tomewise.tome.tome import Tome
 
-    with Tome.open(settings=settings, create=create) as book:
-        yield book
-
-
-def show_entity(name: str, tome: str | None, as_json: bool) -> None:
-    """What `tome show --entity NAME` prints."""
-    from tomewise.terminal.render import print_entity
-
-    with open_tome(tome) as book:
-        found = book.memory.entity(name)
-    print_json(found) if as_json else print_entity(found, console())
+    with Tome.open(settings=settings, create=create) as opened:
+        yield opened
 
 
 def print_answer(answer: Answer, as_json: bool, *, with_trace: bool = False) -> None:
@@ -360,25 +353,25 @@ def print_answer(answer: Answer, as_json: bool, *, with_trace: bool = False) -> 
         render.print_answer(answer, console())
 
 
-def find_last_session(book: Tome) -> str:
+def find_last_session(tome: Tome) -> str:
     """The session that was answered last, else a name that is free."""
     from tomewise.store.records import SESSIONS
 
-    kept = set(book.store.note_names(SESSIONS))
+    kept = set(tome.store.note_names(SESSIONS))
     before: int | None = None
-    while kept and (page := book.traces.latest(before=before)):
+    while kept and (page := tome.traces.latest(before=before)):
         for trace in page:
             if trace.answer.session and trace.answer.session.name in kept:
                 return trace.answer.session.name
         before = page[-1].number
-    return find_free_name(book)
+    return find_free_name(tome)
 
 
-def find_free_name(book: Tome) -> str:
+def find_free_name(tome: Tome) -> str:
     """A name for a new session."""
     from tomewise.store.records import SESSIONS
 
-    taken = set(book.store.note_names(SESSIONS))
+    taken = set(tome.store.note_names(SESSIONS))
     return next(name for number in range(1, len(taken) + 2) if (name := f"chat-{number}") not in taken)
 
 

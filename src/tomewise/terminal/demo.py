@@ -53,11 +53,11 @@ def demo(
     parse_variant(system)
     asked = {question.id: question for question in read_questions()}
     kept = tome or State.tome
-    with _open_demo_tome(kept, stated) as book:
-        _add_story(book)
-        spent = _ask(book, asked[_SIMPLE], None, trace)
-        spent += _build(book, system)
-        spent += _ask(book, asked[_WHOLE_STORY], system, trace)
+    with _open_demo_tome(kept, stated) as opened:
+        _add_story(opened)
+        spent = _ask(opened, asked[_SIMPLE], None, trace)
+        spent += _build(opened, system)
+        spent += _ask(opened, asked[_WHOLE_STORY], system, trace)
     _print_close(spent, kept, repeat_options(kept, stated), is_extractive="model" not in stated)
 
 
@@ -72,36 +72,36 @@ def _open_demo_tome(kept: str | None, stated: Stated) -> Iterator[Tome]:
     settings = replace(load_settings({"model": ["extractive"], **stated}), embedder=None, system="hybrid")
     with TemporaryDirectory() as folder:
         path = kept or str(Path(folder) / "demo.tome")
-        with Tome.open(path, settings=settings) as book:
-            if any(record.source != str(STORY) for record in book.documents()):
+        with Tome.open(path, settings=settings) as tome:
+            if any(record.source != str(STORY) for record in tome.documents()):
                 raise UsageError(f"{path} holds other documents: name a new file for the demo, or leave --tome out")
-            yield book
+            yield tome
 
 
-def _add_story(book: Tome) -> None:
+def _add_story(tome: Tome) -> None:
     _print_command("add", str(STORY))
     started = time.perf_counter()
     with show_work("adding the story") as work:
-        report = book.add(STORY, on_progress=work.report)
+        report = tome.add(STORY, on_progress=work.report)
     print_add_report(report, 1, time.perf_counter() - started, console())
 
 
-def _build(book: Tome, system: str) -> Cost:
+def _build(tome: Tome, system: str) -> Cost:
     from tomewise.systems.registry import parse_variant
     from tomewise.terminal import render
     from tomewise.tome.reports import sum_estimates
 
     variant = parse_variant(system)
     _print_command("build", "--system", system, "--estimate")
-    render.print_costs(sum_estimates(book.memory.estimate(variant), variant, book.kit.model.name), console())
+    render.print_costs(sum_estimates(tome.memory.estimate(variant), variant, tome.kit.model.name), console())
     _print_command("build", "--system", system)
     with show_work(f"building {system}") as work:
-        report = book.build(variant, on_progress=work.report)
+        report = tome.build(variant, on_progress=work.report)
     render.print_build(report, variant, None, console())
     return report.cost
 
 
-def _ask(book: Tome, asked: SampleQuestion, system: str | None, trace: bool) -> Cost:
+def _ask(tome: Tome, asked: SampleQuestion, system: str | None, trace: bool) -> Cost:
     """Ask, with the options of the question if a system is named: it is the harder one."""
     from tomewise.terminal import render
 
@@ -109,8 +109,8 @@ def _ask(book: Tome, asked: SampleQuestion, system: str | None, trace: bool) -> 
     named = ("--system", system) if system else ()
     _print_command("ask", asked.question, *named, *(word for option in options for word in ("--option", option)))
     with show_work("asking") as work:
-        on_event = choose_listener(work, book.store if trace else None)
-        answer = book.ask(asked.question, options=options, system=system, on_event=on_event)
+        on_event = choose_listener(work, tome.store if trace else None)
+        answer = tome.ask(asked.question, options=options, system=system, on_event=on_event)
     render.print_answer(answer, console())
     return answer.cost
 
@@ -134,14 +134,6 @@ def _print_close(spent: Cost, kept: str | None, options: str, *, is_extractive: 
         )
     out.print("[bold]Next[/bold]")
     program = _name_program()
-    commands = [(f"{program} {words}", purpose) for words, purpose in _list_next(kept, options, is_extractive)]
-    width = max(len(command) for command, _ in commands)
-    for command, purpose in commands:
-        out.print(escape(f"  {command:<{width}}  {purpose}"))
-
-
-def _list_next(kept: str | None, options: str, is_extractive: bool) -> list[tuple[str, str]]:
-    """What to type after `tome`, each with what it does."""
     again = [("demo --model openai:gpt-4o-mini", "the same with a language model (`tome models` lists them)")]
     story = [
         (f'ask{options} "Who pleaded guilty?"', "another question about the story"),
@@ -151,7 +143,11 @@ def _list_next(kept: str | None, options: str, is_extractive: bool) -> list[tupl
         ("add YOUR-FILES", "then ask about your own documents"),
         ("systems", "other ways to answer, and what each needs"),
     ]
-    return [*(again if is_extractive else []), *(story if kept else []), *own]
+    offered = [*(again if is_extractive else []), *(story if kept else []), *own]
+    commands = [(f"{program} {words}", purpose) for words, purpose in offered]
+    width = max(len(command) for command, _ in commands)
+    for command, purpose in commands:
+        out.print(escape(f"  {command:<{width}}  {purpose}"))
 
 
 def _name_program() -> str:

@@ -22,7 +22,6 @@ from tomewise.terminal.work import show_work
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tomewise.reading.formats import Format
     from tomewise.store.records import DocumentRecord
     from tomewise.tome.reports import AddReport, Foresight
 
@@ -81,9 +80,9 @@ def add(
     with (
         show_work(f"adding {count_noun(len(paths), 'source')}") as work,
         _leave_no_empty_tome(tome),
-        open_tome(tome, stated, create=True) as book,
+        open_tome(tome, stated, create=True) as opened,
     ):
-        report = book.add(*paths, **options, on_progress=work.report)
+        report = opened.add(*paths, **options, on_progress=work.report)
     if as_json:
         print_json(report)
     else:
@@ -173,7 +172,8 @@ def print_formats(as_json: bool) -> None:
 
     formats = list_formats()
     if as_json:
-        print_json([_describe(format) for format in formats])
+        rows = map(asdict, formats)
+        print_json([{name: value for name, value in row.items() if name != "reader"} for row in rows])
         return
     table = make_table("format", "files", "citations name", "needs")
     for format in formats:
@@ -183,12 +183,6 @@ def print_formats(as_json: bool) -> None:
             escape(format.name), escape(suffixes), escape(format.places), escape(needs if format.extra else "")
         )
     console().print(table)
-
-
-def _describe(format: Format) -> dict[str, object]:
-    fields = asdict(format)
-    del fields["reader"]
-    return fields
 
 
 # ---------------------------------------------------------------- removing
@@ -214,18 +208,18 @@ def remove(
     """
     from tomewise.tome.document_names import find_exactly
 
-    with open_tome(tome) as book:
-        named = [find_exactly(name, book.store) for name in documents]
+    with open_tome(tome) as opened:
+        named = [find_exactly(name, opened.store) for name in documents]
         records = list({record.id: record for each in named for record in each.records}.values())
         if not yes:
-            foresight = book.documents.foresee_removal(*records)
+            foresight = opened.documents.foresee_removal(*records)
             if sys.stdin.isatty():
                 _confirm(records, foresight)
             elif foresight.paid or not all(each.single for each in named):
                 loss = _describe_loss(records, foresight)
                 raise UsageError(f"this would remove {loss}: give --yes if all of this is meant")
         for record in records:
-            report = book.remove(record)
+            report = opened.remove(record)
             if as_json:
                 print_json(report)
                 continue
@@ -262,8 +256,8 @@ def _count_derived(number: int) -> str:
 @app.command()
 def clean(tome: TomeFile = None, as_json: Json = False) -> None:
     """Delete the cached arrays beside a tome. The next question makes those that it needs again; nothing is lost."""
-    with open_tome(tome) as book:
-        size = book.memory.clean()
+    with open_tome(tome) as opened:
+        size = opened.memory.clean()
     if as_json:
         print_json({"freed": size})
     else:

@@ -38,9 +38,7 @@ from tomewise.terminal.screen import console, escape, print_json, print_message
 from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
-    from tomewise.systems.registry import Variant
     from tomewise.tome.session import Session
-    from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.tome import Tome
     from tomewise.tome.traces import Trace
 
@@ -66,28 +64,43 @@ def chat(
 ) -> None:
     """Ask one question after another: a line each, until the end of the input (Ctrl-D)."""
     from tomewise.systems.registry import parse_variant
+    from tomewise.terminal import render
+    from tomewise.types import Question
 
     variant = parse_variant(system) if system else None
-    with open_tome(tome, stated) as book:
-        part = book.within(*document or (), where=where or ())
-        chosen = part.sessions[session or find_free_name(book)]
-        _greet(chosen, book)
+    with open_tome(tome, stated) as opened:
+        part = opened.within(*document or (), where=where or ())
+        chosen = part.sessions[session or find_free_name(opened)]
+        _greet(chosen, opened)
         is_answered = True
         for question in _read_lines(chosen):
-            is_answered = _ask_line(question, chosen, variant, current, book, as_json)
+            try:
+                with show_work(f"asking {chosen.name}") as work:
+                    asked = Question(text=question, current=current)
+                    answer = chosen.ask(asked, system=variant, on_event=choose_listener(work))
+            except (ModelUnavailable, BudgetExceeded):
+                raise
+            except ModelError as error:  # the session is as it was before
+                print_message(f"tome: {error}")
+                is_answered = False
+                continue
+            is_answered = True
+            print_answer(answer, as_json)
+            if not as_json:
+                render.offer_build(answer.lagging, f" --tome {quote(opened.store.address)}", console(stderr=True))
     if not is_answered:
         raise typer.Exit(ModelError.exit_code)
 
 
-def _greet(chosen: Session, book: Tome) -> None:
+def _greet(chosen: Session, tome: Tome) -> None:
     """Say how a chat works, which session goes on in it, and how to set a model if none is set."""
-    from tomewise.loops.quoting import only_quotes
+    from tomewise.loops.citing import only_quotes
     from tomewise.terminal import render
 
     record = chosen.read()
     past = f" ({record.system}, goes on after question {record.count})" if record else ""
     lines = [f"session {chosen.name}{past}: one question a line, Ctrl-D ends"]
-    if only_quotes(book.kit.model):
+    if only_quotes(tome.kit.model):
         lines.append(render.note_extractive())
     for line in lines:
         console(stderr=True).print(f"[dim]{escape(line)}[/dim]")
@@ -107,22 +120,28 @@ def sessions(
 
     if delete and name is None:
         raise UsageError("--delete needs the name of a session: `tome sessions` lists them")
-    with open_tome(tome) as book:
+    with open_tome(tome) as opened:
         if name is None:
-            found = list(book.sessions)
+            found = list(opened.sessions)
             if as_json:
                 print_json([{"name": record.name, "system": record.system, "count": record.count} for record in found])
             else:
                 console().print(render.list_sessions(found))
         elif delete:
-            del book.sessions[name]
+            del opened.sessions[name]
             line = f"[bold]deleted[/bold] session {escape(name)}"
             print_json({"deleted": name}) if as_json else console().print(line)
         else:
+            from tomewise.store.records import SESSIONS
             from tomewise.tome.session_memory import list_notes
 
-            record = _find_session(name, book)
-            notes = list_notes(record, book.kit)
+            record = opened.sessions[name].read()
+            if record is None:
+                known = suggest(name, opened.store.note_names(SESSIONS))
+                raise UnknownName(
+                    f"{opened.store.address} holds no session {name!a}: {known}`tome sessions` lists them"
+                )
+            notes = list_notes(record, opened.kit)
             print_json(replace(record, notes=notes)) if as_json else render.print_session(record, notes, console())
 
 
@@ -152,44 +171,6 @@ def _fill_history(chosen: Session) -> None:
         readline.add_history(" ".join(turn.asked.split()))
 
 
-def _ask_line(
-    question: str,
-    chosen: Session,
-    variant: Variant | None,
-    current: bool,
-    book: Tome,
-    as_json: bool,
-) -> bool:
-    """Ask and print. Returns False if the model failed at this question; then the session is as it was before."""
-    from tomewise.terminal import render
-    from tomewise.types import Question
-
-    try:
-        with show_work(f"asking {chosen.name}") as work:
-            listener = choose_listener(work)
-            asked = Question(text=question, current=current)
-            answer = chosen.ask(asked, system=variant, on_event=listener)
-    except (ModelUnavailable, BudgetExceeded):
-        raise
-    except ModelError as error:
-        print_message(f"tome: {error}")
-        return False
-    print_answer(answer, as_json)
-    if not as_json:
-        render.offer_build(answer.lagging, f" --tome {quote(book.store.address)}", console(stderr=True))
-    return True
-
-
-def _find_session(name: str, book: Tome) -> SessionRecord:
-    record = book.sessions[name].read()
-    if record is None:
-        from tomewise.store.records import SESSIONS
-
-        known = suggest(name, book.store.note_names(SESSIONS))
-        raise UnknownName(f"{book.store.address} holds no session {name!a}: {known}`tome sessions` lists them")
-    return record
-
-
 @app.command(epilog="Example: tome log 3 --again")
 @take_settings(*MODEL)
 def log(
@@ -216,9 +197,9 @@ def log(
         raise UsageError("--picture draws one stored trace: give its number, without --delete and --again")
     if number is None and (delete or again):
         raise UsageError(f"--{'delete' if delete else 'again'} needs the number of a question: `tome log` lists them")
-    with open_tome(tome, stated) as book:
+    with open_tome(tome, stated) as opened:
         if number is None:
-            traces = book.traces.latest(limit, matching=word)
+            traces = opened.traces.latest(limit, matching=word)
             if as_json:
                 print_json(traces)
             elif not traces:
@@ -227,24 +208,24 @@ def log(
             else:
                 console().print(render.list_traces(traces))
         elif delete:
-            del book.traces[number]
+            del opened.traces[number]
             print_json({"deleted": number}) if as_json else console().print(f"[bold]deleted[/bold] trace {number}")
         elif picture:
             check_picture_file(picture)
-            save_picture(book.traces.draw(number), picture)
+            save_picture(opened.traces.draw(number), picture)
         elif again:
-            _ask_again(book, book.traces[number], as_json)
+            _ask_again(opened, opened.traces[number], as_json)
         else:
-            trace = book.traces[number]
-            print_json(trace) if as_json else render.print_trace(trace, console(), book.store)
+            trace = opened.traces[number]
+            print_json(trace) if as_json else render.print_trace(trace, console(), opened.store)
 
 
-def _ask_again(book: Tome, trace: Trace, as_json: bool) -> None:
+def _ask_again(tome: Tome, trace: Trace, as_json: bool) -> None:
     from tomewise.systems.registry import parse_variant
 
     variant = parse_variant(trace.answer.system)
     with show_work(f"asking {variant.name}") as work:
         origin = trace.answer.session
         question = replace(trace.question, text=origin.question) if origin else trace.question
-        answer = book.ask(question, system=variant, fresh=True, on_event=choose_listener(work))
+        answer = tome.ask(question, system=variant, fresh=True, on_event=choose_listener(work))
     print_answer(answer, as_json)

@@ -34,8 +34,8 @@ def export(
         for line in export_all(find_tome(tome)):
             typer.echo(clean_json(line))
         return
-    with open_tome(tome) as book:
-        for line in book.memory.export():
+    with open_tome(tome) as opened:
+        for line in opened.memory.export():
             typer.echo(clean_json(line))
 
 
@@ -55,8 +55,8 @@ def import_(
             import_all(path, "standard input", sys.stdin.buffer, exact_rows=exact_rows)
         else:
             try:
-                with open(file, "rb") as opened:
-                    import_all(path, file, opened, exact_rows=exact_rows)
+                with open(file, "rb") as stream:
+                    import_all(path, file, stream, exact_rows=exact_rows)
             except OSError as error:
                 raise UsageError(f"{file!r} cannot be read ({error.strerror}): check the path") from None
     console().print(f"[bold]imported[/bold] {escape(str(path))}")
@@ -72,10 +72,10 @@ def copy(
 
     Stopped on the way, it leaves none.
     """
-    from tomewise.store.address import find_place
+    from tomewise.store.address import find_tome_address
     from tomewise.tome.open_store import copy_tome
 
-    places = find_place(source), find_place(target)
+    places = find_tome_address(source), find_tome_address(target)
     with show_work(f"copying {places[0].name}"):
         copy_tome(*places, exact_rows=configuration.load().exact_rows)
     console().print(f"[bold]copied[/bold] {escape(str(places[0]))} to {escape(str(places[1]))}")

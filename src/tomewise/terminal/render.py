@@ -11,9 +11,8 @@ from tomewise.events import is_event, name_layers, read_common, shorten
 from tomewise.memory.schemata.network import describe_network
 from tomewise.store.lookups import read_places
 from tomewise.terminal.screen import count_noun, escape, make_table
-from tomewise.tome.scope_words import describe_scope
 from tomewise.types.place import describe_place, describe_source, name_document
-from tomewise.types.proof import describe_build, list_remarks, summarize_lag
+from tomewise.types.proof import describe_build, describe_scope, list_remarks, summarize_lag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,8 +85,10 @@ def print_answer(answer: Answer, out: Console) -> None:
     for number, quoted in enumerate(quotes, start=1):
         out.print(f"  [green]{number}[/green] “{_flatten(quoted.text)}” [dim]{_locate(quoted)}[/dim]")
     print_lag(answer.lagging, out)
-    for note in cut_notes(answer):
-        out.print(f"[yellow]{note}[/yellow]")
+    for common in map(read_common, answer.events):
+        if common.cut and common.found is not None:  # retrieved passages that the model was not shown
+            words = f"{common.cut:,} of {common.found:,} passages did not fit and were not read for this answer."
+            out.print(f"[yellow]{words}[/yellow]")
     if answer.session:
         out.print(f"[dim]{escape(describe_origin(answer.session))}[/dim]")
     for line in describe_choices(answer):
@@ -178,15 +179,6 @@ def print_session(record: SessionRecord, notes: Sequence[str], out: Console) -> 
         out.print(f"    {escape(shorten(turn.answer or '—'))}")
     for note in notes:
         out.print(f"  [dim]note[/dim] {escape(shorten(note))}")
-
-
-def cut_notes(answer: Answer) -> list[str]:
-    """How many retrieved passages the model was not shown, because they did not fit."""
-    return [
-        f"{common.cut:,} of {common.found:,} passages did not fit and were not read for this answer."
-        for common in map(read_common, answer.events)
-        if common.cut and common.found is not None
-    ]
 
 
 def _locate(quoted: Quote) -> str:

@@ -30,7 +30,7 @@ from tomewise.terminal.options import (
 )
 
 if TYPE_CHECKING:
-    from tomewise.store.address import Place
+    from tomewise.store.address import TomeAddress
 
 
 @app.command(epilog="Example: tome serve novel.tome --root library/")
@@ -76,7 +76,7 @@ def serve(
     The bounds --max-calls, --max-tokens, --max-cost and --max-failures hold for each question and for each build.
     """
     chosen = load_settings(stated, offer=" ".join(offer or ()) or None)
-    files: Sequence[Place] = tomes or ([] if root else [find_tome(None)])
+    files: Sequence[TomeAddress] = tomes or ([] if root else [find_tome(None)])
     _check_files(files)
     with _name_extra():
         from tomewise.server.library import Library
@@ -100,7 +100,7 @@ def serve(
     run_server(Library(chosen, files, find_root(root), read_only=read_only), options, typer.echo, browse=open_browser)
 
 
-def find_root(root: str | None) -> Place | None:
+def find_root(root: str | None) -> TomeAddress | None:
     """The folder, or the database, whose tomes are served. Raises UsageError for one tome of a database."""
     if root is None:
         return None
@@ -112,7 +112,7 @@ def find_root(root: str | None) -> Place | None:
     return Path(root) if database is None else database
 
 
-def _check_files(files: Sequence[Place]) -> None:
+def _check_files(files: Sequence[TomeAddress]) -> None:
     for file in files:
         if isinstance(file, Path) and not file.is_file():
             raise UsageError(f"found no tome at {file}: add something first, with `tome -m {file} add PATH`")
@@ -129,7 +129,7 @@ def _name_extra() -> Iterator[None]:
         raise MissingDependency(f"serving needs {error.name}: pip install 'tomewise[server]'") from error
 
 
-def name_tome(place: Place) -> str:
+def name_tome(place: TomeAddress) -> str:
     """What a client calls the tome."""
     return place.stem if isinstance(place, Path) else place.tome
 
@@ -154,12 +154,12 @@ def mcp(
         from tomewise.server.mcp_app import serve_stdio
 
     sys.stdout = find_raw(sys.stdout)  # it carries the protocol, also where a person tries it on a terminal
-    with open_tome(str(place) if isinstance(place, Path) else tome, stated, create=write) as book:
+    with open_tome(str(place) if isinstance(place, Path) else tome, stated, create=write) as opened:
         collect_as_usual()
-        asyncio.run(serve_stdio(name_tome(place), book, write=write))
+        asyncio.run(serve_stdio(name_tome(place), opened, write=write))
 
 
-def _print_config(place: Place, write: bool, stated: Stated) -> None:
+def _print_config(place: TomeAddress, write: bool, stated: Stated) -> None:
     """Print the entry of `mcpServers` for this tome. Keys are not in it: whoever pastes it adds them under `env`."""
     words = ["mcp", "--tome", str(place), *(["--write"] if write else [])]
     for name, value in repeat_settings(stated, *MODEL):

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ValidationError
 from tomewise.embedding.hash import DEFAULT_DIMENSIONS, HashEmbedder
 from tomewise.errors import BadReply, ModelError
 from tomewise.language.call_slots import CallSlots
-from tomewise.language.usage import Bill, announce_request, estimate_tokens, report_call
-from tomewise.run import ModelCall, Request
+from tomewise.language.usage import Bill, announce_request, estimate_tokens
+from tomewise.run import ModelCall, Request, report_call
 from tomewise.types import Cost
 
 if TYPE_CHECKING:

@@ -89,13 +89,6 @@ def read_names(argument: str, names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else read_texts(argument, names)
 
 
-def check_asking(fresh: object, on_event: object) -> None:
-    """Raise UsageError for arguments of another type; before any call."""
-    check_type("fresh", fresh, bool, "True or False")
-    if on_event is not None and not callable(on_event):
-        raise UsageError(f"on_event must be a function of an event, not {on_event!r:.200}")
-
-
 def read_integer(name: str, value: object, wanted: str) -> int:
     """A whole number, also of another library, such as NumPy. Raises UsageError, see `check_type`."""
     check_type(name, value, int if isinstance(value, bool) else Integral, wanted)
@@ -111,28 +104,16 @@ def make_question(
     instructions: str = "",
     force: bool = False,
 ) -> Question:
-    """The question that a caller states, in its own scope or `within` this one. Raises UsageError."""
+    """The question that a caller states, in its own scope or `within` this one.
+
+    Raises UsageError, also for an empty question, for text that is not UTF-8, and for a wrong number of options.
+    """
     check_type("question", question, str | Question, "a text or a Question")
     check_type("force", force, bool, "True or False")
     if isinstance(question, str):
         question = Question(text=question, options=read_texts("options", options), instructions=instructions)
     elif options or instructions:
         raise UsageError("a Question has its own options and instructions: put them there")
-    check_question(question)
-    if question.within == Scope():
-        question = replace(question, within=None)
-    if within and question.within not in (None, within):
-        raise UsageError("a Question has its own scope: put documents and conditions there")
-    return replace(
-        question,
-        within=within or question.within,
-        force=force or question.force,
-        current=current or question.current,
-    )
-
-
-def check_question(question: Question) -> None:
-    """Raise UsageError for an empty question, for text that is not UTF-8, and for a wrong number of options."""
     check_type("question", question.text, str, "a text")
     check_type("instructions", question.instructions, str, "a text")
     for text in (question.text, question.instructions, *read_texts("options", question.options)):
@@ -148,3 +129,12 @@ def check_question(question: Question) -> None:
         raise UsageError(
             f"{len(question.options)} options are more than there are letters: give at most {_MOST_OPTIONS}"
         )
+    own_scope = None if question.within == Scope() else question.within
+    if within and own_scope not in (None, within):
+        raise UsageError("a Question has its own scope: put documents and conditions there")
+    return replace(
+        question,
+        within=within or own_scope,
+        force=force or question.force,
+        current=current or question.current,
+    )

@@ -24,7 +24,8 @@ from tomewise.systems.layers import make_layers
 from tomewise.systems.registry import Choice, choose_variant
 from tomewise.tome.arguments import check_type, read_names
 from tomewise.tome.fixed_settings import check_embedder
-from tomewise.tome.reports import BuildReport, locate_failures
+from tomewise.tome.holdings import locate_failures
+from tomewise.tome.reports import BuildReport
 from tomewise.types import Layer, LayerReport, Report
 
 _Records: TypeAlias = Mapping[str, Mapping[str, Any]]  # the build records by layer
@@ -54,8 +55,9 @@ async def build_layers(
         reports = await build(layers, store, report, provide=provide)
         after = store.notes(BUILDS)
         noted = (_note_model(each, kit.model.name, before, after) for each in reports)
-        located = [locate_failures(each, store) for each in note_sizes(noted, layers, after)]
-        return BuildReport(tuple(located), used.measure_cost())
+        sized = note_sizes(noted, layers, after)
+        located = tuple(replace(each, failures=locate_failures(each.failed, store)) for each in sized)
+        return BuildReport(located, used.measure_cost())
 
 
 def _note_model(report: LayerReport, model: str, before: _Records, after: _Records) -> LayerReport:

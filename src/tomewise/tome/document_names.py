@@ -30,8 +30,8 @@ from tomewise.store.contract import Store
 from tomewise.store.lookups import read_record
 from tomewise.store.records import BUILDS, DocumentRecord
 from tomewise.tome.arguments import check_type
-from tomewise.tome.plain_texts import map_texts
 from tomewise.types import Document, DocumentId, Scope, write_plain
+from tomewise.types.plain import map_texts
 
 if TYPE_CHECKING:
     from tomewise.tome.reports import Foresight

@@ -44,11 +44,24 @@ def fix_settings(store: Store, embedder: Embedder, tokens: int | None, overlap: 
         )
     if not differing:
         return int(recorded["passage_tokens"] or 0), int(recorded["overlap"] or 0)
+    from tomewise.reading.splitter import PassageSplitter
+
     defaults = recorded if "embedder" not in differing else {}
     size = tokens or int(defaults.get("passage_tokens") or min(embedder.max_tokens, _DEFAULT_TOKENS))
-    overlap_size = int(defaults.get("overlap") or 0) if overlap is None else overlap
-    _record_settings(store, embedder, size, overlap_size, recorded)
-    return size, overlap_size
+    overlap = int(defaults.get("overlap") or 0) if overlap is None else overlap
+    if size > embedder.max_tokens:
+        raise UsageError(
+            f"passages of {size} tokens are too long: {embedder.name} sees {embedder.max_tokens} tokens at most"
+        )
+    PassageSplitter(embedder.tokenizer, max_tokens=size, overlap=overlap)  # raises UsageError for impossible sizes
+    settings = {"embedder": embedder.name, "passage_tokens": size, "overlap": overlap}
+    with store.write() as change:
+        if any(change.note(SETTINGS, key) not in (value, str(settings[key])) for key, value in recorded.items()):
+            raise Locked(f"{store.address} was given other settings by another program just now: try again")
+        for key, value in {**settings, "dimensions": embedder.dimensions}.items():
+            change.put_note(SETTINGS, key, str(value))
+    remember_address(store, embedder)
+    return size, overlap
 
 
 def check_embedder(store: Store, embedder: Embedder) -> None:
@@ -69,25 +82,6 @@ def make_splitter(store: Store, embedder: Embedder, size: int, overlap: int) -> 
             f"{store.address} is damaged: the rows 'passage_tokens' and 'overlap' of the table meta are {size} and "
             f"{overlap} ({error}); restore it from a copy, or add the documents to a new file"
         ) from None
-
-
-def _record_settings(
-    store: Store, embedder: Embedder, size: int, overlap: int, recorded: Mapping[str, str | None]
-) -> None:
-    from tomewise.reading.splitter import PassageSplitter
-
-    if size > embedder.max_tokens:
-        raise UsageError(
-            f"passages of {size} tokens are too long: {embedder.name} sees {embedder.max_tokens} tokens at most"
-        )
-    PassageSplitter(embedder.tokenizer, max_tokens=size, overlap=overlap)  # raises UsageError for impossible sizes
-    settings = {"embedder": embedder.name, "passage_tokens": size, "overlap": overlap}
-    with store.write() as change:
-        if any(change.note(SETTINGS, key) not in (value, str(settings[key])) for key, value in recorded.items()):
-            raise Locked(f"{store.address} was given other settings by another program just now: try again")
-        for key, value in {**settings, "dimensions": embedder.dimensions}.items():
-            change.put_note(SETTINGS, key, str(value))
-    remember_address(store, embedder)
 
 
 # ---------------------------------------------------------------- the embedder and its address

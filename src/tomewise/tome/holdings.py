@@ -13,7 +13,7 @@ from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS, DocumentRecord, SearchState
 from tomewise.systems.advice import Recommendation, recommend_system
 from tomewise.tome.open_store import describe_search
-from tomewise.types import DocumentId, Noun
+from tomewise.types import DocumentId, Failure, Noun, Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +91,11 @@ def _list_failures(store: Store) -> list[FailedPart]:
     positions: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     counts: Counter[tuple[str, str, str]] = Counter()
     for layer, counted in store.layers().items():
-        reasons = store.intake(layer).failed if counted["failed"] else {}
-        for key, node in store.nodes_at(reasons).items():
-            passages = store.passages(find_grounds(store, [key], node.layer)[key]).values()
-            for passage in passages:
-                positions[layer, passage.document, reasons[key]].add(passage.position)
-            first = next((passage.document for passage in passages), "")
-            counts[layer, first, reasons[key]] += 1
+        for failure in locate_failures(store.intake(layer).failed, store) if counted["failed"] else ():
+            for source in failure.sources:
+                positions[layer, source.document, failure.reason].add(source.position)
+            first = next((source.document for source in failure.sources), "")
+            counts[layer, first, failure.reason] += 1
     return [
         FailedPart(
             layer=layer,
@@ -108,3 +106,22 @@ def _list_failures(store: Store) -> list[FailedPart]:
         )
         for layer, document, reason in sorted({*positions, *counts})
     ]
+
+
+def locate_failures(failed: Mapping[int, str], store: Store) -> tuple[Failure, ...]:
+    """Each failed node, with its reason, and the passages that it rests on; none for a node that is gone."""
+    nodes = store.nodes_at(failed)
+    grounds = {key: find_grounds(store, [key], node.layer)[key] for key, node in nodes.items()}
+    passages = store.passages({source for sources in grounds.values() for source in sources})
+    return tuple(
+        Failure(
+            node=key,
+            reason=reason,
+            sources=tuple(
+                Source(document=passage.document, passage=passage.id, position=passage.position)
+                for source in grounds.get(key, ())
+                if (passage := passages.get(source))
+            ),
+        )
+        for key, reason in failed.items()
+    )

@@ -26,7 +26,11 @@ class MovedFiles:
         self._store = store
         self._folders = [_check_folder(folder) for folder in folders]
         self._origins = {record.id: record.source for record in store.documents()} if self._folders else {}
-        self.gone = {name for name, source in self._origins.items() if self._is_gone(source)}
+        self.gone = {
+            name
+            for name, source in self._origins.items()
+            if any(source.startswith(folder) for folder in self._folders) and not _exists(source)
+        }
         self._ids: dict[str, list[DocumentId]] = {}  # of the documents that are gone, by content
         for name in sorted(self.gone):
             self._ids.setdefault(_digest_content(store.document(name)), []).append(name)
@@ -66,9 +70,6 @@ class MovedFiles:
         self.gone.discard(name)
         self.moved.append(document.id)
         return moved
-
-    def _is_gone(self, source: str) -> bool:
-        return any(source.startswith(folder) for folder in self._folders) and not _exists(source)
 
 
 def _check_folder(folder: str | Path | Document) -> str:

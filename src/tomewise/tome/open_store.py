@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from tomewise.errors import StoreError
 from tomewise.settings import Settings
-from tomewise.store.address import DatabaseAddress, Place
+from tomewise.store.address import DatabaseAddress, TomeAddress
 from tomewise.store.contract import Store
 from tomewise.store.rights import work_alone
 from tomewise.store.sql.database import delete_dead_drafts as delete_dead_drafts
@@ -25,7 +25,7 @@ _LONGEST_LINE = 1 << 30  # bytes; no row of a tome takes as much
 
 
 def open_store(
-    path: Place, *, create: bool = True, read_only: bool = False, exact_rows: int = Settings.exact_rows
+    path: TomeAddress, *, create: bool = True, read_only: bool = False, exact_rows: int = Settings.exact_rows
 ) -> Store:
     """Open the store at a path; if `create` is true, create it if it does not exist. Raises StoreError and Locked.
 
@@ -40,7 +40,7 @@ def describe_search(store: Store) -> SearchState | None:
     return store.describe_search() if isinstance(store, SqlStore) else None
 
 
-def exists(path: Place) -> bool:
+def exists(path: TomeAddress) -> bool:
     """Whether there is something at a path, or a tome of this name in a database. Raises StoreError."""
     return path.tome in find_sizes(path) if isinstance(path, DatabaseAddress) else path.exists()
 
@@ -50,30 +50,24 @@ def list_tomes(database: DatabaseAddress) -> dict[str, int]:
     return find_sizes(database)
 
 
-def copy_tome(source: Place, target: Place, *, exact_rows: int = Settings.exact_rows) -> None:
+def copy_tome(source: TomeAddress, target: TomeAddress, *, exact_rows: int = Settings.exact_rows) -> None:
     """Make a new tome with all that another one holds, keys, replies and traces too: whole, or not at all.
 
     In a database, spaces of more vectors than `exact_rows` get an index. Raises StoreError, also where there is
     something at the target.
     """
-    store = SqlStore.open(source, create=False)
-    try:
+    with closing(SqlStore.open(source, create=False)) as store:
         SqlStore.restore(target, (line.encode() for line in store.dump()), exact_rows=exact_rows)
-    finally:
-        store.close()
 
 
-def export_all(path: Place) -> Iterator[str]:
+def export_all(path: TomeAddress) -> Iterator[str]:
     """All that a tome holds, as JSON lines: its memory, sessions, replies and traces. Raises StoreError."""
-    store = SqlStore.open(path, create=False)
-    try:
+    with closing(SqlStore.open(path, create=False)) as store:
         yield from store.dump()
-    finally:
-        store.close()
 
 
 def import_all(
-    path: Place,
+    path: TomeAddress,
     source: str,
     file: BinaryIO,
     check: Callable[[Mapping[str, str]], None] | None = None,
@@ -92,12 +86,12 @@ def import_all(
         raise type(error)(f"{source} was not imported: {error}") from None
 
 
-def delete_tome(path: Place) -> None:
+def delete_tome(path: TomeAddress) -> None:
     """Delete a tome that nobody here has open, with its caches. Raises StoreError, Locked while it is being written."""
     SqlStore.open(path, create=False).delete()
 
 
-def move_tome(path: Place, new: Place) -> None:
+def move_tome(path: TomeAddress, new: TomeAddress) -> None:
     """Give a tome that nobody here has open another path in its folder.
 
     Raises Locked while another program has it open, StoreError if there is something at that path.
@@ -105,7 +99,7 @@ def move_tome(path: Place, new: Place) -> None:
     SqlStore.open(path, create=False).move(new)
 
 
-def delete_empty_store(path: Place) -> None:
+def delete_empty_store(path: TomeAddress) -> None:
     """Delete a store without documents, with its caches. A store with documents stays, and so does any other file."""
     if isinstance(path, Path) and not path.is_file():
         return
@@ -127,10 +121,7 @@ def delete_empty_store(path: Place) -> None:
         store.delete_cache()
 
 
-def recall_embedder(path: Place, base_url: str | None, *, read_only: bool = False) -> Embedder:
+def recall_embedder(path: TomeAddress, base_url: str | None, *, read_only: bool = False) -> Embedder:
     """The embedder that the tome at a path was made with, as `Tome.open` finds it. Raises StoreError, UsageError."""
-    store = open_store(path, create=False, read_only=read_only)
-    try:
+    with closing(open_store(path, create=False, read_only=read_only)) as store:
         return find_embedder(store, None, base_url)
-    finally:
-        store.close()

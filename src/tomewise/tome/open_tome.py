@@ -1,63 +1,65 @@
-"""What an open tome is made of, which its verbs and its objects share; and what makes a verb."""
+"""What an open tome is made of, which its verbs and its objects share; how it is opened, and what makes a verb."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from dataclasses import dataclass, field
 from functools import cached_property, wraps
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from tomewise.errors import TomewiseError
+from tomewise.settings import LIMITS, Settings
+from tomewise.store.address import find_tome_address
+from tomewise.tome.arguments import check_part, make_question, read_prompts
 from tomewise.tome.damaged import raise_cause
+from tomewise.tome.fixed_settings import find_embedder, fix_settings
+from tomewise.tome.open_store import delete_empty_store, exists, open_store
 from tomewise.tome.sync import LoopThread
 from tomewise.tome.traces import Traces
+from tomewise.types import Question, Scope
 
 # What a tome works with is imported where it is first used: who only looks at a tome does not wait for it.
 if TYPE_CHECKING:
+    from tomewise.cluster.worker_pool import WorkerPool
     from tomewise.language.prompts import Prompts
-    from tomewise.settings import Settings
     from tomewise.store.contract import Store
     from tomewise.systems.kit import Kit
     from tomewise.tome.questions import Questions
     from tomewise.types import Embedder, LanguageModel
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class OpenTome:
-    """The store, the model, the embedder and the settings of an open tome, and the thread of its plain methods.
+    """The store, the model, the embedder and the settings of an open tome, and the thread of its plain methods."""
 
-    `size` is that of passages, and of their overlap, in tokens.
-    """
+    store: Store
+    model: LanguageModel
+    embedder: Embedder
+    prompts: Prompts
+    size: tuple[int, int]
+    """That of passages, and of their overlap, in tokens."""
+    settings: Settings
+    pool: WorkerPool | None = None
+    """The workers that it uses, if it has any."""
+    thread: LoopThread = field(default_factory=LoopThread, init=False)
+    traces: Traces = field(init=False)
 
-    def __init__(
-        self,
-        store: Store,
-        model: LanguageModel,
-        embedder: Embedder,
-        prompts: Prompts,
-        size: tuple[int, int],
-        settings: Settings,
-    ) -> None:
-        self.store = store
-        self.model = model
-        self.embedder = embedder
-        self.size = size
-        self.settings = settings
-        self.current = settings.current
-        self.thread = LoopThread()
-        self.traces = Traces(store, settings.trace_bytes, lambda: self.kit)
-        self._prompts = prompts
+    def __post_init__(self) -> None:
+        """Make the traces, which have a lock: one for all threads."""
+        object.__setattr__(self, "traces", Traces(self.store, self.settings.trace_bytes, lambda: self.kit))
 
     @cached_property
     def kit(self) -> Kit:
         """The store, model and embedder from which systems are wired. The model's replies are kept in the store."""
-        from tomewise.language.budget import BudgetPerWork
+        from tomewise.language.budget import BudgetPerWork, StopAtFailures
         from tomewise.language.cached import Cached
-        from tomewise.language.failures import StopAtFailures
         from tomewise.systems.kit import Kit
 
         model = BudgetPerWork(StopAtFailures(self.model, self.settings.max_failures))
-        return Kit(self.store, Cached(model, self._prompts, self.store.calls), self.embedder)
+        return Kit(self.store, Cached(model, self.prompts, self.store.calls), self.embedder)
 
     @cached_property
     def questions(self) -> Questions:
@@ -67,20 +69,83 @@ class OpenTome:
         return Questions(self.kit, self.traces, self.settings)
 
 
-class PartOfTome:
-    """What has verbs over an open tome. `plain` makes their plain twins."""
+def open_parts(
+    path: str | PathLike[str] | Store | None,
+    own_model: str | LanguageModel,
+    own_embedder: str | Embedder | None,
+    settings: Settings,
+    *,
+    read_only: bool,
+    create: bool,
+) -> OpenTome:
+    """The store at `path`, or one that is made there, with its embedder and its model. See `Tome.open`.
 
-    def __init__(self, opened: OpenTome) -> None:
+    What was opened or made is closed and deleted again after an error.
+    """
+    from tomewise.language.choose_model import choose_model, limit_spending
+
+    prompts = read_prompts(settings)
+    unfilled, pool = None, None  # what this makes, and workers
+    if isinstance(path, str | PathLike | None):
+        place = find_tome_address(settings.tome if path is None else path)
+        is_made = create and not read_only
+        unfilled = place if is_made and not exists(place) else None
+        store = open_store(place, create=is_made, read_only=read_only, exact_rows=settings.exact_rows)
+    else:
+        check_part("path", path, "snapshot", "a path or a Store")
+        store = path
+    try:
+        embedder = find_embedder(store, own_embedder, settings.embedder_base_url)
+        size = fix_settings(store, embedder, settings.passage_tokens, settings.overlap)
+        if settings.on:
+            from tomewise.cluster.pooled_model import make_model_parts
+            from tomewise.cluster.worker_pool import open_pool
+
+            pool = open_pool(
+                embedder,
+                make_model_parts(own_model, settings.models, prompts, settings.api_key, settings),
+                settings.workers,
+                by_name=own_embedder is None or isinstance(own_embedder, str),
+                start_seconds=settings.start_seconds,
+            )
+        model = choose_model(
+            own_model,
+            settings.models,
+            embedder=embedder,
+            prompts=prompts,
+            **{name: getattr(settings, name) for name in ("api_key", "base_url", "limit", "timeout", "window")},
+        )
+        if pool is not None:
+            from tomewise.cluster.pooled_embedder import PooledEmbedder
+            from tomewise.cluster.pooled_model import PooledModel
+
+            model, embedder = PooledModel(model, pool, settings.limit), PooledEmbedder(embedder, pool)
+        model = limit_spending(model, **{name: getattr(settings, name) for name in LIMITS})
+    except BaseException:
+        if pool is not None:
+            pool.close()
+        store.close()
+        if unfilled is not None:
+            delete_empty_store(unfilled)
+        raise
+    return OpenTome(store, model, embedder, prompts, size, settings, pool)
+
+
+class PartOfTome:
+    """What has verbs over an open tome, or the part of it `within` a scope. `plain` makes plain twins of the verbs."""
+
+    def __init__(self, opened: OpenTome, within: Scope | None = None) -> None:
         self._opened = opened
+        self.scope = within
+        """What it is narrowed to; None for the whole."""
 
     @property
     def store(self) -> Store:
         """The store, for people who write their own parts."""
         return self._opened.store
 
-    @property
-    def _thread(self) -> LoopThread:
-        return self._opened.thread
+    def _make_question(self, question: str | Question, **more: Any) -> Question:
+        return make_question(question, self.scope, current=self._opened.settings.current, **more)
 
 
 P = ParamSpec("P")
@@ -117,7 +182,7 @@ def plain(work: Callable[Concatenate[Owner, P], Coroutine[Any, Any, T]]) -> Call
         self.store.check()
         # By name: a subclass may have a method of its own.
         begun: Coroutine[Any, Any, T] = getattr(self, work.__name__)(*given, **named)
-        return self._thread.run(begun)
+        return self._opened.thread.run(begun)
 
     run.__name__ = work.__name__.removeprefix("a")
     run.__qualname__ = work.__qualname__.removesuffix(work.__name__) + run.__name__
@@ -140,9 +205,9 @@ def plain_stream(
         try:
             with contextlib.suppress(StopAsyncIteration):
                 while True:
-                    yield self._thread.run(advance())
+                    yield self._opened.thread.run(advance())
         finally:
-            self._thread.run(items.aclose())
+            self._opened.thread.run(items.aclose())
 
     run.__name__ = begin.__name__.removeprefix("a")
     return run

@@ -15,24 +15,26 @@ from tomewise.errors import NotBuilt, UsageError
 from tomewise.events import make_event, shorten
 from tomewise.language.roles import REPHRASE, RephraseIn, RephraseOut, TurnShown
 from tomewise.loops.answer_parts import answer_whole
+from tomewise.loops.evidence import EXTRACTS
 from tomewise.loops.steps import Skipped
 from tomewise.run import open_run
 from tomewise.settings import Settings
 from tomewise.store.contract import Store
-from tomewise.systems.answer import OnEvent, answer_question
+from tomewise.store.lookups import find_keys, read_places
+from tomewise.store.records import PASSAGES
+from tomewise.systems.answer import OnEvent, run_loop
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.lag import LagFinder
 from tomewise.systems.registry import Choice, Variant, choose_variant
-from tomewise.tome.arguments import check_asking
+from tomewise.tome.arguments import check_type
 from tomewise.tome.fixed_settings import check_embedder
-from tomewise.tome.reports import complete_answer, complete_evidence
 from tomewise.tome.scopes import check_scope
 from tomewise.tome.session_memory import Continuation
 from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
-from tomewise.types import Answer, Event, Evidence, LanguageModel, Question
+from tomewise.types import Answer, Coverage, Event, Evidence, LanguageModel, Passage, Question, Source
 
-Ask: TypeAlias = Callable[[str | Question, OnEvent], Coroutine[Any, Any, Answer]]
+Ask: TypeAlias = Callable[..., Coroutine[Any, Any, Answer]]  # of a question, and by keyword of `on_event`
 
 # How many questions may wait for their first event at once. So the first model calls begin early, and do not wait until
 # all questions have retrieved.
@@ -40,6 +42,8 @@ _MOST_STARTING = 4
 _TURNS = 3  # the last ones, which the model sees
 _SHOWN = 400  # characters of a question and of an answer that it sees
 _LONGER = 1_000  # characters that a question may gain
+_MOST_NEAREST = 3  # passages that are shown when a question is declined
+_READ = (PASSAGES, EXTRACTS)  # the layers of evidence that are words of passages
 _MOST_KEPT = 16  # assembled systems; a server is asked for any settings
 
 
@@ -79,20 +83,24 @@ class Questions:
 
         With `session`, its working memory is used and changed, and its turns count.
         """
-        check_asking(fresh, on_event)
+        check_type("fresh", fresh, bool, "True or False")
+        if on_event is not None and not callable(on_event):
+            raise UsageError(f"on_event must be a function of an event, not {on_event!r:.200}")
         model, store = self._kit.model, self._kit.store
         with open_run(queue=object(), fresh_mark=token_hex(8) if fresh else "") as used:
             ready = await self.prepare(question, system)
             memory = await asyncio.to_thread(session.open_memory, ready.system.loop) if session else None
 
             # The question so that it stands alone. Its trace keeps it as it was asked.
-            text, opening = await rephrase(model, question.text, session.record.turns if session else turns)
-            opening = [session.resumed, *opening] if session else opening
+            text, opening = question.text, [session.resumed] if session else []
+            if earlier := session.record.turns if session else turns:
+                text, rephrased = await rephrase(model, text, earlier)
+                opening += rephrased
             pass_on(opening, on_event)
             alone = replace(question, text=text)
 
             lagging = await ready.lag.describe(alone) if ready.lag else None
-            answer = await answer_question(ready.system, alone, on_event, memory)
+            answer = await run_loop(ready.system, alone, used, on_event, memory)
             answer = replace(answer, events=(*opening, *answer.events), lagging=answer.lagging or lagging)
             if session:
                 answer = await asyncio.to_thread(session.add_turn, question.text, text, answer)
@@ -118,19 +126,18 @@ class Questions:
     def wire(self, system: Choice | System | None) -> ReadySystem:
         """The system, or the default one, whether or not its layers are built. Raises UnknownName, UsageError."""
         if isinstance(system, System):
-            return self._make_ready(f"{type(system.loop).__name__} (a System)", system, None)
+            lag = LagFinder(self._kit, "", system.layers) if system.layers else None
+            return ReadySystem(f"{type(system.loop).__name__} (a System)", system, None, lag)
         variant = choose_variant(self._settings.system if system is None else system)
         key = (variant.system, variant.recipe, repr(sorted(variant.settings.items())))
         if key not in self._systems:
-            self._systems[key] = self._make_ready(variant.label, variant.wire(self._kit), variant)
+            name, wired = variant.label, variant.wire(self._kit)
+            lag = LagFinder(self._kit, name, wired.layers) if wired.layers else None
+            self._systems[key] = ReadySystem(name, wired, variant, lag)
         self._systems.move_to_end(key)
         if len(self._systems) > _MOST_KEPT:
             self._systems.popitem(last=False)
         return self._systems[key]
-
-    def _make_ready(self, name: str, system: System, variant: Variant | None) -> ReadySystem:
-        built = name if variant else ""  # what a build names
-        return ReadySystem(name, system, variant, LagFinder(self._kit, built, system.layers) if system.layers else None)
 
     async def prepare(self, question: Question, system: Choice | System | None) -> ReadySystem:
         """The system, ready to answer the question. Raises what `ask` raises before any call.
@@ -160,12 +167,10 @@ def pass_on(events: Iterable[Event], on_event: OnEvent | None) -> None:
 
 
 async def rephrase(model: LanguageModel, question: str, turns: Sequence[Turn]) -> tuple[str, list[Event]]:
-    """The question so that it stands alone, and the events of that. The first question of a session stays as it is.
+    """The question after these turns so that it stands alone, and the events of that.
 
     An unusable reply is skipped: then the question stays as it is. Raises what every further call would meet as well.
     """
-    if not turns:
-        return question, []
     shown = [
         TurnShown(question=shorten(turn.question, _SHOWN), answer=shorten(turn.answer, _SHOWN))
         for turn in turns[-_TURNS:]
@@ -177,6 +182,58 @@ async def rephrase(model: LanguageModel, question: str, turns: Sequence[Turn]) -
         skipped.drop(f"a question of {len(text):,} characters in place of one of {len(question):,}")
         text = question
     return text, [*skipped.events(0), make_event("rephrased", asked=question, question=text)]
+
+
+def complete_evidence(found: Sequence[Evidence], store: Store) -> tuple[Evidence, ...]:
+    """The same evidence with its kind, the documents that each piece rests on, and the metadata of the only one."""
+    places = read_places(store, {source for piece in found for source in piece.sources})
+    origins = [
+        tuple(
+            Source(document=places[source][0], passage=source, position=places[source][1])
+            for source in piece.sources
+            if source in places  # a passage may have been removed since
+        )
+        for piece in found
+    ]
+    documents = [{source.document for source in group} for group in origins]
+    records = store.documents({document for group in documents if len(group) == 1 for document in group})
+    metadata = {record.id: record.metadata for record in records}
+    return tuple(
+        replace(
+            piece,
+            kind=piece.kind or ("passage" if piece.layer == PASSAGES else piece.layer),
+            origins=group,
+            metadata=metadata.get(group[0].document, {}) if len(names) == 1 else {},
+        )
+        for piece, group, names in zip(found, origins, documents, strict=True)
+    )
+
+
+def complete_answer(answer: Answer, question: Question, store: Store) -> Answer:
+    """The answer with its scope and coverage, what its evidence rests on, and, if declined, the nearest passages."""
+    keys = store.keys_within(question.within)
+    shown = {source for piece in answer.evidence if piece.layer in _READ for source in piece.sources}
+    cuts = [cut for event in answer.events if isinstance(cut := event.detail.get("cut"), int)]
+    return replace(
+        answer,
+        evidence=complete_evidence(answer.evidence, store),
+        coverage=Coverage(
+            passages=store.count_passages() if keys is None else len(keys),
+            read=max(answer.coverage.read, len(shown)),  # a loop that reads in chunks has counted these itself
+            dropped=cuts[-1] if cuts else 0,
+        ),
+        within=question.within,
+        nearest=() if answer.resolved else _find_nearest(answer, store),
+    )
+
+
+def _find_nearest(answer: Answer, store: Store) -> tuple[Passage, ...]:
+    """The best passages of the evidence."""
+    ranked = sorted(answer.evidence, key=lambda piece: (piece.id not in piece.sources, -piece.score))
+    sources = list(dict.fromkeys(source for piece in ranked for source in piece.sources))[:_MOST_NEAREST]
+    keys = find_keys(store, sources)
+    passages = store.passages(keys.values())
+    return tuple(passages[keys[source]] for source in sources if keys.get(source) in passages)
 
 
 async def answer_many(
@@ -200,7 +257,7 @@ async def answer_many(
 
         try:
             with answer_whole():
-                return await ask(question, release)
+                return await ask(question, on_event=release)
         except Exception as error:
             if return_exceptions:
                 return error
@@ -213,14 +270,14 @@ async def answer_many(
     return [task.result() for task in tasks]
 
 
-async def stream_answer(ask: Callable[[OnEvent], Coroutine[Any, Any, Answer]]) -> AsyncGenerator[Event | Answer, None]:
+async def stream_answer(ask: Ask) -> AsyncGenerator[Event | Answer, None]:
     """The events of one question as they happen, then its answer. Closing the generator cancels the question.
 
     The question runs in its own task: meters and counters belong to the context of one task, and whoever reads a
     generator may go on in another one.
     """
     events: asyncio.Queue[Event | None] = asyncio.Queue()
-    asking = asyncio.create_task(ask(events.put_nowait))
+    asking = asyncio.create_task(ask(on_event=events.put_nowait))
     asking.add_done_callback(lambda _: events.put_nowait(None))
     try:
         while (event := await events.get()) is not None:
@@ -232,13 +289,10 @@ async def stream_answer(ask: Callable[[OnEvent], Coroutine[Any, Any, Answer]]) -
 
 
 def _explain_lag(ready: ReadySystem, lag: Mapping[str, int], store: Store, *, current: bool) -> str:
-    reasons = ", ".join(f"{layer} ({_describe_lag(count)})" for layer, count in lag.items())
+    missing = {layer: f"{count:,} to take in" if count else "something was removed" for layer, count in lag.items()}
+    reasons = ", ".join(f"{layer} ({why})" for layer, why in missing.items())
     name = ready.name if ready.variant else "this System"
     remedy = "call `Tome.build` with its recipe"
     if ready.variant and ready.variant.recipe is None:
         remedy = f"run `tome build --tome {quote(store.address)} --system {quote(name)}`"
     return f"{name} needs layers that are not {'up to date' if current else 'built'}: {reasons}; {remedy}"
-
-
-def _describe_lag(count: int) -> str:
-    return f"{count:,} to take in" if count else "something was removed"

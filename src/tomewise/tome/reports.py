@@ -1,42 +1,28 @@
-"""The reports of a tome's methods, and what answers and evidence say that needs the store."""
+"""The reports of a tome's methods."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from tomewise.loops.origins import EXTRACTS
-from tomewise.memory.grounds import find_grounds
 from tomewise.store.contract import Store
-from tomewise.store.lookups import find_keys, read_places
-from tomewise.store.records import PASSAGES, DocumentRecord
+from tomewise.store.records import DocumentRecord
 from tomewise.systems.lag import price_estimate
 from tomewise.types import (
-    Answer,
     Cost,
-    Coverage,
     DocumentId,
     Estimate,
-    Evidence,
-    Failure,
     Lagging,
     LayerReport,
     Noun,
-    Passage,
     PassageId,
     Place,
-    Question,
-    Scope,
-    Source,
 )
 from tomewise.types.plain import describe_object
 
 if TYPE_CHECKING:
     from tomewise.systems.registry import Variant
-
-_MOST_NEAREST = 3  # passages that are shown when a question is declined
-_READ = (PASSAGES, EXTRACTS)  # the layers of evidence that are words of passages
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,65 +144,6 @@ class Foresight(Noun):
         return sum(self.layers.values())
 
 
-def complete_evidence(found: Sequence[Evidence], store: Store) -> tuple[Evidence, ...]:
-    """The same evidence with its kind, the documents that each piece rests on, and the metadata of the only one."""
-    places = read_places(store, {source for piece in found for source in piece.sources})
-    origins = [
-        tuple(
-            Source(document=places[source][0], passage=source, position=places[source][1])
-            for source in piece.sources
-            if source in places  # a passage may have been removed since
-        )
-        for piece in found
-    ]
-    documents = [{source.document for source in group} for group in origins]
-    records = store.documents({document for group in documents if len(group) == 1 for document in group})
-    metadata = {record.id: record.metadata for record in records}
-    return tuple(
-        replace(
-            piece,
-            kind=piece.kind or ("passage" if piece.layer == PASSAGES else piece.layer),
-            origins=group,
-            metadata=metadata.get(group[0].document, {}) if len(names) == 1 else {},
-        )
-        for piece, group, names in zip(found, origins, documents, strict=True)
-    )
-
-
-def complete_answer(answer: Answer, question: Question, store: Store) -> Answer:
-    """The answer with its scope and coverage, what its evidence rests on, and, if declined, the nearest passages."""
-    return replace(
-        answer,
-        evidence=complete_evidence(answer.evidence, store),
-        coverage=_measure_coverage(answer, question.within, store),
-        within=question.within,
-        nearest=tuple(_find_nearest(answer, store)),
-    )
-
-
-def _measure_coverage(answer: Answer, within: Scope | None, store: Store) -> Coverage:
-    """How many passages of the scope a call was shown; a loop that reads in chunks has counted these itself."""
-    keys = store.keys_within(within)
-    shown = {source for piece in answer.evidence if piece.layer in _READ for source in piece.sources}
-    cuts = [cut for event in answer.events if isinstance(cut := event.detail.get("cut"), int)]
-    return Coverage(
-        passages=store.count_passages() if keys is None else len(keys),
-        read=max(answer.coverage.read, len(shown)),
-        dropped=cuts[-1] if cuts else 0,
-    )
-
-
-def _find_nearest(answer: Answer, store: Store) -> list[Passage]:
-    """The best passages of the evidence if the question was declined; an empty list if it was answered."""
-    if answer.resolved:
-        return []
-    ranked = sorted(answer.evidence, key=lambda piece: (piece.id not in piece.sources, -piece.score))
-    sources = list(dict.fromkeys(source for piece in ranked for source in piece.sources))[:_MOST_NEAREST]
-    keys = find_keys(store, sources)
-    passages = store.passages(keys.values())
-    return [passages[keys[source]] for source in sources if keys.get(source) in passages]
-
-
 def read_slice(record: DocumentRecord, start: int, end: int, store: Store) -> Slice:
     """The characters `start` to `end` of a document, with the passages that have some of them."""
     text = store.text_between(record.id, start, end)
@@ -241,23 +168,3 @@ def sum_estimates(estimates: Sequence[Estimate], variant: Variant, model: str) -
     return BuildCosts(
         system=variant.name, model=model, layers=layers, total=sum((layer.cost for layer in layers), Cost())
     )
-
-
-def locate_failures(report: LayerReport, store: Store) -> LayerReport:
-    """The report with each failed node and the passages that it rests on; none for a node that is gone."""
-    nodes = store.nodes_at(report.failed)
-    grounds = {key: find_grounds(store, [key], node.layer)[key] for key, node in nodes.items()}
-    passages = store.passages({source for sources in grounds.values() for source in sources})
-    failures = [
-        Failure(
-            node=key,
-            reason=reason,
-            sources=tuple(
-                Source(document=passage.document, passage=passage.id, position=passage.position)
-                for source in grounds.get(key, ())
-                if (passage := passages.get(source))
-            ),
-        )
-        for key, reason in report.failed.items()
-    ]
-    return replace(report, failures=tuple(failures))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
 from typing import Literal, TypeAlias, get_args
 
 from tomewise.errors import UnknownName, UsageError, suggest
@@ -11,8 +12,8 @@ from tomewise.store.contract import Store
 from tomewise.store.records import DocumentRecord
 from tomewise.tome.arguments import check_type
 from tomewise.tome.document_names import find_document, find_exactly, suggest_document
-from tomewise.tome.scope_words import describe_scope
 from tomewise.types import Condition, Scalar, Scope
+from tomewise.types.proof import describe_scope
 
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 
@@ -23,7 +24,9 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.
 
 
 def find_scope(
-    store: Store, *named: str | DocumentRecord | Scope, where: str | Condition | Sequence[str | Condition] = ()
+    store: Store,
+    *named: str | PathLike[str] | DocumentRecord | Scope,
+    where: str | Condition | Sequence[str | Condition] = (),
 ) -> Scope | None:
     """The scope of documents and conditions, or the one that is given alone; None for the whole tome.
 
@@ -31,7 +34,7 @@ def find_scope(
     scope without a passage.
     """
     for each in named:
-        check_type("a document", each, str | DocumentRecord | Scope, "a name, or a Scope alone")
+        check_type("a document", each, str | PathLike | DocumentRecord | Scope, "a name, or a Scope alone")
     scopes = [each for each in named if isinstance(each, Scope)]
     wanted = "a condition such as 'year>=1911', or a list of these"
     check_type("where", where, str | Condition | Sequence, wanted)
@@ -50,14 +53,29 @@ def find_scope(
     return scope
 
 
-def _find_documents(name: str | DocumentRecord, store: Store) -> Sequence[DocumentRecord]:
-    """The documents that a name stands for: those that a removal would take, else one whose id has it as a part."""
-    if isinstance(name, DocumentRecord):
-        return (name,)
+def _find_documents(named: str | PathLike[str] | DocumentRecord, store: Store) -> Sequence[DocumentRecord]:
+    """The documents that a name stands for: those that a removal would take, else those in a folder whose path ends so,
+    else one whose id has it as a part."""
+    if isinstance(named, DocumentRecord):
+        return (named,)
+    name = fspath(named)
     try:
         return find_exactly(name, store).records
     except UnknownName:
-        return (find_document(name, store),)
+        return _find_below(name, store) or (find_document(name, store),)
+
+
+def _find_below(name: str, store: Store) -> Sequence[DocumentRecord]:
+    """The documents in the folder whose path ends with this name. Raises UnknownName where several folders do."""
+    inside = f"/{name.strip('/')}/"
+    folders: dict[str, list[DocumentRecord]] = {}
+    for record in store.documents():
+        start, found, _ = f"/{record.id}".partition(inside)
+        if found:
+            folders.setdefault(f"{start}{inside}"[1:], []).append(record)
+    if len(folders) > 1:
+        raise UnknownName(f"{name!r} fits {len(folders)} folders: give more of the path of one, {' or '.join(folders)}")
+    return next(iter(folders.values()), [])
 
 
 def parse_condition(text: str) -> Condition:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.store.records import SESSIONS
 from tomewise.store.rights import hold_session
-from tomewise.tome.arguments import check_type, make_question
+from tomewise.tome.arguments import check_type
 from tomewise.tome.damaged import skip_damaged
 from tomewise.tome.open_tome import OpenTome, PartOfTome, names_damage, plain
 from tomewise.tome.session_record import SessionRecord, check_name, find_session
@@ -27,12 +27,8 @@ _ANOTHER = "leave that out, or begin another session"
 class Sessions(PartOfTome):
     """The sessions of a tome. `tome.sessions["letters"]` is the one of this name; it begins with its first answer."""
 
-    def __init__(self, opened: OpenTome, within: Scope | None = None) -> None:
-        super().__init__(opened)
-        self._within = within
-
     def __getitem__(self, name: str) -> Session:
-        return Session(name, self._opened, self._within)
+        return Session(name, self._opened, self.scope)
 
     def __iter__(self) -> Iterator[SessionRecord]:
         """What the tome keeps of each, in the order of their names. A damaged one is left out, with a warning."""
@@ -57,18 +53,12 @@ class Session(PartOfTome):
     """
 
     def __init__(self, name: str, opened: OpenTome, within: Scope | None = None) -> None:
-        super().__init__(opened)
+        super().__init__(opened, within)
         self.name = check_name(name)
-        self._within = within
 
     def read(self) -> SessionRecord | None:
         """What the tome keeps of this session, None before its first answer."""
         return find_session(self.name, self.store)
-
-    def read_within(self) -> Scope | None:
-        """What its questions are narrowed to; None if its first question named nothing, and before the first answer."""
-        record = self.read()
-        return record.within if record else None
 
     @names_damage
     async def aask(
@@ -114,9 +104,6 @@ class Session(PartOfTome):
         with hold_session(self.store, self.name):
             record = await self._begin(asked, system)
         await self._opened.questions.prepare(replace(asked, within=record.within), record.system)
-
-    def _make_question(self, question: str | Question, **more: Any) -> Question:
-        return make_question(question, self._within, current=self._opened.current, **more)
 
     async def _begin(self, question: Question, system: Choice | None) -> SessionRecord:
         """The record before this question, new for the first one."""

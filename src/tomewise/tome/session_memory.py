@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tomewise.errors import Locked, StoreError, UsageError
 from tomewise.events import ATTEMPTS, is_event, make_event
-from tomewise.loops.origins import EXTRACTS
+from tomewise.loops.evidence import EXTRACTS
 from tomewise.run import warn_unkept
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys

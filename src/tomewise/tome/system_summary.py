@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,8 +17,7 @@ from pydantic.errors import PydanticUserError
 from tomewise.calls import CallCount, read_calls, sum_calls, write_number
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.systems.declaration import SystemDeclaration
-from tomewise.systems.kit import Kit
+from tomewise.systems.kit import Kit, SystemDeclaration
 from tomewise.systems.recipe_settings import read_declared
 from tomewise.systems.registry import Variant
 from tomewise.tome.open_store import open_store
@@ -81,14 +81,10 @@ def summarise_system(variant: Variant) -> SystemSummary:
     Raises UsageError and MissingDependency if it cannot be wired.
     """
     declaration = variant.declaration
-    with TemporaryDirectory() as folder:
-        embedder = HashEmbedder()
-        store = open_store(Path(folder) / "empty.tome")
-        try:
-            system = variant.wire(Kit(store, ExtractiveModel(embedder), embedder))
-            layers = tuple(LayerSummary(layer.name, tuple(layer.needs), read_calls(layer)) for layer in system.layers)
-        finally:
-            store.close()
+    embedder = HashEmbedder()
+    with TemporaryDirectory() as folder, closing(open_store(Path(folder) / "empty.tome")) as store:
+        system = variant.wire(Kit(store, ExtractiveModel(embedder), embedder))
+        layers = tuple(LayerSummary(layer.name, tuple(layer.needs), read_calls(layer)) for layer in system.layers)
     return SystemSummary(
         name=variant.name,
         description=declaration.description,

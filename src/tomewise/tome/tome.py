@@ -10,12 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tomewise.notebook_display import show_bars
-from tomewise.settings import LIMITS, Settings
-from tomewise.store.address import find_place
-from tomewise.tome.arguments import check_part, check_pool, check_settings, read_prompts, read_settings
-from tomewise.tome.fixed_settings import find_embedder, fix_settings
-from tomewise.tome.open_store import delete_empty_store, exists, open_store
-from tomewise.tome.open_tome import OpenTome, names_damage, plain
+from tomewise.settings import Settings
+from tomewise.tome.arguments import check_part, check_pool, check_settings, read_settings
+from tomewise.tome.open_tome import names_damage, open_parts, plain
 from tomewise.tome.traces import Traces
 from tomewise.tome.view import TomeView
 from tomewise.types import Closable, Condition, Document, Progress, Scope
@@ -23,8 +20,6 @@ from tomewise.types.plain import describe_object
 
 # What a tome works with is imported where it is first used: who only looks at a tome does not wait for it.
 if TYPE_CHECKING:
-    from tomewise.cluster.worker_pool import WorkerPool
-    from tomewise.language.prompts import Prompts
     from tomewise.reading.read import NamedFile
     from tomewise.store.contract import Store
     from tomewise.store.records import DocumentRecord
@@ -43,19 +38,6 @@ class Tome(TomeView):
     also works inside a running event loop. `documents`, `memory`, `sessions` and `traces` are what it holds; what
     can be asked of it, and of a part of it, is described at `TomeView`.
     """
-
-    def __init__(
-        self,
-        store: Store,
-        model: LanguageModel,
-        embedder: Embedder,
-        prompts: Prompts,
-        size: tuple[int, int],
-        settings: Settings,
-    ) -> None:
-        """`size` is that of passages, and of their overlap, in tokens. Open a tome with `Tome.open`."""
-        super().__init__(OpenTome(store, model, embedder, prompts, size, settings))
-        self._pool: WorkerPool | None = None
 
     def __repr__(self) -> str:
         return describe_object(self, self.store.address, embedder=self._opened.embedder.name, model=self.model_name)
@@ -88,8 +70,6 @@ class Tome(TomeView):
         would change it is refused. Without `create`, a file that does not exist is refused.
         Raises StoreError, UsageError, UnknownName.
         """
-        from tomewise.language.choose_model import choose_model, limit_spending
-
         check_part("model", model, "ask", "a name or a LanguageModel")
         check_part("embedder", embedder, "embed", "a name or an Embedder")
         given = {"model": model, "embedder": embedder, "base_url": base_url}
@@ -97,63 +77,9 @@ class Tome(TomeView):
         settings = replace(read_settings(settings), **named)
         check_settings(settings)
         check_pool(settings.on, settings.workers)
-        prompts = read_prompts(settings)
-        unfilled, pool = None, None  # what this makes, and workers
-        if isinstance(path, str | PathLike | None):
-            place = find_place(settings.tome if path is None else path)
-            is_made = create and not read_only
-            unfilled = place if is_made and not exists(place) else None
-            store = open_store(place, create=is_made, read_only=read_only, exact_rows=settings.exact_rows)
-        else:
-            check_part("path", path, "snapshot", "a path or a Store")
-            store = path
-        try:
-            own = settings.embedder if embedder is None else embedder
-            embedder = find_embedder(store, own, settings.embedder_base_url)
-            size = fix_settings(store, embedder, settings.passage_tokens, settings.overlap)
-            own_model = settings.model if model is None else model
-            if settings.on:
-                from tomewise.cluster.pooled_model import make_model_parts
-                from tomewise.cluster.worker_pool import open_pool
-
-                parts = make_model_parts(own_model, settings.models, prompts, settings.api_key, settings)
-                pool = open_pool(
-                    embedder,
-                    parts,
-                    settings.workers,
-                    by_name=own is None or isinstance(own, str),
-                    start_seconds=settings.start_seconds,
-                )
-            model = choose_model(
-                own_model,
-                settings.models,
-                embedder=embedder,
-                prompts=prompts,
-                api_key=settings.api_key,
-                base_url=settings.base_url,
-                limit=settings.limit,
-                timeout=settings.timeout,
-                window=settings.window,
-            )
-            if pool is not None:
-                from tomewise.cluster.pooled_model import PooledModel
-
-                model = PooledModel(model, pool, settings.limit)
-            model = limit_spending(model, **{name: getattr(settings, name) for name in LIMITS})
-        except BaseException:
-            if pool is not None:
-                pool.close()
-            store.close()
-            if unfilled is not None:
-                delete_empty_store(unfilled)
-            raise
-        if pool is not None:
-            from tomewise.cluster.pooled_embedder import PooledEmbedder
-
-            embedder = PooledEmbedder(embedder, pool)
-        opened = cls(store, model, embedder, prompts, size, settings)
-        opened._pool = pool
-        return opened
+        own_model = settings.model if model is None else model
+        own_embedder = settings.embedder if embedder is None else embedder
+        return cls(open_parts(path, own_model, own_embedder, settings, read_only=read_only, create=create))
 
     @property
     def kit(self) -> Kit:
@@ -189,15 +115,16 @@ class Tome(TomeView):
 
     def close(self) -> None:
         """Close the file and the model's connections."""
+        opened = self._opened
         try:
             # Connections belong to the event loop that opened them.
-            if isinstance(self._opened.model, Closable) and self._opened.thread.runs:
-                self._opened.thread.run(self._opened.model.close())
+            if isinstance(opened.model, Closable) and opened.thread.runs:
+                opened.thread.run(opened.model.close())
         finally:
-            self._opened.thread.stop()
+            opened.thread.stop()
             try:
-                if self._pool is not None:
-                    self._pool.close()
+                if opened.pool is not None:
+                    opened.pool.close()
             finally:
                 self.store.close()
 
@@ -298,14 +225,16 @@ class Tome(TomeView):
     build = plain(abuild)
 
     def within(
-        self, *documents: str | DocumentRecord | Scope, where: str | Condition | Sequence[str | Condition] = ()
+        self,
+        *documents: str | PathLike[str] | DocumentRecord | Scope,
+        where: str | Condition | Sequence[str | Condition] = (),
     ) -> TomeView:
         """A part of this tome, which is asked, searched and read like the whole.
 
-        `documents` are ids, paths, titles, folders, patterns such as `notes/*.md`, or parts of an id that no other id
-        has, or are some of `documents()`; or one `Scope` alone. `where` are conditions, as texts ("year>=1911") or as
-        `Condition`; `title` is a field. Raises UnknownName for a document that does not exist, and UsageError for a
-        part without a passage.
+        `documents` are ids, paths, titles, folders (`contracts/2024`, by the last parts of the path), patterns such as
+        `notes/*.md`, or parts of an id that no other id has, or are some of `documents()`; or one `Scope` alone.
+        `where` are conditions, as texts ("year>=1911") or as `Condition`; `title` is a field. Raises UnknownName for a
+        document that does not exist, and UsageError for a part without a passage.
         """
         from tomewise.tome.scopes import find_scope
 

@@ -11,8 +11,8 @@ from tomewise.store.lookups import read_setting
 from tomewise.store.rights import work_alone
 from tomewise.tome.arguments import check_type, make_question, read_integer
 from tomewise.tome.damaged import explain_damage
-from tomewise.tome.open_tome import OpenTome, PartOfTome, names_damage, plain
-from tomewise.types import Progress, Question, Scope
+from tomewise.tome.open_tome import PartOfTome, names_damage, plain
+from tomewise.types import Progress, Question
 
 # What needs more than the store is imported where it is first used: who only looks at a tome does not wait for it.
 if TYPE_CHECKING:
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 
 class Memory(PartOfTome):
     """The memory of a tome. `tome.within(...).memory.lag` says how far it lags in a part."""
-
-    def __init__(self, opened: OpenTome, within: Scope | None = None) -> None:
-        super().__init__(opened)
-        self._within = within
 
     @names_damage
     async def aestimate(
@@ -57,7 +53,7 @@ class Memory(PartOfTome):
 
         This is what `Answer.lagging` says. Calls no model. Raises like `check`.
         """
-        asked = make_question(question, self._within)
+        asked = make_question(question, self.scope)
         ready = await self._opened.questions.prepare(asked, system)
         return await ready.lag.describe(asked) if ready.lag else None
 
@@ -66,8 +62,7 @@ class Memory(PartOfTome):
     @names_damage
     async def acheck(self, question: str | Question, *, system: Choice | System | None = None) -> None:
         """Raise what `Tome.ask` would raise of a question before any call: UsageError, UnknownName, NotBuilt."""
-        asked = make_question(question, self._within, current=self._opened.current)
-        await self._opened.questions.prepare(asked, system)
+        await self._opened.questions.prepare(self._make_question(question), system)
 
     def recommend(self) -> Recommendation | None:
         """The system that suits this tome as it is, with its model, and why; None if it is empty."""

@@ -15,8 +15,8 @@ from tomewise.run import warn_unkept
 from tomewise.store.contract import Store
 from tomewise.tome.arguments import check_type, read_integer
 from tomewise.tome.damaged import explain_damage, skip_damaged
-from tomewise.tome.plain_texts import map_texts
 from tomewise.types import Answer, Event, Noun, Question, read_plain, write_plain
+from tomewise.types.plain import map_texts
 
 if TYPE_CHECKING:
     from tomewise.pictures import Picture
@@ -41,16 +41,16 @@ class Trace(Noun):
     """What was left out to keep the trace small."""
 
 
-def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str, Any]:
+def make_record(question: Question, answer: Answer, most_bytes: int) -> Record:
     """What a tome keeps of an answer: a record of at most `most_bytes` bytes of JSON, plain data.
 
     Each piece of evidence is kept once. Where that is too large, the record is cut (see `cut_to_fit`); `cut` says
     how. The question is kept whole, however long it is, so that it can be asked again.
     """
-    record = answer.to_dict() | {"events": write_plain(answer.events), "nearest": []}  # a search finds these again
+    # A search finds the nearest passages again.
+    record: Record = {**write_plain(answer), "events": write_plain(answer.events), "nearest": []}
     share_pieces(record)
-    cut = cut_to_fit(record, most_bytes)  # before the record is copied: it replaces lists of it
-    return {**record, "cut": cut, "question": question.to_dict()}
+    return record | {"cut": cut_to_fit(record, most_bytes), "question": write_plain(question)}
 
 
 class Traces:
@@ -154,8 +154,17 @@ def share_pieces(record: Record) -> None:
     record["pieces"] = []
     for event in record["events"]:
         evidence = event["detail"].get("evidence")
-        if isinstance(evidence, list) and all(map(_is_piece, evidence)):
-            event["shared"] = [_share(piece, record["pieces"], indices) for piece in evidence]
+        if isinstance(evidence, list) and all(
+            isinstance(piece, dict) and {"id", "score", "text"} <= piece.keys() for piece in evidence
+        ):
+            event["shared"] = shared = []
+            for piece in evidence:
+                fields = {name: value for name, value in piece.items() if name != "score"}
+                key = json.dumps(fields, sort_keys=True)
+                if key not in indices:
+                    indices[key] = len(record["pieces"])
+                    record["pieces"].append(fields)
+                shared.append([indices[key], piece["score"]])
             event["detail"]["evidence"] = []
 
 
@@ -175,33 +184,18 @@ def cut_to_fit(record: Record, most_bytes: int) -> list[str]:
 
     Returns what was cut, in words.
     """
-    cut: dict[str, str] = {}  # what, and how it was cut last
-
-    def describe() -> list[str]:
-        return [f"{what}{how}" for what, how in cut.items()]
-
+    ways: dict[str, str] = {}  # what, and how it was cut last
+    cut: list[str] = []
     text = json.dumps(record)
     for what, how, shorten in _CUTS:
-        if len(text) + len(json.dumps({"cut": describe()})) <= most_bytes:
+        if len(text) + len(json.dumps({"cut": cut})) <= most_bytes:
             break
         shorten(record)
         before, text = text, json.dumps(record)
         if text != before:
-            cut[what] = how
-    return describe()
-
-
-def _is_piece(piece: Any) -> bool:
-    return isinstance(piece, dict) and {"id", "score", "text"} <= piece.keys()
-
-
-def _share(piece: Record, pieces: list[Record], indices: dict[str, int]) -> list[Any]:
-    fields = {name: value for name, value in piece.items() if name != "score"}
-    key = json.dumps(fields, sort_keys=True)
-    if key not in indices:
-        indices[key] = len(pieces)
-        pieces.append(fields)
-    return [indices[key], piece["score"]]
+            ways[what] = how
+            cut = [f"{name}{way}" for name, way in ways.items()]
+    return cut
 
 
 def _shorten_evidence(record: Record, length: int) -> None:
@@ -227,8 +221,8 @@ def _drop_details(record: Record, kept: int) -> None:
         event["detail"] = {}
 
 
-def _empty(record: Record, name: str) -> None:
-    record[name] = []
+def _drop_events(record: Record) -> None:
+    record["events"] = []
 
 
 def _drop_quotes(record: Record) -> None:
@@ -253,7 +247,7 @@ _CUTS: tuple[tuple[str, str, _Shorten], ...] = (
     ("evidence of events", "", _drop_evidence),
     ("details of events", f", except the last {_LAST}", partial(_drop_details, kept=_LAST)),
     ("details of events", "", partial(_drop_details, kept=0)),
-    ("events", "", partial(_empty, name="events")),
+    ("events", "", _drop_events),
     ("quotes", "", _drop_quotes),
     ("the answer", f" after {_LONG} characters", _shorten_answer),
 )

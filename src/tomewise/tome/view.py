@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, overload
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Literal, overload
 
 from tomewise.errors import UsageError
-from tomewise.tome.arguments import make_question, read_integer
-from tomewise.tome.open_tome import OpenTome, PartOfTome, names_damage, plain, plain_stream
+from tomewise.tome.arguments import read_integer
+from tomewise.tome.open_tome import PartOfTome, names_damage, plain, plain_stream
 from tomewise.tome.session import Sessions
-from tomewise.types import Question, Scope
+from tomewise.types import Question
 
 # What a tome works with is imported where it is first used: who only looks at a tome does not wait for it.
 if TYPE_CHECKING:
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
 
 class TomeView(PartOfTome):
     """What can be asked of a tome, or of the part of it that lies `within` a scope (see `Tome.within`)."""
-
-    def __init__(self, opened: OpenTome, within: Scope | None = None) -> None:
-        super().__init__(opened)
-        self.scope = within
-        """What it is narrowed to; None for the whole."""
 
     @cached_property
     def documents(self) -> Documents:
@@ -101,11 +96,7 @@ class TomeView(PartOfTome):
         from tomewise.tome.questions import stream_answer
 
         asked = self._make_question(question, options=options, instructions=instructions, force=force)
-
-        def ask(on_event: OnEvent) -> Coroutine[Any, Any, Answer]:
-            return self.aask(asked, system=system, fresh=fresh, turns=turns, on_event=on_event)
-
-        return stream_answer(ask)
+        return stream_answer(partial(self.aask, asked, system=system, fresh=fresh, turns=turns))
 
     stream = plain_stream(astream)
 
@@ -144,11 +135,9 @@ class TomeView(PartOfTome):
         """
         from tomewise.tome.questions import answer_many
 
-        def ask(question: str | Question, on_event: OnEvent) -> Coroutine[Any, Any, Answer]:
-            return self.aask(question, system=system, fresh=fresh, on_event=on_event)
-
         self.store.check()
         self._opened.questions.wire(system)  # an error in its name is one of all questions
+        ask = partial(self.aask, system=system, fresh=fresh)
         return await answer_many(ask, questions, return_exceptions=return_exceptions)
 
     ask_many = plain(aask_many)
@@ -169,6 +158,3 @@ class TomeView(PartOfTome):
         return await self._opened.questions.search(question, system, limit)
 
     search = plain(asearch)
-
-    def _make_question(self, question: str | Question, **more: Any) -> Question:
-        return make_question(question, self.scope, current=self._opened.current, **more)

@@ -9,7 +9,7 @@ A noun is a frozen dataclass, and its JSON has its fields under their names. Wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, get_type_hints
@@ -99,6 +99,15 @@ def describe_object(thing: object, *values: object, **named: object) -> str:
 def _cut_text(value: object) -> str:
     text = repr(value[: _LONGEST + 1]) if isinstance(value, str) else repr(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def map_texts(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:
+    """Plain data with each text changed, except for keys. `change` gets a text, and the key that it is under."""
+    if isinstance(value, str):
+        return change(value, key)
+    if isinstance(value, Mapping):
+        return {name: map_texts(item, change, name) for name, item in value.items()}
+    return [map_texts(item, change, key) for item in value] if isinstance(value, list | tuple) else value
 
 
 def read_plain(kind: type[T], data: Any) -> T:

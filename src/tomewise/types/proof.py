@@ -20,6 +20,7 @@ from tomewise.types.nouns import (
     Lagging,
     Passage,
     PassageId,
+    Scalar,
     Scope,
     Support,
 )
@@ -245,6 +246,24 @@ def describe_build(lagging: Lagging) -> str:
     parts = [f"about {calls:,} call{'' if calls == 1 else 's'}{price}"] if calls or not lagging.unpriced else []
     parts += [f"what `--estimate` says for {', '.join(lagging.unpriced)}"] if lagging.unpriced else []
     return " and ".join(parts)
+
+
+def describe_scope(scope: Scope) -> str:
+    """A scope in one line, for people."""
+    facts = []
+    if scope.documents is not None:
+        names = [name.rstrip("/").rsplit("/", 1)[-1] for name in sorted(scope.documents)]
+        facts.append(", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""))
+    facts += [f"{test.field}{test.operator}{_write_value(test.value)}" for test in scope.where]
+    if scope.entities is not None:
+        facts.append(f"entities seen: {len(scope.entities)}")
+    if scope.without_entities:
+        facts.append(f"entities left out: {len(scope.without_entities)}")
+    return ", ".join(facts)
+
+
+def _write_value(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 # ---------------------------------------------------------------- HTML, for a notebook

@@ -95,11 +95,14 @@ class CallCache(Protocol):
     text: if it is not empty, `get` finds only the replies of calls of `keep` with the same mark.
     """
 
-    async def get(self, key: str, *, since: str = "") -> str | None: ...
+    async def get(self, key: str, *, since: str = "") -> str | None:
+        """The reply for this key, or None."""
 
-    async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None: ...
+    async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
+        """Keep the reply of a model in a role."""
 
-    async def drop(self, key: str) -> None: ...
+    async def drop(self, key: str) -> None:
+        """Forget the reply for this key."""
 
 
 @runtime_checkable

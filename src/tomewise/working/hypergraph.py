@@ -1,30 +1,144 @@
-"""The hypergraph: a working memory of points that join entities (HGMem, section 3.3, equations 3 to 5)."""
+"""The hypergraph: a working memory of points that join entities (HGMem, section 3.3, equations 3 to 5).
+
+A point is a hyperedge, with its vertices and its history.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import PlainSerializer, TypeAdapter, ValidationError
 
 from tomewise.errors import UsageError
 from tomewise.language.labels import find_number, read_label
 from tomewise.types import NodeId
 from tomewise.working.lasting_memory import describe_first, is_issued, make_damage_error
-from tomewise.working.point import (
-    LETTER,
-    MemoryPoint,
-    PointId,
-    Step,
-    Vertex,
-    VertexId,
-    drop_old_history,
-    find_dependants,
-    list_parts,
-    read_number,
-)
+
+VertexId: TypeAlias = str
+PointId: TypeAlias = str
+Operation: TypeAlias = Literal["insert", "update", "merge"]
+_LETTER = "M"
+_LATELY = 3  # questions whose relevance is remembered, the one that is being answered among them
+
+
+@dataclass(frozen=True, slots=True)
+class Vertex:
+    """An entity: a node of the graph memory, or of the overlay, which lives as long as this working memory."""
+
+    id: VertexId
+    name: str
+    in_graph: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation in the history of a point: what the point says since then, and from which evidence.
+
+    `evidence` are nodes of the long-term memory, `earlier` the points that were merged.
+    """
+
+    operation: Operation
+    description: str
+    evidence: tuple[NodeId, ...] = ()
+    earlier: tuple[PointId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPoint:
+    """A hyperedge. The model sees its `id`, such as "M3"; no other point ever gets the same one.
+
+    `order` is 1 for a point that was inserted, and one more than the highest of its parts for a point that was merged.
+    """
+
+    id: PointId
+    description: str
+    vertices: Annotated[frozenset[VertexId], PlainSerializer(sorted)]
+    order: int
+    history: tuple[Step, ...]
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it has one vertex only, so that it joins nothing."""
+        return len(self.vertices) == 1
+
+
+def read_number(point: PointId) -> int:
+    """The number in the id of a point: 3 for M3."""
+    return int(point.removeprefix(_LETTER))
+
+
+def _list_parts(points: Iterable[MemoryPoint]) -> frozenset[PointId]:
+    """The points that were merged into these."""
+    return frozenset(part for point in points for step in point.history for part in step.earlier)
+
+
+def _find_dependants(points: Iterable[MemoryPoint], nodes: frozenset[NodeId]) -> frozenset[PointId]:
+    """The points that rest on these nodes, also through points that were merged into them."""
+    found: set[PointId] = set()
+    for point in sorted(points, key=lambda point: point.order):  # a part has a lower order than its whole
+        steps = point.history
+        if any(nodes.intersection(step.evidence) or found.intersection(step.earlier) for step in steps):
+            found.add(point.id)
+    return frozenset(found)
+
+
+def _drop_old_history(
+    points: Sequence[MemoryPoint], former: Sequence[MemoryPoint], known: Mapping[PointId, MemoryPoint], most: int
+) -> tuple[list[MemoryPoint], list[MemoryPoint]]:
+    """The points with at most `most` former ones and at most `most` steps each; both lists keep their order.
+
+    Former points that none of the others names leave too. `known` holds all points, also those that were just removed.
+    """
+    reachable = _find_reachable(points, known)
+    former = [point for point in former if point.id in reachable]
+    newest = sorted(former, key=lambda point: (-point.order, -read_number(point.id)))[:most]
+    left_ids = {point.id for point in (*points, *newest)}
+
+    def shorten(point: MemoryPoint) -> MemoryPoint:
+        steps = [_take_over(step, left_ids, known) for step in point.history]
+        return replace(point, history=_join_oldest(steps, most))
+
+    return [shorten(point) for point in points], [shorten(point) for point in former if point.id in left_ids]
+
+
+def _find_reachable(points: Sequence[MemoryPoint], known: Mapping[PointId, MemoryPoint]) -> frozenset[PointId]:
+    reached: set[PointId] = set()
+    waiting = list(points)
+    while waiting:
+        parts = _list_parts([waiting.pop()]) - reached
+        reached |= parts
+        waiting += [known[part] for part in parts if part in known]
+    return frozenset(reached)
+
+
+def _take_over(step: Step, left: set[PointId], known: Mapping[PointId, MemoryPoint]) -> Step:
+    """The step with the evidence of those parts that are removed, and of what was merged into them."""
+    evidence = dict.fromkeys(step.evidence)
+    earlier: dict[PointId, None] = {}
+    waiting = list(step.earlier)
+    while waiting:
+        part = waiting.pop(0)
+        if part in left:
+            earlier[part] = None
+        elif part in known:
+            for old in known[part].history:
+                evidence.update(dict.fromkeys(old.evidence))
+                waiting += old.earlier
+    return replace(step, evidence=tuple(evidence), earlier=tuple(earlier))
+
+
+def _join_oldest(steps: Sequence[Step], most: int) -> tuple[Step, ...]:
+    """At most `most` steps, one at least: the oldest ones become one, with the description of the last of them."""
+    count = len(steps) - max(1, most) + 1
+    if count < 2:
+        return tuple(steps)
+    old = steps[:count]
+    evidence = dict.fromkeys(node for step in old for node in step.evidence)
+    earlier = dict.fromkeys(part for step in old for part in step.earlier)
+    return (Step(old[0].operation, old[-1].description, tuple(evidence), tuple(earlier)), *steps[count:])
 
 
 @dataclass(frozen=True)
@@ -39,7 +153,6 @@ class _Dumped:
 
 
 _DUMPED = TypeAdapter(_Dumped)
-_LATELY = 3  # questions whose relevance is remembered, the one that is being answered among them
 
 
 class Hypergraph:
@@ -85,7 +198,7 @@ class Hypergraph:
 
     def find(self, point: PointId) -> MemoryPoint:
         """The point with this id, "M1" or "1". Raises UsageError if it does not exist or has left."""
-        known = self._points.get(f"{LETTER}{find_number(read_label(point), LETTER)}")
+        known = self._points.get(f"{_LETTER}{find_number(read_label(point), _LETTER)}")
         if known is None:
             raise UsageError(f"{point!r} is not a memory point: use one of {', '.join(self._points) or 'none yet'}")
         return known
@@ -151,7 +264,7 @@ class Hypergraph:
         """Add a point. Raises UsageError without a description or without a vertex."""
         step = Step("insert", _check_text(description), tuple(dict.fromkeys(evidence)))
         return self._put_point(
-            MemoryPoint(f"{LETTER}{self._issued + 1}", step.description, self._add_vertices(vertices), 1, (step,))
+            MemoryPoint(f"{_LETTER}{self._issued + 1}", step.description, self._add_vertices(vertices), 1, (step,))
         )
 
     def update(
@@ -185,7 +298,7 @@ class Hypergraph:
         step = Step("merge", _check_text(description), earlier=tuple(parts))
         order = 1 + max(part.order for part in parts.values())
         vertices = frozenset[VertexId]().union(*(part.vertices for part in parts.values()))
-        merged = MemoryPoint(f"{LETTER}{self._issued + 1}", step.description, vertices, order, (step,))
+        merged = MemoryPoint(f"{_LETTER}{self._issued + 1}", step.description, vertices, order, (step,))
         if not keep:
             self._former.update((part, self._points.pop(part)) for part in parts)
         return self._put_point(merged)
@@ -222,11 +335,11 @@ class Hypergraph:
         Parts of a point that leaves come back if they rest on other nodes. An entity that left the graph stays in the
         overlay. Returns the descriptions of the points that left.
         """
-        left = find_dependants((*self.points, *self.former), frozenset(nodes))
+        left = _find_dependants((*self.points, *self.former), frozenset(nodes))
         gone = tuple(point.description for point in self.points if point.id in left)
         points = [point for point in self.points if point.id not in left]
         former = [point for point in self.former if point.id not in left]
-        named = list_parts((*points, *former))
+        named = _list_parts((*points, *former))
         back = [point for point in former if point.id not in named]
         self._former = {point.id: point for point in former if point.id in named}
         self._points = {point.id: point for point in sorted((*points, *back), key=lambda point: read_number(point.id))}
@@ -244,7 +357,7 @@ class Hypergraph:
         left = {point.id for point in self._rank(self._relevance)[most:]}
         gone = tuple(point.description for point in self.points if point.id in left)
         points = [point for point in self.points if point.id not in left]
-        points, former = drop_old_history(points, self.former, {**self._former, **self._points}, most)
+        points, former = _drop_old_history(points, self.former, {**self._former, **self._points}, most)
         self._points = {point.id: point for point in points}
         self._former = {point.id: point for point in former}
         self._drop_unused_vertices()
@@ -281,8 +394,8 @@ def _check(loaded: Hypergraph, dumped: _Dumped) -> None:
     points = {point.id: point for point in (*dumped.points, *dumped.former)}
     if len(points) < len(dumped.points) + len(dumped.former):
         raise make_damage_error("two points have the same id")
-    if not all(is_issued(point, LETTER, dumped.issued) for point in points):
-        raise make_damage_error(f"a point has an id that was never issued (the last one is {LETTER}{dumped.issued})")
+    if not all(is_issued(point, _LETTER, dumped.issued) for point in points):
+        raise make_damage_error(f"a point has an id that was never issued (the last one is {_LETTER}{dumped.issued})")
     for point in points.values():
         earlier = [part for step in point.history for part in step.earlier]
         if not point.vertices or not point.vertices <= loaded.vertices.keys():

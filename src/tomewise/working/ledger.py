@@ -28,11 +28,11 @@ _WORD = re.compile(r"\w{2,}")
 _FACT, _INFERENCE = "F", "I"  # the letters of labels
 _UNCHECKED = "(a reader's note; the words it rests on could not be checked)"
 
-Entry = TypeVar("Entry", "Fact", "Inference")
+Entry = TypeVar("Entry", "LedgerFact", "Inference")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class LedgerFact:
     """A fact that was read: `quote` are the words of the passage that state it, `place` says where that stands.
 
     `in_text` is False if these words are not in the text that was read. `is_cut` says that text or quote lost its end,
@@ -69,7 +69,7 @@ class Inference:
 
     label: str
     text: str
-    grounds: tuple[Fact, ...] = ()
+    grounds: tuple[LedgerFact, ...] = ()
     passages: tuple[PassageId, ...] = ()
     is_cut: bool = False
     tokens: int = 0
@@ -85,7 +85,7 @@ class Ledger:
     questions: tuple[str, ...] = ()
     nets: tuple[str, ...] = ()
     settled: tuple[str, ...] = ()
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[LedgerFact, ...] = ()
     inferences: tuple[Inference, ...] = ()
     answer: str = ""
     made: int = 0
@@ -94,7 +94,7 @@ class Ledger:
 _LEDGER = TypeAdapter(Ledger)
 
 
-def add_facts(ledger: Ledger, facts: Sequence[Fact], count: Count) -> Ledger:
+def add_facts(ledger: Ledger, facts: Sequence[LedgerFact], count: Count) -> Ledger:
     """The ledger with new facts, which get their labels here. A fact that the ledger holds already is not added."""
     known = {(fact.text, fact.passage) for fact in ledger.facts}
     new_facts = {(fact.text, fact.passage): fact for fact in facts if fact.text.strip()}
@@ -143,9 +143,9 @@ def limit_ledger(ledger: Ledger, budget: int | None, count: Count, *, asked: str
 
 def infer_from(ledger: Ledger, text: str, labels: Sequence[str]) -> Inference:
     """An inference that rests on the facts with these labels, and on what the inferences with these labels rest on."""
-    grounds: dict[str, Fact] = {}
+    grounds: dict[str, LedgerFact] = {}
     passages: dict[PassageId, None] = {}
-    entries: list[Fact | Inference] = [*ledger.facts, *ledger.inferences]
+    entries: list[LedgerFact | Inference] = [*ledger.facts, *ledger.inferences]
     for entry in entries:
         if entry.label in labels or entry.label[1:] in labels:
             facts = entry.grounds if isinstance(entry, Inference) else (entry,)
@@ -154,7 +154,7 @@ def infer_from(ledger: Ledger, text: str, labels: Sequence[str]) -> Inference:
     return Inference(label="", text=text, grounds=tuple(grounds.values())[:_MOST_GROUNDS], passages=tuple(passages))
 
 
-def read_number(entry: Fact | Inference) -> int:
+def read_number(entry: LedgerFact | Inference) -> int:
     """The number in a label: 3 for F3 and for I3. Facts and inferences are counted together."""
     return int(entry.label[1:])
 
@@ -186,7 +186,7 @@ def _keep_first(entries: Sequence[Entry], budget: int) -> list[Entry]:
     return kept
 
 
-def _find_concerned(facts: Sequence[Fact], questions: Sequence[str]) -> set[int]:
+def _find_concerned(facts: Sequence[LedgerFact], questions: Sequence[str]) -> set[int]:
     """The indices of facts that share a telling word with a question."""
     words = [_list_words(fact.text) for fact in facts]
     holders = Counter(word for each in words for word in each)
@@ -198,7 +198,7 @@ def _list_words(text: str) -> set[str]:
     return set(_WORD.findall(text.casefold())) - STOP
 
 
-def _size_fact(fact: Fact, budget: int | None, count: Count) -> Fact:
+def _size_fact(fact: LedgerFact, budget: int | None, count: Count) -> LedgerFact:
     """The fact with its number of tokens, cut if it is larger than the budget; each of the two may have half of it.
 
     A fact that keeps nothing of its quote is unchecked.
@@ -251,9 +251,9 @@ class LedgerMemory:
     @property
     def notes(self) -> tuple[str, ...]:
         """Facts and inferences, as the answering role is shown them."""
-        entries: list[Fact | Inference] = [*self.ledger.facts, *self.ledger.inferences]
+        entries: list[LedgerFact | Inference] = [*self.ledger.facts, *self.ledger.inferences]
         ordered = sorted(entries, key=read_number)
-        return tuple(dict.fromkeys(each.note if isinstance(each, Fact) else each.text for each in ordered))
+        return tuple(dict.fromkeys(each.note if isinstance(each, LedgerFact) else each.text for each in ordered))
 
     def keep(self, ledger: Ledger) -> None:
         """Hold what may outlive a question of this ledger, instead of what is held now."""
@@ -283,7 +283,7 @@ class LedgerMemory:
         inferences = deque(self.ledger.inferences, most)
         return self._replace(deque(self.ledger.facts, most - len(inferences)), inferences)
 
-    def _replace(self, facts: Iterable[Fact], inferences: Iterable[Inference]) -> tuple[str, ...]:
+    def _replace(self, facts: Iterable[LedgerFact], inferences: Iterable[Inference]) -> tuple[str, ...]:
         """Hold these entries instead. Returns the notes that are held no more."""
         before = self.notes
         self.ledger = replace(self.ledger, facts=tuple(facts), inferences=tuple(inferences))

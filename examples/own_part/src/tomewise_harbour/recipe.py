@@ -31,7 +31,7 @@ class WithRetold:
 def harbour(kit: tw.Kit, *, limit: tw.Limit = 5, words: Words = 50) -> tw.System:
     """The recipe of `harbour`."""
     recall = WithRetold(find_openings(kit, words=words).retriever, kit)
-    return tw.answer_once(kit, recall, limit, 6000, tw.make_layers(kit, "retold"))
+    return tw.answer_once(kit, recall, tw.make_layers(kit, "retold"), limit=limit)
 
 
 SUMMARY = "Answer from passages and from what was retold of their facts."

@@ -4,13 +4,13 @@ Each file beside this one holds the algorithms of some roles.
 """
 
 import asyncio
+from dataclasses import dataclass
 from time import perf_counter
 from typing import cast
 
 from pydantic import BaseModel
 
-from tomewise.language.usage import report_call
-from tomewise.run import ModelCall
+from tomewise.run import ModelCall, report_call
 from tomewise.types import Embedder, In, Out, Role
 
 __all__ = ["ExtractiveModel"]
@@ -20,6 +20,7 @@ _SHORT = 3_000  # characters of input; longer input takes more than the 2 ms of 
 _LONG = 20_000  # characters of input; longer input may take 10 ms even without embedding
 
 
+@dataclass(eq=False)
 class ExtractiveModel:
     """Plays every role with patterns, salience and the embedder. It quotes rather than writes, and needs no network.
 
@@ -32,13 +33,12 @@ class ExtractiveModel:
     name = "extractive"
     window = 32_000  # the tokens of the longest evidence that the algorithms read
 
-    def __init__(self, embedder: Embedder, *, short_answers: bool = False) -> None:
-        self._embedder = embedder
-        self._short_answers = short_answers
+    embedder: Embedder
+    short_answers: bool = False
 
     def name_for(self, role: Role[In, Out]) -> str:
         """Short answers are those of another model, so that nobody takes one kind of answer for the other."""
-        return f"{self.name} with short answers" if self._short_answers and role.name == _ANSWER else self.name
+        return f"{self.name} with short answers" if self.short_answers and role.name == _ANSWER else self.name
 
     def window_for(self, role: Role[In, Out]) -> int:
         """That of every role."""
@@ -61,7 +61,7 @@ class ExtractiveModel:
         """Roles that compare meanings take 25 ms or more, others about 2 ms for each 3,000 characters of input."""
         from tomewise.language.extractive.plays import find_embedding_play
 
-        compares = find_embedding_play(role, short_answers=self._short_answers) is not None
+        compares = find_embedding_play(role, short_answers=self.short_answers) is not None
         return not compares and len(given.model_dump_json()) <= _SHORT
 
     async def prepare(self) -> None:
@@ -77,8 +77,8 @@ class ExtractiveModel:
         # Late: the algorithms of all roles are many, and who opens a tome may only look at it.
         from tomewise.language.extractive.plays import find_embedding_play, find_play
 
-        embedding = find_embedding_play(role, short_answers=self._short_answers)
+        embedding = find_embedding_play(role, short_answers=self.short_answers)
         if embedding is not None:
-            return await asyncio.to_thread(embedding, given, self._embedder)
+            return await asyncio.to_thread(embedding, given, self.embedder)
         play = find_play(role, given)
         return await asyncio.to_thread(play, given) if size > _LONG else play(given)

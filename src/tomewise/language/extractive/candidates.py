@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from tomewise.language.roles import Quotable
 from tomewise.text.quotable import find_sentences
-from tomewise.text.words import flatten, make_bag
+from tomewise.text.words import make_bag
 
 READ = 20_000  # characters of a passage that are read
 _PREFIX = 120  # characters of title and headings
@@ -35,12 +35,8 @@ class Candidate:
     bag: frozenset[str]
     prefix_bag: frozenset[str]
     around: frozenset[str]
+    is_question: bool
     is_boilerplate: bool
-
-    @property
-    def is_question(self) -> bool:
-        """Whether it asks itself."""
-        return self.text.rstrip("\"'”’)] ").endswith("?")
 
 
 def list_candidates(passages: Sequence[Quotable]) -> list[Candidate]:
@@ -52,7 +48,7 @@ def list_candidates(passages: Sequence[Quotable]) -> list[Candidate]:
         candidates: dict[str, Candidate] = {}
         for rank, passage in enumerate(passages):
             for candidate in _read_passage(passage, rank, with_headings=with_headings):
-                candidates.setdefault(flatten(candidate.text), candidate)
+                candidates.setdefault(" ".join(candidate.text.split()), candidate)
         if candidates:
             break
     return list(candidates.values())
@@ -69,21 +65,19 @@ def _read_passage(passage: Quotable, rank: int, *, with_headings: bool) -> Itera
     spans = list(find_sentences(text, with_headings=with_headings))
     bags = list(map(make_bag, (text[start:end] for start, end in spans)))
     for number, (start, end) in enumerate(spans):
-        prefix = _write_prefix(passage, start)
+        sentence = text[start:end]
+        headings: Sequence[str] = next((path for at, path in reversed(passage.headings) if at <= start), ())
+        named = dict.fromkeys(filter(None, (passage.title, *headings[:1], *headings[-1:])))
+        prefix = ", ".join(named)[:_PREFIX]
         near = bags[max(0, number - 1) : number] + bags[number + 1 : number + 2]
         yield Candidate(
             label=passage.label,
-            text=text[start:end],
+            text=sentence,
             rank=rank,
             prefix=prefix,
             bag=bags[number],
             prefix_bag=make_bag(prefix),
             around=file.union(*near),
-            is_boilerplate=bool(_MAIL.match(text[start:end]) or _MARKUP.match(text[start:end])),
+            is_question=sentence.rstrip("\"'”’)] ").endswith("?"),
+            is_boilerplate=bool(_MAIL.match(sentence) or _MARKUP.match(sentence)),
         )
-
-
-def _write_prefix(passage: Quotable, start: int) -> str:
-    """The title, and the outermost and the innermost heading above this place, each once."""
-    headings: Sequence[str] = next((path for at, path in reversed(passage.headings) if at <= start), ())
-    return ", ".join(dict.fromkeys(filter(None, (passage.title, *headings[:1], *headings[-1:]))))[:_PREFIX]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
 from tomewise.language.roles import (
     EntitiesOut,
@@ -38,13 +38,8 @@ _PREPOSITIONS = frozenset("in on at by to of from with for as".split())
 _EDGE = " \t\n,;:.!?\"'“”‘’()[]—-*_"
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A subject, the words that relate it, and an object."""
-
-    head: str
-    relation: str
-    tail: str
+Fact: TypeAlias = tuple[str, str, str]
+"""A subject, the words that relate it, and an object."""
 
 
 def extract_entities(given: PassageIn) -> EntitiesOut:
@@ -66,11 +61,11 @@ def _drop_repeats(names: Iterable[str]) -> Iterator[str]:
 def extract_triples(given: ExtractIn) -> TriplesOut:
     """Facts within sentences: two names and the words between them, or a name, its verb and the words after it."""
     found = find_facts(given.text[:_READ], title=given.title, entities=given.entities)
-    names = _drop_repeats([*given.entities, *(name for fact in found for name in (fact.head, fact.tail))])
+    names = _drop_repeats([*given.entities, *(name for head, _, tail in found for name in (head, tail))])
     distinct: list[object] = [name for name in names if name.strip()]
     return TriplesOut(
         entities=distinct[:_MOST],
-        triples=[[fact.head, fact.relation, fact.tail] for fact in found],
+        triples=[list(fact) for fact in found],
     )
 
 
@@ -79,7 +74,7 @@ def find_facts(text: str, *, title: str = "", entities: Iterable[str] = ()) -> l
 
     A sentence that opens with a pronoun or an article and does not name a subject counts as about the title.
     """
-    found: dict[tuple[str, str, str], Fact] = {}
+    found: dict[tuple[str, ...], Fact] = {}
     known = sorted(_locate(entities, text), key=lambda m: (m.start, -m.end))
     named = drop_overlaps(known + find_mentions(text), len(text))
     at = 0
@@ -91,7 +86,7 @@ def find_facts(text: str, *, title: str = "", entities: Iterable[str] = ()) -> l
             inside.append(named[at])
             at += 1
         for fact in _find_in_sentence(text, sentence, inside, title.strip()):
-            found.setdefault((fact.head.casefold(), fact.relation.casefold(), fact.tail.casefold()), fact)
+            found.setdefault(tuple(part.casefold() for part in fact), fact)
     return list(found.values())[: 2 * _MOST]
 
 
@@ -126,7 +121,7 @@ def _find_in_sentence(text: str, sentence: Sentence, inside: list[Mention], titl
         for tail in inside[2:5]:
             verb = _find_verb(text[subject.end : inside[1].start])
             if verb and tail.kind != "number":
-                yield Fact(subject.text, _add_preposition(verb, text[: tail.start]), tail.text)
+                yield (subject.text, _add_preposition(verb, text[: tail.start]), tail.text)
 
 
 def _make_fact(head: str, between: str, tail: str) -> Iterator[Fact]:
@@ -138,7 +133,7 @@ def _make_fact(head: str, between: str, tail: str) -> Iterator[Fact]:
     if tail and 0 < len(words) <= 9:
         relation = between.strip(_EDGE)
         if relation:
-            yield Fact(head, relation, tail)
+            yield (head, relation, tail)
     elif not tail and len(words) >= 2:
         clause = _CLAUSE_END.split(between.strip(_EDGE))[0]
         words = clause.split()
@@ -146,7 +141,7 @@ def _make_fact(head: str, between: str, tail: str) -> Iterator[Fact]:
         verb = 0 if words and words[0].lower() in {"is", "was", "are", "were", "has", "had", "became"} else verb
         relation, rest = " ".join(words[: verb + 1]).strip(_EDGE), " ".join(words[verb + 1 : verb + 9]).strip(_EDGE)
         if relation and rest and list_terms(rest):
-            yield Fact(head, relation, rest)
+            yield (head, relation, rest)
 
 
 def _find_verb(between: str) -> str:

@@ -48,10 +48,6 @@ class _RecentNames:
     unknown_gender: str = ""
     sentence_pronouns: set[str] = field(default_factory=set)  # those for which this sentence has a name; "" if unknown
 
-    def begin_sentence(self) -> None:
-        """Begin a sentence. For each pronoun only its first name counts, because it is most often the subject."""
-        self.sentence_pronouns = set()
-
     def add(self, mention: Mention, before: str) -> None:
         """Add a name of the sentence. `before` is the word in front of it."""
         gender_pronoun = find_gender(mention.text)
@@ -76,12 +72,8 @@ def inflect(name: str, pronoun: str, after: str) -> str:
     """The name in the case of the pronoun that it replaces. `after` is the text behind the pronoun."""
     lower = pronoun.lower()
     if lower in ("his", "its", "hers") or (lower == "her" and not _AFTER_OBJECT_HER.match(after)):
-        return _make_possessive(name)
+        return f"{name}'" if name.endswith("s") else f"{name}'s"
     return name
-
-
-def _make_possessive(name: str) -> str:
-    return f"{name}'" if name.endswith("s") else f"{name}'s"
 
 
 def write_gist(given: PassageIn) -> GistOut:
@@ -138,7 +130,7 @@ def _find_edits(
     marks += [(*m.span(), None) for m in _PRONOUN.finditer(text, sentence.start, sentence.end)]
     edits = []
     replaced: set[str] = set()  # pronouns and full names
-    recent.begin_sentence()
+    recent.sentence_pronouns = set()  # for each only the first name counts: it is most often the subject
     for start, end, mention in sorted(marks, key=lambda mark: mark[:2]):
         in_speech = any(left <= start < right for left, right in speech)
         if mention is not None:

@@ -41,7 +41,7 @@ def outline(question: ParsedQuestion, ranked: Ranked, instructions: str) -> tupl
     scores = [
         ranked.scores[i]
         + _CENTRAL * middle
-        + _SPEAKER * _has_wanted_speaker(question, ranked.lines[i])
+        + _SPEAKER * (not question.speaker.isdisjoint(list_terms(ranked.lines[i].sentence.speaker)))
         - _QUESTION * text.endswith("?")
         for i, middle, text in zip(top, central, texts, strict=True)
     ]
@@ -51,10 +51,6 @@ def outline(question: ParsedQuestion, ranked: Ranked, instructions: str) -> tupl
     chosen = vary([score / highest for score in scores], bags, lengths=lengths, room=words, count=count) or [0]
     lines = sort_as_told(ranked, [top[i] for i in chosen])
     return _write([ranked.lines[i] for i in lines]), lines
-
-
-def _has_wanted_speaker(question: ParsedQuestion, line: Line) -> bool:
-    return bool(question.speaker & set(list_terms(line.sentence.speaker)))
 
 
 def _find_room(question: ParsedQuestion, instructions: str) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import log
 
 import numpy as np
@@ -23,7 +24,7 @@ from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut, Quotable, Quot
 from tomewise.text.lexicon import HONORIFICS
 from tomewise.text.names import find_mentions, list_names
 from tomewise.text.stop_words import STOP
-from tomewise.text.words import WORD, flatten, list_terms
+from tomewise.text.words import WORD, list_terms
 from tomewise.types import Embedder
 
 PASSAGES = 10  # that are read
@@ -54,7 +55,7 @@ def quote(given: AnswerIn, embedder: Embedder) -> AnswerOut:
     if not quotes or (nearest.lack and given.may_decline):
         return AnswerOut(answer=FAILURE, supported="none", quotes=quotes, missing=nearest.lack)
     return AnswerOut(
-        answer="\n".join(flatten(each.text) for each in nearest.sentences),
+        answer="\n".join(" ".join(each.text.split()) for each in nearest.sentences),
         choice=None if nearest.option is None else get_letter(nearest.option),
         quotes=quotes,
         supported="none" if nearest.lack else "partly",
@@ -128,7 +129,7 @@ def find_nearest(
 
 
 def _write_embedded(candidate: Candidate) -> str:
-    text = flatten(candidate.text)[:_SENTENCE]
+    text = " ".join(candidate.text.split())[:_SENTENCE]
     return f"{candidate.prefix}: {text}" if candidate.prefix else text
 
 
@@ -178,28 +179,23 @@ def _find_lack(
 
 def _list_absent_names(question: str, passages: Sequence[Quotable]) -> list[str]:
     """The names of the question that no passage has. Forms of address are no part of a name."""
-    if _is_title_cased(question):
-        return []
+    first, *others = WORD.findall(question) or [""]
+    if first.lower() in STOP and all(word[0].isupper() or word in _SMALL for word in others):
+        return []  # written as a title: then a capital does not show a name
     texts = (
         text
         for each in passages
-        for text in (each.text[:READ], each.title, name_file(each.document), *_list_headings(each))
+        for text in (
+            each.text[:READ],
+            each.title,
+            name_file(each.document),
+            *chain.from_iterable(path for _, path in each.headings),
+        )
     )
     terms = _ADDRESSES.union(*map(list_terms, texts))
     return [name for name in dict.fromkeys(list_names(question)) if not terms.issuperset(list_terms(name))]
 
 
-def _is_title_cased(question: str) -> bool:
-    """Whether all words have capitals, as in a title: then a capital does not show a name."""
-    first, *others = WORD.findall(question) or [""]
-    return first.lower() in STOP and all(word[0].isupper() or word in _SMALL for word in others)
-
-
 def _has_all_words(question: ParsedQuestion, candidate: Candidate) -> bool:
     terms = set(question.terms) - _ADDRESSES
     return bool(terms) and (candidate.bag | candidate.around).issuperset(terms)
-
-
-def _list_headings(passage: Quotable) -> Iterator[str]:
-    for _, path in passage.headings:
-        yield from path

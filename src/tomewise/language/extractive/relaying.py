@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from tomewise.language.extractive.question_words import list_focus_words, read_question
-from tomewise.language.extractive.relevance import Line, Ranked, choose_varied, compare, join_lines, rank, read_lines
+from tomewise.language.extractive.relevance import Ranked, choose_varied, compare, join_lines, rank, read_lines
 from tomewise.language.extractive.salience import coverage, rarity, weigh
 from tomewise.language.extractive.steering import split_nested
 from tomewise.language.roles import (
@@ -133,9 +133,6 @@ def carry_note(given: CarryIn) -> CarryOut:
     ranked = rank(read_question(given.question[:_READ]).terms, lines)
     candidates = [i for i in ranked.order[:80] if ranked.scores[i] > 0 and lines[i].bag]
     chosen = choose_varied(ranked, candidates, 40, room=round(given.words / _WORDS_PER_TOKEN))
-    return CarryOut(note=_write([lines[i] for i in chosen]))
-
-
-def _write(lines: Sequence[Line]) -> str:
-    """The sentences of the note first, then those of the passages, both in the order of the text."""
-    return join_lines(sorted(lines, key=lambda line: (_read_number(line.label), line.sentence.start)))
+    # Those of the note come first, then those of the passages, both in the order of the text.
+    ordered = sorted((lines[i] for i in chosen), key=lambda line: (_read_number(line.label), line.sentence.start))
+    return CarryOut(note=join_lines(ordered))

@@ -63,8 +63,7 @@ def rate_report(given: RateIn) -> RateOut:
 
 def map_reports(given: MapIn, embedder: Embedder) -> MapOut:
     """The sentences nearest to the question, each as a point."""
-    ranked = _rank(given.question, given.evidence, embedder)
-    chosen = choose_varied(ranked, [i for i in ranked.order[:40] if ranked.scores[i] >= RELEVANT], _POINTS)
+    ranked, chosen = _choose(given.question, given.evidence, embedder, _POINTS)
     return MapOut(
         points=[
             PointOut(
@@ -84,8 +83,7 @@ def hypothesise(given: RateIn) -> HypothesisOut:
 
 def explore(given: ExploreIn, embedder: Embedder) -> ExploreOut:
     """The sentences nearest to the query; what to ask next are queries for names and words that these lack."""
-    ranked = _rank(given.query, given.evidence, embedder)
-    chosen = choose_varied(ranked, [i for i in ranked.order[:40] if ranked.scores[i] >= RELEVANT], _SENTENCES)
+    ranked, chosen = _choose(given.query, given.evidence, embedder, _SENTENCES)
     answer = " ".join(flatten(ranked.lines[i].sentence.text) for i in chosen)
     cues = [answer] if answer else []
     probe_input = ProbeIn(question=given.question, past_probes=[given.query], cues=cues, limit=given.limit)
@@ -93,11 +91,12 @@ def explore(given: ExploreIn, embedder: Embedder) -> ExploreOut:
     return ExploreOut(answer=answer, score=score, follow_ups=probe(probe_input).probes)
 
 
-def _rank(question: str, evidence: list[Shown], embedder: Embedder) -> Ranked:
+def _choose(question: str, evidence: list[Shown], embedder: Embedder, count: int) -> tuple[Ranked, list[int]]:
+    """The sentences with their scores, and up to `count` good ones that differ from one another."""
     found = read_question(question[:_READ])
     ranked = rank(found.terms, read_lines(evidence), found.names)
     compare(found.text, ranked, embedder)
-    return ranked
+    return ranked, choose_varied(ranked, [i for i in ranked.order[:40] if ranked.scores[i] >= RELEVANT], count)
 
 
 def _write_score(score: float) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
 from tomewise.extras import GRAPH
-from tomewise.language.per_role import find_name, find_window
+from tomewise.language.forwarding import find_name, find_window
 from tomewise.language.roles import ReportIn, ReportOut, make_report_role
 from tomewise.language.roles.community_roles import REPORT_WORDS
 from tomewise.memory.ask_each import ask_each

@@ -35,11 +35,16 @@ class FactEnds:
 
 
 def read_fact_ends(store: Spaces, names: GraphNames) -> FactEnds:
-    """All facts. A fact that joins an entity with itself has one edge."""
-    rows = read_edges(store, names.ends).rows
-    rows = rows[np.lexsort((rows[:, 2], rows[:, 0]))]
-    heads = rows[rows[:, 2] == 0].astype(np.int64)
-    tails = rows[rows[:, 2] == 1].astype(np.int64)
-    ends = heads[:, 1].copy()
-    ends[np.searchsorted(heads[:, 0], tails[:, 0])] = tails[:, 1]
-    return FactEnds(heads[:, 0], heads[:, 1], ends)
+    """All facts of a graph."""
+    return join_fact_ends(read_edges(store, names.ends).rows)
+
+
+def join_fact_ends(rows: NDArray[np.float64]) -> FactEnds:
+    """The facts of these edges of fact, entity, and 0 or 1. A fact that joins an entity with itself has one edge."""
+    facts, entities = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
+    # Keys are small whole numbers, so a table of both ends by fact replaces sorting.
+    table = np.full((int(facts.max(initial=-1)) + 1, 2), -1)
+    table.ravel()[2 * facts + (rows[:, 2] == 1)] = entities
+    keys = np.flatnonzero((table[:, 0] >= 0) | (table[:, 1] >= 0))
+    heads, tails = table[keys].T
+    return FactEnds(keys, np.where(heads < 0, tails, heads), np.where(tails < 0, heads, tails))

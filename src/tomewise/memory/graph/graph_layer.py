@@ -15,7 +15,7 @@ from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import ModelError, UsageError
 from tomewise.extras import GRAPH
-from tomewise.language.per_role import join_names
+from tomewise.language.forwarding import join_names
 from tomewise.language.roles import (
     EXTRACT_ENTITIES,
     EXTRACT_FACTS,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tomewise.calls import NO_CALLS, CallCount
 from tomewise.concurrency import run_in_thread
-from tomewise.language.per_role import find_name
+from tomewise.language.forwarding import find_name
 from tomewise.language.roles import AGGREGATE, AggregateIn
 from tomewise.language.usage import estimate_tokens
 from tomewise.memory.ask_each import run_each

@@ -16,7 +16,7 @@ from tomewise.calls import NO_CALLS, CallCount
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import BadReply
 from tomewise.extras import GRAPH
-from tomewise.language.per_role import find_name
+from tomewise.language.forwarding import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import run_each
 from tomewise.memory.build_records import read_build, record_build

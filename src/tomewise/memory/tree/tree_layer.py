@@ -11,7 +11,7 @@ import numpy as np
 from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
 from tomewise.extras import GRAPH
-from tomewise.language.per_role import find_name
+from tomewise.language.forwarding import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.build_records import record_build

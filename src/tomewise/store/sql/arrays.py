@@ -237,10 +237,10 @@ def load_rows(transaction: Transaction, space: str) -> Block:
 def _check_rows(kind: str, rows: Rows, transaction: Transaction) -> None:
     """Raise Misfit for rows from the tables that can be no vectors, or no edges."""
     if kind == "edges" and not _are_edges(rows, transaction):
-        raise Misfit("edges", "an edge of nodes that are not there")
+        raise Misfit("edges")
     with np.errstate(invalid="ignore"):
         if kind == "vectors" and not np.isfinite(rows.sum(dtype=np.float64)):  # a flag for each would need much memory
-            raise Misfit("vectors", "numbers that are not finite")
+            raise Misfit("vectors")
 
 
 def _find_dimensions(transaction: Transaction) -> int:

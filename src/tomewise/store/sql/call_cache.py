@@ -13,14 +13,13 @@ from tomewise.concurrency import wait_through
 from tomewise.errors import Locked, StoreError
 from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.row_values import Misfit
-from tomewise.store.sql.schema import calls
 from tomewise.store.sql.stored_records import reads
 
 Begin: TypeAlias = Callable[[], AbstractContextManager[Transaction]]
 
 _ENOUGH = 8  # replies needed for a mean
 _MOST_UNWRITTEN = 1_000  # replies that wait in memory for room on the disk
-_REPLY = "SELECT calls.reply\nFROM calls WHERE calls.key = :key"
+_REPLY = "SELECT calls.reply\nFROM calls WHERE calls.key = :key AND :since IN ('', calls.since)"
 _Rows: TypeAlias = dict[str, dict[str, str]]  # by key
 
 
@@ -52,13 +51,9 @@ class StoredCalls:
     @reads
     def _find(self, transaction: Transaction, key: str, since: str) -> str | None:
         try:
-            if since:
-                found = list(transaction.fetch(f"{_REPLY} AND calls.since = :since", key=key, since=since))
-            else:
-                found = list(transaction.fetch(_REPLY, key=key))
+            return next((reply for (reply,) in transaction.fetch(_REPLY, key=key, since=since)), None)
         except Misfit:
             return None  # damaged: the call is made again, and its reply replaces this one
-        return found[0][0] if found else None
 
     async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
         """Store a reply; it replaces an earlier reply of this key. Raises StoreError if it is in memory alone.
@@ -93,7 +88,7 @@ class StoredCalls:
     @reads
     def mean_reply_bytes(self, transaction: Transaction, role: str, model: str) -> float | None:
         """The mean length of the model's replies in a role, or None while there are too few replies."""
-        size = transaction.write_size("reply")
+        size = transaction.size.format("reply")
         query = f"SELECT count(*), avg({size}) FROM calls WHERE role = :role AND model = :model"
         count, mean = transaction.ask(query, role=role, model=model).fetchone()
         return float(mean) if count >= _ENOUGH else None
@@ -108,12 +103,11 @@ class StoredCalls:
         for is_first in (True, False):
             try:
                 with write() as transaction:
-                    batch = (
-                        batch or self._take_batch()
-                    )  # to include replies that arrived while this waited for its turn
+                    # Here, to include replies that arrived while this waited for its turn.
+                    batch = batch or self._take_batch()
                     with self._guard:
                         written = self._unwritten | batch if is_first else batch
-                    transaction.upsert(calls, list(written.values()))
+                    transaction.upsert("calls", list(written.values()))
                 with self._guard:
                     self._unwritten = {key: row for key, row in self._unwritten.items() if key not in written}
                 return

@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import Locked, StoreError
 from tomewise.store.sql.damage import name_damage
-from tomewise.store.sql.row_values import LONGEST, RESTORE
+from tomewise.store.sql.row_values import LONGEST, RESTORE, find_cause
 from tomewise.store.sql.schema import APPLICATION_ID, check_format, find_strange_statement
 from tomewise.store.sql.sqlite_rows import SqliteTransaction
 
@@ -54,8 +54,8 @@ def connect(path: Path, *, create: bool) -> Engine:
             raise StoreError(f"the folder {path.parent} does not exist: make it first")
         if path.is_symlink():
             raise StoreError(f"{path} is a link to where no tome is, and no tome is made through a link: delete it")
-    else:
-        _check_header(path)
+    elif _read_bytes(path, 0, len(_HEADER)) != _HEADER:
+        raise StoreError(f"{path} is not a tome: name another file with -m")
     try:
         return _open(path, create=create)
     except StoreError as error:
@@ -76,8 +76,7 @@ def _open(path: Path, *, create: bool, alone: bool = False) -> Engine:
 
 def _lacks_room_beside(error: StoreError) -> bool:
     """Whether the disk is too full for the small file by which the programs that have a tome open agree."""
-    cause = error.__cause__.orig if isinstance(error.__cause__, DBAPIError) else error.__cause__
-    name = getattr(cause, "sqlite_errorname", "")
+    name = getattr(find_cause(error.__cause__), "sqlite_errorname", "")
     return os.name == "posix" and name in ("SQLITE_IOERR_SHMOPEN", "SQLITE_IOERR_SHMSIZE")
 
 
@@ -183,12 +182,8 @@ def begin(engine: Engine, path: Path, *, writes: bool = False, wait: bool = True
                 connection.info["wrote"] = True
             driver.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             _check_content(driver, path, connection.info)
-            transaction = SqliteTransaction(connection, str(path))
-            try:
+            with name_damage(SqliteTransaction(connection, str(path))) as transaction:
                 yield transaction
-            except Exception as error:
-                name_damage(transaction, error)
-                raise
             if writes:
                 connection.commit()
     except MemoryError as error:
@@ -202,9 +197,16 @@ def begin(engine: Engine, path: Path, *, writes: bool = False, wait: bool = True
 
 def _translate(path: Path, error: DBAPIError | sqlite3.Error) -> StoreError | None:
     """What to say of an error of SQLite that users can cause; None for others, which are bugs."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
+    cause = find_cause(error)
     if isinstance(cause, sqlite3.OperationalError):
-        return _make_store_error(path, str(cause))
+        words = str(cause)
+        if "locked" in words or "busy" in words:
+            return Locked(f"{path} is being written by another program: try again when it has finished")
+        if "readonly" in words or "unable to open" in words:
+            return StoreError(
+                f"{path} cannot be opened for writing ({cause}): check the permissions of it and its folder"
+            )
+        return StoreError(f"{path} could not be read or written ({cause}): check the disk and the permissions")
     if isinstance(cause, sqlite3.DataError):
         return StoreError(
             f"{path} takes no value of more than {LONGEST:,} bytes, and one was to be written or is in it: write "
@@ -214,14 +216,6 @@ def _translate(path: Path, error: DBAPIError | sqlite3.Error) -> StoreError | No
     if type(cause) is sqlite3.DatabaseError or str(cause) == "constraint failed":
         return StoreError(f"{path} is damaged or not a tome ({cause}): {RESTORE}")
     return None
-
-
-def _make_store_error(path: Path, cause: str) -> StoreError:
-    if "locked" in cause or "busy" in cause:
-        return Locked(f"{path} is being written by another program: try again when it has finished")
-    if "readonly" in cause or "unable to open" in cause:
-        return StoreError(f"{path} cannot be opened for writing ({cause}): check the permissions of it and its folder")
-    return StoreError(f"{path} could not be read or written ({cause}): check the disk and the permissions")
 
 
 def _prepare(engine: Engine, path: Path, *, create: bool) -> None:
@@ -331,29 +325,20 @@ def _check_files(path: Path) -> None:
             status = log.lstat()
             if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
                 raise StoreError(f"{log} is a link or not a plain file, so {path} is not opened: delete it")
-            if log.name.endswith("-journal") and _read_end(log, len(_NAMES_FILE)) == _NAMES_FILE:
+            start = max(0, status.st_size - len(_NAMES_FILE))
+            if log.name.endswith("-journal") and _read_bytes(log, start, len(_NAMES_FILE)) == _NAMES_FILE:
                 raise StoreError(
                     f"{log} names another file, which SQLite would delete, so {path} is not opened: delete it"
                 )
 
 
-def _read_end(path: Path, count: int) -> bytes:
-    """The last `count` bytes of a file, or all if it has fewer. Raises StoreError."""
+def _read_bytes(path: Path, start: int, count: int) -> bytes:
+    """So many bytes of a file, or those that there are; none of a file that is gone. Raises StoreError."""
     try:
         with path.open("rb") as file:
-            file.seek(-min(count, file.seek(0, os.SEEK_END)), os.SEEK_END)
-            return file.read()
+            file.seek(start)
+            return file.read(count)
     except FileNotFoundError:
-        raise
+        return b""
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _check_header(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            header = file.read(len(_HEADER))
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
-    if header != _HEADER:
-        raise StoreError(f"{path} is not a tome: name another file with -m")

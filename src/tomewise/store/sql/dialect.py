@@ -17,11 +17,12 @@ from filelock import FileLock, Timeout
 from sqlalchemy import Engine
 
 from tomewise.errors import Locked, StoreError
-from tomewise.store.address import Place
+from tomewise.store.address import TomeAddress
 from tomewise.store.beside import FolderBeside, UnsafeFile
 from tomewise.store.rights import WRITER
-from tomewise.store.sql.database import begin, connect, delete_files, is_read_only, move_file
+from tomewise.store.sql.database import begin, begin_new, connect, delete_files, is_read_only, move_file
 from tomewise.store.sql.mirror import FILE_NAMES, Deltas
+from tomewise.store.sql.sqlite_rows import SqliteTransaction
 
 _LOCKS = r"writer\.lock|session-[0-9a-f]{16}\.lock"
 
@@ -31,7 +32,9 @@ class SqliteDialect:
 
     follows_steps = False  # every writer changes the files of arrays, and these may come from a stranger
     remedy = "check the permissions of it and its folder, or copy it"
-    near = None  # vectors in a file are searched exactly
+    near = tend_indexes = None  # vectors in a file are searched exactly
+    append = repair = None  # SQLite has one writer: replies, traces and files of arrays wait for a write transaction
+    guard_files = partial(nullcontext, True)  # which guards the files of arrays
 
     def __init__(self, path: Path, engine: Engine) -> None:
         self.path = path
@@ -47,19 +50,15 @@ class SqliteDialect:
     # ------------------------------------------------------------ the file, its transactions and rights
 
     @classmethod
-    def open(cls, path: Path, *, create: bool) -> SqliteDialect:
+    def open(cls, address: TomeAddress, *, create: bool, read_only: bool, exact_rows: int) -> SqliteDialect:
         """Open the file; create it if needed. Raises Locked, and StoreError if it is not a tome."""
-        return cls(path, connect(path, create=create))
+        path = Path(str(address)).absolute()
+        return cls(path, connect(path, create=create and not read_only))
 
-    def append(self) -> None:
-        """No transaction of its own for replies and traces: SQLite has one writer."""
-
-    def repair(self, reading: Any) -> None:
-        """No transaction of its own for the files of the arrays: a write transaction guards them."""
-
-    def guard_files(self) -> AbstractContextManager[bool]:
-        """Whether the files of the arrays may be changed now, in a write transaction: always."""
-        return nullcontext(True)
+    @staticmethod
+    def begin_new(address: TomeAddress, exact_rows: int) -> AbstractContextManager[SqliteTransaction]:
+        """One write transaction in a new file, which has this path once all is written. Raises StoreError."""
+        return begin_new(Path(str(address)).absolute())
 
     def finish_write(self, transaction: Any, deltas: Deltas, rows: int) -> None:
         """Take the words of what was removed out of their index; a writer does that once, at the end of its work."""
@@ -116,9 +115,6 @@ class SqliteDialect:
             return size + log.stat().st_size
         return size
 
-    def tend_indexes(self) -> None:
-        """A file has no indexes of vectors."""
-
     def delete(self, *, if_empty: bool = False) -> None:
         """Delete the file, which nobody here has open any more.
 
@@ -126,7 +122,7 @@ class SqliteDialect:
         """
         delete_files(self.path)
 
-    def move(self, path: Place) -> None:
+    def move(self, path: TomeAddress) -> None:
         """Give the file, which nobody has open any more, another path in its folder. Raises Locked, StoreError."""
         assert isinstance(path, Path)
         move_file(self.path, path)

@@ -18,6 +18,7 @@ from sqlalchemy.pool import StaticPool
 
 from tomewise.store.beside import FolderBeside
 from tomewise.store.sql.database import harden
+from tomewise.store.sql.row_values import find_cause
 from tomewise.store.sql.sqlite_rows import SqliteTransaction
 
 FILE = "words.sqlite"
@@ -56,7 +57,7 @@ class LocalWords:
                     if path is None:
                         raise
                     self._forget()
-                    if type(error.orig if isinstance(error, DBAPIError) else error) in _DAMAGE:
+                    if type(find_cause(error)) in _DAMAGE:
                         for name in (f"{FILE}-journal", FILE):
                             with suppress(OSError):
                                 self._folder.delete(name)

@@ -18,7 +18,7 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from functools import cached_property
 from typing import Any, BinaryIO, TypeAlias
 from urllib.parse import quote
@@ -117,29 +117,27 @@ class Changes:
         self.is_renewed = False  # the space gets another version, though its rows stay
 
     def __bool__(self) -> bool:
-        return bool(self.is_renewed or self._removed or any(len(keys) for keys, _ in self._added))
+        return bool(self.is_renewed or self._added or any(map(len, self._removed)))
 
     def add(self, keys: Keys, rows: Rows) -> None:
         if len(keys):
             self._added.append((keys, rows))
 
     def remove(self, keys: Sequence[int]) -> None:
-        removed = np.unique(np.asarray(keys, np.int64))
-        for index, (added_keys, rows) in enumerate(self._added):
-            is_removed = np.isin(added_keys, removed)
-            if is_removed.any():  # rows that this transaction added need no removal
-                self._added[index] = (added_keys[~is_removed], rows[~is_removed])
-                removed = np.setdiff1d(removed, added_keys[is_removed])
-        if len(removed):
-            self._removed.append(removed)
+        removed = np.asarray(keys, np.int64)
+        added = [(known, rows, ~np.isin(known, removed)) for known, rows in self._added]
+        self._added = [(known[stays], rows[stays]) for known, rows, stays in added if stays.any()]
+        # Rows that this transaction added need no removal.
+        self._removed.append(np.setdiff1d(removed, _join([known for known, _, _ in added])))
 
     def make_delta(self) -> Delta:
         """All changes as one."""
-        removed = np.unique(np.concatenate(self._removed)) if self._removed else np.empty(0, np.int64)
-        if not self._added:
-            return Delta(np.empty(0, np.int64), np.empty((0, 0)), removed)
-        keys = np.concatenate([keys for keys, _ in self._added])
-        return Delta(keys, np.concatenate([rows for _, rows in self._added]), removed)
+        rows = np.concatenate([rows for _, rows in self._added]) if self._added else np.empty((0, 0))
+        return Delta(_join([keys for keys, _ in self._added]), rows, np.unique(_join(self._removed)))
+
+
+def _join(keys: Sequence[Keys]) -> Keys:
+    return np.concatenate([np.empty(0, np.int64), *keys])
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +216,7 @@ class Mirror:
             if len(array):
                 with self._folder.open(f"{self._stem}.{header.generation}.{name}", to_change=True) as file:
                     parts[name] = _append(file, parts[name], array)
-        self._write_header(_Header(self._tome, after, header.generation, header.width, parts))
+        self._write_header(replace(header, version=after, parts=parts))
         return True
 
     def write(self, version: int, keys: Keys, rows: Rows) -> None:

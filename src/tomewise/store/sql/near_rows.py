@@ -13,13 +13,12 @@ import secrets
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import psycopg
 from sqlalchemy.exc import DBAPIError
 
 from tomewise.store.records import SearchState
-from tomewise.store.sql.mirror import Delta, Deltas, Keys
+from tomewise.store.sql.mirror import Delta, Deltas
 from tomewise.store.sql.near_search import (
     MOST_DIMENSIONS,
     NearTable,
@@ -29,9 +28,6 @@ from tomewise.store.sql.near_search import (
 from tomewise.store.sql.postgres_arrays import load_vectors, write_columns
 from tomewise.store.sql.postgres_server import make_lock_key
 from tomewise.store.sql.transaction import SharedTransaction
-
-if TYPE_CHECKING:
-    from tomewise.store.nearest import Nearest, Vectors
 
 _BULK_SHARE = 1 / 4  # of the rows: with more new ones, an index that is made anew is quicker
 _DROP_SHARE = 1 / 2  # of `exact_rows`: with fewer rows, a table goes
@@ -115,13 +111,6 @@ class NearRows:
         One that was small when it was last read is read again, so that its questions cost no statement more.
         """
         return bool(self.exact_rows) and not 0 < loaded <= self.exact_rows
-
-    def search(
-        self, transaction: SharedTransaction, space: str, queries: Vectors, limit: int, among: Keys | None
-    ) -> Nearest | None:
-        """See `contract.Spaces.nearest`; None where the space is to be searched exactly."""
-        table = self.find_table(transaction, space)
-        return None if table is None else table.search(transaction.driver, queries, limit, among)
 
     def find_table(self, transaction: SharedTransaction, space: str) -> NearTable | None:
         """The table by which a space is searched; None where it is to be searched exactly."""

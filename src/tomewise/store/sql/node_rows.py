@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tomewise.store.sql.row_values import Fields, Misfit, describe_value
+from tomewise.store.sql.row_values import Fields, Misfit
 from tomewise.types import Node, Passage, Place
 from tomewise.types.place import read_marks, read_plain_data
 
@@ -32,7 +32,7 @@ FROM nodes JOIN documents ON documents.key = nodes.document"""
 def make_passage(row: dict[str, Any]) -> Passage:
     """The passage of a row, from which `data` is taken. Raises Misfit for one without a place in its document."""
     if row["start"] is None or row["end"] is None:
-        raise Misfit("nodes", "a passage without a place in its document")
+        raise Misfit("nodes")
     return Passage(**_read_passage_data(row.pop("data")), **row)
 
 
@@ -62,7 +62,7 @@ def _read_passage_data(data: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return {"place": read_plain_data(data.get("place", {})), "marks": read_marks(data.get("marks", ()))}
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise Misfit("nodes", f"no place of a passage in {describe_value(dict(data))}") from None
+        raise Misfit("nodes") from None
 
 
 def add_spaces(text: str) -> str:

@@ -9,12 +9,12 @@ from typing import Any
 
 import psycopg
 from filelock import FileLock, Timeout
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import Locked, StoreError
 from tomewise.settings import find_cache_folder
-from tomewise.store.address import DatabaseAddress, Place
+from tomewise.store.address import DatabaseAddress, TomeAddress
 from tomewise.store.beside import FolderBeside
 from tomewise.store.rights import WRITER
 from tomewise.store.sql import postgres_server
@@ -24,7 +24,8 @@ from tomewise.store.sql.local_words import LocalWords
 from tomewise.store.sql.mirror import FILE_NAMES, Deltas
 from tomewise.store.sql.near_rows import NearRows
 from tomewise.store.sql.postgres_rows import PostgresTransaction
-from tomewise.store.sql.postgres_server import Marks, Right
+from tomewise.store.sql.postgres_server import PostgresServer, Right
+from tomewise.store.sql.row_values import find_cause
 
 _LOCK = "files.lock"
 _LOCK_SECONDS = 3.0
@@ -37,25 +38,19 @@ class PostgresDialect:
 
     follows_steps = True  # files of arrays may lag; they lie in the user's own folder, so their version says enough
     remedy = "ask its owner for the right to write, or name the main server"
+    forget_removed_words = None  # words stay in the cache, which is deleted whole
 
-    def __init__(
-        self,
-        place: DatabaseAddress,
-        engine: Engine,
-        marks: Marks | None,
-        exact_rows: int,
-    ) -> None:
-        self.address = str(place)
+    def __init__(self, server: PostgresServer, exact_rows: int) -> None:
+        marks = server.marks  # None while the tome is made
+        self.address = str(server.address)
         self.read_only = marks is not None and marks.read_only
         folder = find_cache_folder() / "databases"
         name = marks.place if marks else "new"
         self.cache = FolderBeside(folder / name, "-cache", f"{FILE_NAMES}|{WORDS_NAMES}|{_LOCK}")
         with suppress(OSError):  # where nothing can be written, the arrays and words are read anew
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.near = NearRows(place.tome, exact_rows)
-        self._place = place
-        self._engine = engine
-        self._marks = marks  # None while the tome is made
+        self.near = NearRows(server.address.tome, exact_rows)
+        self._server = server
         self._is_pooled = marks is not None and marks.is_pooled
         self._words = LocalWords(self.cache)
         self._rights: list[Right] = []  # that this process holds
@@ -64,25 +59,27 @@ class PostgresDialect:
     # ------------------------------------------------------------ the database, its transactions and rights
 
     @classmethod
-    def open(cls, place: DatabaseAddress, *, create: bool, read_only: bool, exact_rows: int) -> PostgresDialect:
+    def open(cls, place: TomeAddress, *, create: bool, read_only: bool, exact_rows: int) -> PostgresDialect:
         """Open the tome; make it if needed. Raises Locked, and StoreError where neither is possible."""
-        engine = postgres_server.make_engine(place)
+        assert isinstance(place, DatabaseAddress)
+        server = PostgresServer(place)
         try:
-            marks = postgres_server.prepare(engine, place, create=create and not read_only)
-            return cls(place, engine, marks, exact_rows)
+            server.prepare(create=create and not read_only)
+            return cls(server, exact_rows)
         except BaseException:
-            engine.dispose()
+            server.engine.dispose()
             raise
 
     @classmethod
     @contextmanager
-    def begin_new(cls, place: DatabaseAddress, exact_rows: int) -> Iterator[PostgresTransaction]:
+    def begin_new(cls, place: TomeAddress, exact_rows: int) -> Iterator[PostgresTransaction]:
         """One write transaction in a new tome, which is there once all is written. Raises StoreError."""
-        engine = postgres_server.make_engine(place)
-        dialect = cls(place, engine, None, exact_rows)
+        assert isinstance(place, DatabaseAddress)
+        server = PostgresServer(place)
+        dialect = cls(server, exact_rows)
         try:
-            with postgres_server.write(engine, place) as connection:
-                transaction = PostgresTransaction(connection, dialect.address, dialect._words)
+            with server.write() as connection:
+                transaction = dialect._make_transaction(connection)
                 transaction.begin_step(is_first=True)
                 postgres_server.make_schema(connection, place)
                 yield transaction
@@ -91,14 +88,14 @@ class PostgresDialect:
                 transaction.end_step()
             dialect.tend_indexes()
         finally:
-            engine.dispose()
+            server.engine.dispose()
 
     @contextmanager
     def read(self) -> Iterator[PostgresTransaction]:
         """One moment of the tome. Raises StoreError."""
         with (
-            postgres_server.read(self._engine, self._place, self._marks) as connection,
-            self._make_transaction(connection) as transaction,
+            self._server.read() as connection,
+            name_damage(self._make_transaction(connection)) as transaction,
         ):
             yield transaction
 
@@ -107,29 +104,23 @@ class PostgresDialect:
         """One write transaction, the only one of the tome: all inside is committed or nothing. Raises Locked."""
         rights = [WRITER] if self._writes_unheld else []
         with (
-            postgres_server.write(self._engine, self._place, self._marks, wait=wait, rights=rights) as connection,
-            self._make_transaction(connection) as transaction,
+            self._server.write(wait=wait, rights=rights) as connection,
+            name_damage(self._make_transaction(connection)) as transaction,
         ):
             transaction.begin_step()
             for right in tuple(self._rights):
-                postgres_server.check_right(right, self._place)
+                self._server.check_right(right)
             yield transaction
             transaction.end_step()
 
     @contextmanager
     def append(self) -> Iterator[PostgresTransaction]:
         """One write transaction for replies and traces, which waits for no writer."""
-        with postgres_server.write(self._engine, self._place, self._marks, alone=False) as connection:
-            yield PostgresTransaction(connection, self.address, self._words)
+        with self._server.write(alone=False) as connection:
+            yield self._make_transaction(connection)
 
-    @contextmanager
-    def _make_transaction(self, connection: Connection) -> Iterator[PostgresTransaction]:
-        transaction = PostgresTransaction(connection, self.address, self._words)
-        try:
-            yield transaction
-        except Exception as error:
-            name_damage(transaction, error)
-            raise
+    def _make_transaction(self, connection: Connection) -> PostgresTransaction:
+        return PostgresTransaction(connection, self.address, self._words)
 
     @contextmanager
     def repair(self, reading: Any) -> Iterator[PostgresTransaction]:
@@ -181,7 +172,7 @@ class PostgresDialect:
                 if name == WRITER:
                     self._writes_unheld = False
             return
-        with postgres_server.hold(self._engine, self._place, name, refusal) as right:
+        with self._server.hold(name, refusal) as right:
             self._rights.append(right)
             try:
                 yield
@@ -192,9 +183,6 @@ class PostgresDialect:
         """The size of the tables in bytes, with their indices."""
         with self.read() as transaction:
             return int(transaction.read_value(postgres_server.SIZE))
-
-    def forget_removed_words(self) -> None:
-        """Words stay in the cache, which is deleted whole."""
 
     def tend_indexes(self) -> None:
         """Make the tables and indexes of vectors that are missing, and drop those of spaces that became small.
@@ -208,8 +196,7 @@ class PostgresDialect:
                 with self.write() as transaction:
                     without_index = self.near.make_tables(transaction)
         except (StoreError, DBAPIError, psycopg.Error) as error:
-            cause = error.__cause__ if isinstance(error, StoreError) else error
-            cause = cause.orig if isinstance(cause, DBAPIError) else cause
+            cause = find_cause(error.__cause__ if isinstance(error, StoreError) else error)
             self.near.is_hopeless = isinstance(cause, psycopg.errors.DiskFull | psycopg.errors.OutOfMemory)
             self._warn("tables for approximate search", error)
             return
@@ -236,13 +223,13 @@ class PostgresDialect:
     def delete(self, *, if_empty: bool = False) -> None:
         """Delete the tome, which nobody here has open any more. Raises StoreError where others use its schema."""
         with self._write_last() as transaction:
-            postgres_server.drop(transaction.connection, self._place, if_empty=if_empty)
+            postgres_server.drop(transaction.connection, self._server.address, if_empty=if_empty)
 
-    def move(self, place: Place) -> None:
+    def move(self, place: TomeAddress) -> None:
         """Give the tome, which nobody here has open any more, another name. Raises Locked, StoreError."""
         assert isinstance(place, DatabaseAddress)
         with self._write_last() as transaction:
-            postgres_server.rename(transaction.connection, self._place, place)
+            postgres_server.rename(transaction.connection, self._server.address, place)
 
     @contextmanager
     def _write_last(self) -> Iterator[PostgresTransaction]:
@@ -250,10 +237,10 @@ class PostgresDialect:
             with self.write() as transaction:
                 yield transaction
         finally:
-            self._engine.dispose()
+            self._server.engine.dispose()
 
     def close(self, *, forked: bool) -> None:
         """Close all connections; in a fork, they belong to the parent process."""
-        self._engine.dispose(close=not forked)
+        self._server.engine.dispose(close=not forked)
         if not forked:
             self._words.close()

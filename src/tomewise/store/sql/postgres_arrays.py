@@ -60,7 +60,7 @@ def load_vectors(driver: psycopg.Connection, space: str, width: int, after: int 
     query = _PAGE.format(table="vectors", values="vector", fits=fits)
     for keys, values, are_equal in _read_pages(driver, query, space, 4 * width, after):
         if not are_equal:
-            raise Misfit("vectors", f"a vector that has not {width} numbers")
+            raise Misfit("vectors")
         yield keys, np.frombuffer(values, np.float32).reshape(-1, width)
 
 

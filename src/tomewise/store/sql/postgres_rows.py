@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import psycopg
 from psycopg import sql
-from sqlalchemy import Column, Connection, Table, text
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Connection, text
 
 from tomewise.errors import ReadingError, StoreError
 from tomewise.store.sql.local_words import LocalWords, Source
@@ -27,7 +26,7 @@ from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
 from tomewise.store.sql.postgres_arrays import load_edges, load_vectors, read_keys, write_columns
 from tomewise.store.sql.postgres_server import make_tables
 from tomewise.store.sql.row_values import STREAMED, encode_json
-from tomewise.store.sql.schema import TABLES, traces
+from tomewise.store.sql.schema import OBJECT, TABLES, Table
 from tomewise.store.sql.transaction import SharedTransaction
 from tomewise.types import Document
 
@@ -52,6 +51,12 @@ SELECT string_agg(int8send(edges.key) || int8send(pair.at - 1), '')
 FROM unnest(%s::bigint[], %s::bigint[]) WITH ORDINALITY AS pair (a, b, at)
 JOIN edges ON edges.a = pair.a AND edges.space = %s AND edges.b = pair.b
 """
+_INSERT_EDGES = """
+WITH fresh AS (INSERT INTO edges (key, space, a, b, weight) SELECT given.key, %s, given.a, given.b, given.weight
+  FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::float8[]) AS given (key, a, b, weight)
+  ON CONFLICT DO NOTHING RETURNING key)
+SELECT string_agg(int8send(key), '') FROM fresh
+"""
 _WEIGHTS = """
 UPDATE edges SET weight = given.weight, step = current_setting('tomewise.step')::bigint
 FROM unnest(%s::bigint[], %s::float8[]) AS given (key, weight) WHERE edges.key = given.key
@@ -68,6 +73,7 @@ FROM nodes JOIN documents ON documents.key = nodes.document WHERE layer = 'passa
 """
 _LIST = re.compile(r"IN :(\w+)")
 _LARGEST_FLOAT = sys.float_info.max
+_TYPES = {"TEXT": "text", OBJECT: "text", "INTEGER": "int8", "REAL": "float8", "BLOB": "bytea"}
 
 
 class PostgresTransaction(SharedTransaction):
@@ -78,9 +84,9 @@ class PostgresTransaction(SharedTransaction):
     """
 
     field_values = _VALUES
-    insert = staticmethod(insert)
+    text_field = "coalesce(jsonb_extract_path_text(CAST({} AS jsonb), '{}'), '')"
+    size = "octet_length({})"
     last_keys = "last_keys"
-    used_keys = "last_keys WHERE seq > 0"
     format_query = "SELECT format FROM tomewise"
 
     def __init__(self, connection: Connection, address: str, words: LocalWords) -> None:
@@ -113,8 +119,7 @@ class PostgresTransaction(SharedTransaction):
                 for table in ("versions", "gone"):
                     self.run(f"DELETE FROM {table} WHERE space = %s", (space,))
             elif len(delta.removed):
-                steps = np.full(len(delta.removed), self.step, np.int64)
-                write_columns(self.driver, "gone", {"space": space, "key": delta.removed, "step": steps})
+                self.run("INSERT INTO gone SELECT %s, unnest(%s), %s", (space, delta.removed, self.step))
             self.run("INSERT INTO versions VALUES (%s, %s, %s)", (space, version, self.step))
         if deltas and self.step % FORGET_EVERY == 0:
             self.run(_FORGET, (MOST_VERSIONS, MOST_MARKS))
@@ -129,10 +134,10 @@ class PostgresTransaction(SharedTransaction):
         """Indexes are those of the server."""
         return ""
 
-    def read_bare(self, table: Table) -> Iterable[Sequence[Any]]:
+    def read_rows(self, table: Table, order: str = "") -> Iterable[Sequence[Any]]:
         """See `SharedTransaction`."""
-        listed = ", ".join(f'"{column.name}"' for column in table.c)
-        return self.run(f'SELECT {listed} FROM "{table.name}"', execution_options=STREAMED)
+        listed = ", ".join(f'"{name}"' for name in table.columns)
+        return self.run(f"SELECT {listed} FROM {table.name} {order}", execution_options=STREAMED)
 
     def set_last_keys(self, rows: Sequence[tuple[str, int]]) -> None:
         """Replace the last keys of these tables."""
@@ -140,16 +145,6 @@ class PostgresTransaction(SharedTransaction):
             self.run("UPDATE last_keys SET seq = %s WHERE name = %s", (last, name))
 
     # ------------------------------------------------------------ expressions
-
-    @staticmethod
-    def write_field(column: str, name: str) -> str:
-        """The expression for one text of a JSON object; empty for an object without this field."""
-        return f"coalesce(jsonb_extract_path_text(CAST({column} AS jsonb), '{name}'), '')"
-
-    @staticmethod
-    def write_size(column: str) -> str:
-        """The expression for how many bytes a text takes."""
-        return f"octet_length({column})"
 
     @staticmethod
     def write_test(value: object, operator: str | None) -> str:
@@ -169,7 +164,7 @@ class PostgresTransaction(SharedTransaction):
 
     def ask(self, statement: str, **values: Any) -> Any:
         """See `SharedTransaction`."""
-        found: Any = self.execute(text(_LIST.sub(_write_list, statement)), values)
+        found: Any = self.connection.execute(text(_LIST.sub(_write_list, statement)), values)
         return found.cursor if found.returns_rows else found
 
     @staticmethod
@@ -185,29 +180,29 @@ class PostgresTransaction(SharedTransaction):
             if not all(isinstance(item, str) or abs(item) <= _LARGEST_FLOAT for item in items):  # NaN is not either
                 raise ReadingError(f"{document.id!r} holds no finite number as its {name!a}: take it out of the file")
 
-    def find_new_keys(self, table: Table, count: int) -> list[int]:
+    def find_new_keys(self, table: str, count: int) -> list[int]:
         """Ascending keys for so many rows, which no row ever had."""
-        if table is traces:  # which are written by several at a time, in no step
+        if table == "traces":  # which are written by several at a time, in no step
             query = "UPDATE last_keys SET seq = seq + %s WHERE name = %s RETURNING seq"
-            last = int(self.read_value(query, count, table.name))
+            last = int(self.read_value(query, count, table))
         else:
-            if table.name not in self._taken_keys:
+            if table not in self._taken_keys:
                 query = "SELECT seq FROM last_keys WHERE name = %s"
-                self._taken_keys[table.name] = int(self.read_value(query, table.name))
-            last = self._taken_keys[table.name] = self._taken_keys[table.name] + count
+                self._taken_keys[table] = int(self.read_value(query, table))
+            last = self._taken_keys[table] = self._taken_keys[table] + count
         return list(range(last - count + 1, last + 1))
 
     def insert_rows(self, table: str, rows: Sequence[tuple[Any, ...]], names: Sequence[str] = ()) -> None:
         """Insert many rows, with all columns or with these. Raises StoreError, ValueError for a value of no column."""
         if not rows:
             return
-        columns: Any = TABLES.tables[table].c
-        names = names or columns.keys()
+        columns = TABLES[table].columns
+        names = names or list(columns)
         listed = sql.SQL(", ").join(map(sql.Identifier, names))
         statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), listed)
         try:
             with self.driver.cursor() as cursor, cursor.copy(statement) as copy:
-                copy.set_types([columns[name].type.postgres for name in names])
+                copy.set_types([_TYPES[columns[name].kind] for name in names])
                 for row in rows:
                     copy.write_row(row)
         except (psycopg.DataError, psycopg.IntegrityError, TypeError) as error:  # TypeError: from the driver
@@ -221,16 +216,9 @@ class PostgresTransaction(SharedTransaction):
 
     def insert_missing_edges(self, space: str, a: Keys, b: Keys, weights: Rows) -> Block:
         """Insert the edges between these nodes that are missing; of equal ones the first counts. Returns these."""
-        order = np.lexsort((b, a))  # which keeps equal ones in their order
-        is_again = np.zeros(len(order), bool)
-        is_again[order[1:]] = (a[order[1:]] == a[order[:-1]]) & (b[order[1:]] == b[order[:-1]])
-        _, known = self.find_edges(space, np.column_stack((a, b)))
-        is_again[known] = True
-        a, b, weights = a[~is_again], b[~is_again], weights[~is_again].astype(np.float64)
-        keys = np.array(self.find_new_keys(TABLES.tables["edges"], len(a)), np.int64)
-        if len(keys):
-            write_columns(self.driver, "edges", {"key": keys, "space": space, "a": a, "b": b, "weight": weights})
-        return keys, np.column_stack((a, b, weights))
+        keys = np.array(self.find_new_keys("edges", len(a)), np.int64)
+        fresh = np.isin(keys, read_keys(self.read_value(_INSERT_EDGES, space, keys, a, b, weights.astype(np.float64))))
+        return keys[fresh], np.column_stack((a, b, weights))[fresh]
 
     def find_edges(self, space: str, pairs: Keys) -> tuple[Keys, Keys]:
         """The keys of the edges between these pairs of node keys (n, 2), and for each of them the row of its pair.
@@ -268,9 +256,9 @@ class PostgresTransaction(SharedTransaction):
             return gone, load_vectors(self.driver, name, width, step)
         return gone, load_edges(self.driver, name, step)
 
-    def read_names(self, names: Column[str]) -> list[str]:
+    def read_names(self, table: str, column: str) -> list[str]:
         """All values of a column, sorted."""
-        return [name for (name,) in self.fetch(f"SELECT {names}\nFROM {names.table} ORDER BY 1")]
+        return list(self.run(f"SELECT {column} FROM {table} ORDER BY 1").scalars())
 
     # ------------------------------------------------------------ words, which stay on this machine
 

@@ -21,8 +21,8 @@ from tomewise.credentials import hide_credentials
 from tomewise.errors import ConnectionLost, Locked, StoreError
 from tomewise.store.address import DatabaseAddress
 from tomewise.store.sql.postgres_arrays import ArrayDumper
-from tomewise.store.sql.row_values import RESTORE, read_value
-from tomewise.store.sql.schema import FORMAT, check_format, run_statements
+from tomewise.store.sql.row_values import RESTORE, find_cause, read_value
+from tomewise.store.sql.schema import FORMAT, TABLE_STATEMENTS, TABLES, check_format, run_statements
 
 _CONNECT_SECONDS = 10
 _TRIALS = 20  # of a pooler
@@ -69,47 +69,39 @@ LIMIT 1
 """
 
 
-# The same tables as in a file, see `schema`, and for `step`, `versions` and `gone` see `postgres_arrays`. Texts are
-# compared byte by byte, as SQLite does, whatever the locale.
+# The tables as in a file, see `schema`; texts are compared byte by byte, as SQLite does, whatever the locale.
+_SAYS_OTHERWISE = {
+    " AUTOINCREMENT": "",
+    " WITHOUT ROWID": "",
+    " DEFAULT '{}'": "",
+    " DEFAULT ''": "",
+    "TEXT": 'text COLLATE "C"',
+    "INTEGER": "bigint",
+    "REAL": "double precision",
+    "BLOB": "bytea",
+}
+# What a database has beside them: for `step`, `versions` and `gone` see `postgres_arrays`.
 _TABLES = """
 CREATE TABLE tomewise (format integer NOT NULL, words bigint NOT NULL, step bigint NOT NULL);
 CREATE TABLE last_keys (name text COLLATE "C" PRIMARY KEY, seq bigint NOT NULL);
-CREATE TABLE meta (key text COLLATE "C" PRIMARY KEY, value text COLLATE "C" NOT NULL);
-CREATE TABLE documents (key bigint PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE, title text COLLATE "C" NOT NULL,
-  source text COLLATE "C" NOT NULL, digest text COLLATE "C" NOT NULL, characters bigint NOT NULL,
-  text text COLLATE "C" NOT NULL, metadata text COLLATE "C" NOT NULL, folder text COLLATE "C" NOT NULL);
-CREATE TABLE nodes (key bigint PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE, layer text COLLATE "C" NOT NULL,
-  level bigint NOT NULL, position bigint NOT NULL, document bigint, start bigint, "end" bigint,
-  text text COLLATE "C" NOT NULL, data text COLLATE "C" NOT NULL);
-CREATE INDEX nodes_layer ON nodes (layer);
-CREATE INDEX nodes_document ON nodes (document) WHERE document IS NOT NULL;
-CREATE TABLE edges (key bigint PRIMARY KEY, space text COLLATE "C" NOT NULL, a bigint NOT NULL, b bigint NOT NULL,
-  weight double precision NOT NULL, step bigint NOT NULL DEFAULT current_setting('tomewise.step')::bigint);
-CREATE UNIQUE INDEX edges_forward ON edges (a, space, b);
-CREATE INDEX edges_backward ON edges (b, space);
-CREATE INDEX edges_step ON edges (space, step, key);
-CREATE TABLE vectors (space text COLLATE "C" NOT NULL, key bigint NOT NULL, vector bytea NOT NULL,
-  step bigint NOT NULL DEFAULT current_setting('tomewise.step')::bigint, PRIMARY KEY (key, space));
-ALTER TABLE vectors ALTER COLUMN vector SET STORAGE EXTERNAL;
-CREATE INDEX vectors_step ON vectors (space, step, key);
-CREATE TABLE spaces (space text COLLATE "C" PRIMARY KEY, version bigint NOT NULL);
 CREATE TABLE versions (space text COLLATE "C" NOT NULL, version bigint NOT NULL, step bigint NOT NULL,
   PRIMARY KEY (space, version));
 CREATE TABLE gone (space text COLLATE "C" NOT NULL, key bigint NOT NULL, step bigint NOT NULL);
 CREATE INDEX gone_step ON gone (space, step);
-CREATE TABLE intake (layer text COLLATE "C" NOT NULL, node bigint NOT NULL, failure text COLLATE "C" NOT NULL,
-  PRIMARY KEY (layer, node));
-CREATE INDEX intake_node ON intake (node);
-CREATE TABLE removals (layer text COLLATE "C" NOT NULL, node text COLLATE "C" NOT NULL, PRIMARY KEY (layer, node));
-CREATE TABLE builds (layer text COLLATE "C" PRIMARY KEY, record text COLLATE "C" NOT NULL);
-CREATE TABLE calls (key text COLLATE "C" PRIMARY KEY, role text COLLATE "C" NOT NULL, model text COLLATE "C" NOT NULL,
-  reply text COLLATE "C" NOT NULL, since text COLLATE "C" NOT NULL);
-CREATE TABLE traces (key bigint PRIMARY KEY, asked text COLLATE "C" NOT NULL, question text COLLATE "C" NOT NULL,
-  record text COLLATE "C" NOT NULL);
-CREATE TABLE sessions (name text COLLATE "C" PRIMARY KEY, record text COLLATE "C" NOT NULL);
+ALTER TABLE edges ADD COLUMN step bigint NOT NULL;
+ALTER TABLE edges ALTER COLUMN step SET DEFAULT current_setting('tomewise.step')::bigint;
+DROP INDEX edges_space;
+CREATE INDEX edges_step ON edges (space, step, key);
+ALTER TABLE vectors ADD COLUMN step bigint NOT NULL;
+ALTER TABLE vectors ALTER COLUMN step SET DEFAULT current_setting('tomewise.step')::bigint;
+ALTER TABLE vectors ALTER COLUMN vector SET STORAGE EXTERNAL;
+ALTER TABLE vectors DROP CONSTRAINT vectors_pkey;
+ALTER TABLE vectors ADD PRIMARY KEY (key, space);
+DROP INDEX vectors_key;
+CREATE INDEX vectors_step ON vectors (space, step, key);
 INSERT INTO last_keys VALUES ('documents', 0), ('edges', 0), ('nodes', 0), ('traces', 0);
 """
-_NAMES = tuple(re.findall(r"CREATE TABLE (\w+)", _TABLES))
+_NAMES = [*TABLES, *re.findall(r"CREATE TABLE (\w+)", _TABLES)]
 _APPENDED = "calls", "traces", "last_keys"  # beside any writer
 
 _STATE = """
@@ -185,8 +177,8 @@ _BY_WORDS = {
 }
 
 
-def make_engine(address: DatabaseAddress) -> Engine:
-    """Connections to the database. Connects to nothing yet; all but locks go through `read` and `write`."""
+def _make_engine(address: DatabaseAddress) -> Engine:
+    """Connections to the database, as they are needed."""
 
     def connect() -> psycopg.Connection:
         try:
@@ -231,28 +223,155 @@ class Marks:
     is_pooled: bool
 
 
-def prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> Marks:
-    """Find the tome, or make it. Raises StoreError, Locked."""
-    with read(engine, address) as connection:
-        exists, is_tome, is_read_only, version = _read_state(connection, address)
-        if version < _LEAST_SERVER:
-            raise StoreError(f"{address} is served by PostgreSQL {version // 10000}: Tomewise needs 16 or later")
-        if is_tome:
-            return _read_marks(connection, address, is_read_only)
-    if exists:
-        raise _refuse_schema(address)
-    if not create:
+@dataclass(frozen=True, slots=True)
+class Right:
+    """A lock that a connection of its own holds, in this process of the server."""
+
+    connection: psycopg.Connection
+    pid: int
+
+
+class PostgresServer:
+    """A database of PostgreSQL, and the tome in it, of which `marks` are known once it was found.
+
+    It connects to nothing before it is used. All but locks goes through `read` and `write`.
+    """
+
+    def __init__(self, address: DatabaseAddress) -> None:
+        self.address = address
+        self.engine = _make_engine(address)
+        self.marks: Marks | None = None
+
+    def prepare(self, *, create: bool) -> None:
+        """Find the tome, or make it. Raises StoreError, Locked."""
+        address = self.address
+        with self.read() as connection:
+            exists, is_tome, is_read_only, version = _read_state(connection, address)
+            if version < _LEAST_SERVER:
+                raise StoreError(f"{address} is served by PostgreSQL {version // 10000}: Tomewise needs 16 or later")
+            if is_tome:
+                self.marks = _read_marks(connection, address, is_read_only)
+                return
+        if exists:
+            raise _refuse_schema(address)
+        if not create:
+            raise StoreError(
+                f"found no tome at {address}: add something first, with `tome -m '{address}' add PATH`, or choose one "
+                "that is there: `tome show -m` with the address before # lists them"
+            )
+        if is_read_only:
+            raise StoreError(f"{address} may only be read, and has no such tome: name the main server to make one")
+        with self.write() as connection:
+            if not _read_state(connection, address)[1]:
+                make_schema(connection, address)
+                make_tables(connection)
+            self.marks = _read_marks(connection, address, False)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """One moment of the database. Raises StoreError if the tome that was opened is not there."""
+        options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+        with translate_errors(self.address), self.engine.connect().execution_options(**options) as connection:
+            self._begin(connection)
+            yield connection
+
+    @contextmanager
+    def write(self, *, wait: bool = True, alone: bool = True, rights: Iterable[str] = ()) -> Iterator[Connection]:
+        """One write transaction; with `alone` the only one of its tome. Raises Locked if its turn does not come.
+
+        It takes these `rights` too, which nobody may hold meanwhile. Raises StoreError as `read` does.
+        """
+        address, marks = self.address, self.marks
+        # Each statement must see what the writer before has committed: not those of one moment.
+        options = {"isolation_level": "READ COMMITTED", "postgresql_readonly": False}
+        with (
+            translate_errors(address),
+            self.engine.connect().execution_options(**options) as connection,
+            connection.begin(),
+        ):
+            key = make_lock_key(address.tome, "transaction")
+            turn = [f"SELECT pg_advisory_xact_lock({key})"] if alone else []
+            if not (wait or read_value(connection, f"SELECT pg_catalog.pg_try_advisory_xact_lock({key})")):
+                raise Locked(f"{address} is being written by another program: try again when it has finished")
+            for name in rights:
+                turn.append(f"SELECT set_config('lock_timeout', '{_PATIENCE}', true)")
+                turn.append(f"SELECT pg_advisory_xact_lock({make_lock_key(address.tome, name)})")
+            if marks is not None and marks.is_strange:  # its owner may have set traps since it was opened
+                names = _NAMES if alone else _APPENDED  # locked as writing locks them: nobody can alter them then
+                turn.append(f"LOCK TABLE {', '.join(names)} IN ROW EXCLUSIVE MODE")
+            self._begin(connection, turn)
+            yield connection
+
+    def _begin(self, connection: Connection, turn: Iterable[str] = ()) -> None:
+        """Give a transaction its settings and its turn, then check that the tome is the one with these marks.
+
+        All of it is sent at once. Nothing is read from the tables of a stranger before they are checked.
+        """
+        address, marks, driver = self.address, self.marks, _find_driver(connection)
+        names = sql.SQL("{}, pg_temp").format(sql.Identifier(address.tome or "pg_catalog")).as_string(driver)
+        settings = sql.SQL(_SETTINGS).format(sql.Literal(TURN_PATIENCE), sql.Literal(names)).as_string(driver)
+        check = [_IDENTITY] if marks is not None and not marks.is_strange else []
+        cursor = driver.execute(";".join([settings, *turn, *check]).encode(), prepare=False)
+        while cursor.nextset():
+            continue
+        if marks is None:
+            return
+        if marks.is_strange:
+            refuse_traps(connection, address)
+            cursor = driver.execute(_IDENTITY)
+        if cursor.fetchone() != (marks.identity,):
+            raise StoreError(f"{address} is another tome by now than the one that was opened: open it again")
+
+    @contextmanager
+    def hold(self, name: str, refusal: str) -> Iterator[Right]:
+        """Hold a lock on a connection of its own. It is free when the process dies.
+
+        Raises Locked, and StoreError behind a pooler that gives each transaction any connection of the server.
+        """
+        address = self.address
+        key = make_lock_key(address.tome, name)
+        with (
+            translate_errors(address),
+            self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
+        ):
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, psycopg.Connection)
+            pid = _read_pid(driver)
+            if pid != driver.info.backend_pid and self._is_shared(driver, pid):
+                raise StoreError(
+                    f"{address} is behind a pooler in transaction mode, which keeps no right between two steps: name "
+                    "the server itself for this, or a pool in session mode"
+                )
+            if not read_value(connection, "SELECT pg_catalog.pg_try_advisory_lock(%s)", key):
+                raise Locked(refusal)
+            connection.detach()  # so that the store may be closed meanwhile
+            try:
+                yield Right(driver, pid)
+            finally:
+                with suppress(DBAPIError):  # where the server has ended, the lock has too
+                    connection.exec_driver_sql("SELECT pg_catalog.pg_advisory_unlock(%s)", (key,))
+
+    def _is_shared(self, first: psycopg.Connection, pid: int) -> bool:
+        """Whether a pooler gives the server's connection of an idle client to another one.
+
+        Poolers take either the one that was used last, which the second client gets then, or each in its turn. Where
+        other clients come between, both may get what they had by chance, but not each time.
+        """
+        for _ in range(_TRIALS):
+            with self.read() as second:
+                if read_value(second, _PID) == pid or _read_pid(first) != pid:
+                    return True
+        return False
+
+    def check_right(self, right: Right) -> None:
+        """Raise StoreError if the connection that holds a lock was lost: somebody else may have the lock by now."""
+        with suppress(psycopg.OperationalError):
+            if _read_pid(right.connection) == right.pid:
+                return
         raise StoreError(
-            f"found no tome at {address}: add something first, with `tome -m '{address}' add PATH`, or choose one that "
-            "is there: `tome show -m` with the address before # lists them"
+            f"{self.address}: the connection was lost that kept others from writing: nothing of this step was written; "
+            "repeat the command, which goes on from here"
         )
-    if is_read_only:
-        raise StoreError(f"{address} may only be read, and has no such tome: name the main server to make one")
-    with write(engine, address) as connection:
-        if not _read_state(connection, address)[1]:
-            make_schema(connection, address)
-            make_tables(connection)
-        return _read_marks(connection, address, False)
 
 
 def make_schema(connection: Connection, address: DatabaseAddress) -> None:
@@ -271,13 +390,20 @@ def _refuse_schema(address: DatabaseAddress) -> StoreError:
 
 def make_tables(connection: Connection) -> None:
     """Make the tables of a new tome, with its identity."""
-    run_statements(connection, _TABLES)
+    run_statements(connection, _translate_statements(TABLE_STATEMENTS) + _TABLES)
     identity = uuid4().hex
     connection.exec_driver_sql(f"INSERT INTO tomewise VALUES ({FORMAT}, 0, 1)")
     connection.exec_driver_sql("INSERT INTO meta (key, value) VALUES ('identity', %s)", (identity,))
     # Says that this program made the schema. Backups hold it too.
     schema = sql.Identifier(str(read_value(connection, "SELECT current_schema()")))
     run(connection, sql.SQL("COMMENT ON SCHEMA {} IS {}").format(schema, sql.Literal(f"tomewise {identity}")))
+
+
+def _translate_statements(statements: str) -> str:
+    """Statements of SQLite that declare tables, as PostgreSQL says them."""
+    for words, translated in _SAYS_OTHERWISE.items():
+        statements = statements.replace(words, translated)
+    return statements
 
 
 def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: bool) -> Marks:
@@ -300,7 +426,7 @@ def _read_marks(connection: Connection, address: DatabaseAddress, is_read_only: 
 
 def refuse_traps(connection: Connection, address: DatabaseAddress) -> None:
     """Raise StoreError if using this tome, which has another owner, would run functions of his."""
-    if found := connection.exec_driver_sql(_TRAPS, (list(_NAMES),)).first():
+    if found := connection.exec_driver_sql(_TRAPS, (_NAMES,)).first():
         name, owner = found
         raise StoreError(
             f"{address} belongs to {owner}, and its {name} does more than hold rows (a function, trigger, rule, view "
@@ -310,135 +436,12 @@ def refuse_traps(connection: Connection, address: DatabaseAddress) -> None:
 
 def find_sizes(address: DatabaseAddress) -> dict[str, int]:
     """The tomes of a database that may be read, sorted by name, each with its bytes. Raises StoreError."""
-    engine = make_engine(address)
+    server = PostgresServer(address)
     try:
-        with read(engine, address) as connection:
+        with server.read() as connection:
             return {row[0]: row[1] for row in connection.exec_driver_sql(_SIZES)}
     finally:
-        engine.dispose()
-
-
-@contextmanager
-def read(engine: Engine, address: DatabaseAddress, marks: Marks | None = None) -> Iterator[Connection]:
-    """One moment of the database. Raises StoreError if the tome that was opened with these marks is not there."""
-    options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-    with translate_errors(address), engine.connect().execution_options(**options) as connection:
-        _begin(connection, address, marks)
-        yield connection
-
-
-@contextmanager
-def write(
-    engine: Engine,
-    address: DatabaseAddress,
-    marks: Marks | None = None,
-    *,
-    wait: bool = True,
-    alone: bool = True,
-    rights: Iterable[str] = (),
-) -> Iterator[Connection]:
-    """One write transaction; with `alone` the only one of its tome. Raises Locked if its turn does not come.
-
-    It takes these `rights` too, which nobody may hold meanwhile. Raises StoreError as `read` does.
-    """
-    # Each statement must see what the writer before has committed: not those of one moment.
-    options = {"isolation_level": "READ COMMITTED", "postgresql_readonly": False}
-    with (
-        translate_errors(address),
-        engine.connect().execution_options(**options) as connection,
-        connection.begin(),
-    ):
-        key = make_lock_key(address.tome, "transaction")
-        turn = [f"SELECT pg_advisory_xact_lock({key})"] if alone else []
-        if not (wait or read_value(connection, f"SELECT pg_catalog.pg_try_advisory_xact_lock({key})")):
-            raise Locked(f"{address} is being written by another program: try again when it has finished")
-        for name in rights:
-            turn.append(f"SELECT set_config('lock_timeout', '{_PATIENCE}', true)")
-            turn.append(f"SELECT pg_advisory_xact_lock({make_lock_key(address.tome, name)})")
-        if marks is not None and marks.is_strange:  # its owner may have set traps since it was opened
-            names = _NAMES if alone else _APPENDED  # locked as writing locks them: nobody can alter them then
-            turn.append(f"LOCK TABLE {', '.join(names)} IN ROW EXCLUSIVE MODE")
-        _begin(connection, address, marks, turn)
-        yield connection
-
-
-def _begin(connection: Connection, address: DatabaseAddress, marks: Marks | None, turn: Iterable[str] = ()) -> None:
-    """Give a transaction its settings and its turn, then check that the tome is the one with these marks.
-
-    All of it is sent at once. Nothing is read from the tables of a stranger before they are checked.
-    """
-    driver = _find_driver(connection)
-    names = sql.SQL("{}, pg_temp").format(sql.Identifier(address.tome or "pg_catalog")).as_string(driver)
-    settings = sql.SQL(_SETTINGS).format(sql.Literal(TURN_PATIENCE), sql.Literal(names)).as_string(driver)
-    check = [_IDENTITY] if marks is not None and not marks.is_strange else []
-    cursor = driver.execute(";".join([settings, *turn, *check]).encode(), prepare=False)
-    while cursor.nextset():
-        continue
-    if marks is None:
-        return
-    if marks.is_strange:
-        refuse_traps(connection, address)
-        cursor = driver.execute(_IDENTITY)
-    if cursor.fetchone() != (marks.identity,):
-        raise StoreError(f"{address} is another tome by now than the one that was opened: open it again")
-
-
-@dataclass(frozen=True, slots=True)
-class Right:
-    """A lock that a connection of its own holds, in this process of the server."""
-
-    connection: psycopg.Connection
-    pid: int
-
-
-@contextmanager
-def hold(engine: Engine, address: DatabaseAddress, name: str, refusal: str) -> Iterator[Right]:
-    """Hold a lock on a connection of its own. It is free when the process dies.
-
-    Raises Locked, and StoreError behind a pooler that gives each transaction any connection of the server.
-    """
-    key = make_lock_key(address.tome, name)
-    with translate_errors(address), engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        driver = connection.connection.driver_connection
-        assert isinstance(driver, psycopg.Connection)
-        pid = _read_pid(driver)
-        if pid != driver.info.backend_pid and _is_shared(engine, address, driver, pid):
-            raise StoreError(
-                f"{address} is behind a pooler in transaction mode, which keeps no right between two steps: name the "
-                "server itself for this, or a pool in session mode"
-            )
-        if not read_value(connection, "SELECT pg_catalog.pg_try_advisory_lock(%s)", key):
-            raise Locked(refusal)
-        connection.detach()  # so that the store may be closed meanwhile
-        try:
-            yield Right(driver, pid)
-        finally:
-            with suppress(DBAPIError):  # where the server has ended, the lock has too
-                connection.exec_driver_sql("SELECT pg_catalog.pg_advisory_unlock(%s)", (key,))
-
-
-def _is_shared(engine: Engine, address: DatabaseAddress, first: psycopg.Connection, pid: int) -> bool:
-    """Whether a pooler gives the server's connection of an idle client to another one.
-
-    Poolers take either the one that was used last, which the second client gets then, or each in its turn. Where other
-    clients come between, both may get what they had by chance, but not each time.
-    """
-    for _ in range(_TRIALS):
-        with read(engine, address) as second:
-            if read_value(second, _PID) == pid or _read_pid(first) != pid:
-                return True
-    return False
-
-
-def check_right(right: Right, address: DatabaseAddress) -> None:
-    """Raise StoreError if the connection that holds a lock was lost: somebody else may have the lock by now."""
-    with suppress(psycopg.OperationalError):
-        if _read_pid(right.connection) == right.pid:
-            return
-    raise StoreError(
-        f"{address}: the connection was lost that kept others from writing: nothing of this step was written; "
-        "repeat the command, which goes on from here"
-    )
+        server.engine.dispose()
 
 
 def make_lock_key(tome: str, name: str) -> int:
@@ -462,7 +465,7 @@ def translate_errors(address: DatabaseAddress) -> Iterator[None]:
     try:
         yield
     except (DBAPIError, psycopg.Error) as error:
-        cause = error.orig if isinstance(error, DBAPIError) else error
+        cause = find_cause(error)
         is_lost = isinstance(error, DBAPIError) and error.connection_invalidated
         translated = _translate(address, cause, is_lost=is_lost) if isinstance(cause, psycopg.Error) else None
         if translated is None:

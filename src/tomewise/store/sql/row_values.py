@@ -1,6 +1,8 @@
-"""The values of rows, all decoded here: each column has a type, and a value that does not fit it is damage.
+"""The values of rows: JSON, vectors, and the message for a row that cannot be used.
 
-SQLite keeps values of any type in any column, and a tome may come from anyone or from a failing disk.
+SQLite keeps values of any type in any column, and a tome may come from anyone or from a failing disk. So each value is
+decoded by its column (see `schema`), and one that does not fit it is damage. There is one message for all damage: it
+names the table, the row and the remedy.
 """
 
 from __future__ import annotations
@@ -8,98 +10,39 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from math import isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import BigInteger, Connection, Float, LargeBinary, Text, TypeDecorator
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import StoreError
 
 RESTORE = "restore it from a copy, or add the documents to a new file"
 LONGEST = 1 << 28  # bytes of a value in a file; a document takes 200 million at most, if its bound is not raised
 STREAMED = {"stream_results": True, "max_row_buffer": 100}  # a driver may else hold all rows of a table in memory
-_VECTOR_BYTES = 4
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
-# What a column holds: its type to SQLAlchemy and to PostgreSQL, and the types of its values.
-_KINDS: dict[str, tuple[Any, str, tuple[type, ...]]] = {
-    "a text": (Text, "text", (str,)),
-    "a number": (Float, "float8", (int, float)),
-    "a whole number": (BigInteger, "int8", (int,)),
-    "a vector": (LargeBinary, "bytea", (bytes,)),
-    "a JSON object": (Text, "text", (str,)),
+_REMEDIES = {
+    "sessions": "delete it with `tome sessions {row} --delete`",
+    "traces": "delete it with `tome log {row} --delete`",
+    "builds": "make that layer again with `tome build --again {row}`",
 }
 
 
 class Misfit(Exception):
-    """A value that does not fit its column, in one of the rows of `table`."""
+    """One of the rows of `table` has a value that its column cannot hold, or contradicts other rows."""
 
-    def __init__(self, table: str, reason: str) -> None:
-        super().__init__(f"{table}: {reason}")
+    def __init__(self, table: str) -> None:
+        super().__init__(f"a row of the table {table} cannot be used; {RESTORE}")
         self.table = table
-        self.reason = reason
 
 
-class RowValue(TypeDecorator[Any]):
-    """A type of columns, which hold values of this `kind`, or nothing if `is_optional`. `table` is set with the tables.
-
-    `postgres` is the type in PostgreSQL.
-    """
-
-    impl: Any = Text
-    cache_ok = True  # which each type must say itself
-    table = ""
-
-    def __init__(self, kind: str, *, is_optional: bool = False) -> None:
-        super().__init__()
-        self.kind, self.is_optional = kind, is_optional
-        impl, self.postgres, self._accepts = _KINDS[kind]
-        self.impl = impl()
-
-    def process_result_value(self, value: Any, dialect: Any) -> Any:
-        is_accepted = type(value) in self._accepts or (self.is_optional and value is None)
-        if not is_accepted or (type(value) is float and not isfinite(value)):
-            raise Misfit(self.table, f"{describe_value(value)} where {self.kind} belongs")
-        return value
-
-
-class RowVector(RowValue):
-    """The bytes of a vector (d,) of float32; `decode_vector` makes the vector of them."""
-
-    cache_ok = True
-
-    def __init__(self) -> None:
-        super().__init__("a vector")
-
-    def process_result_value(self, value: Any, dialect: Any) -> Any:
-        if not np.isfinite(decode_vector(value, self.table)).all():
-            raise Misfit(self.table, "numbers that are not finite")
-        return value
-
-
-class RowObject(RowValue):
-    """A JSON object, stored as text. It is written as text too, since `encode_json` decides how.
-
-    `kinds` are the fields that are known, each with its type and that of its items; other fields are left to those who
-    wrote them.
-    """
-
-    cache_ok = True
-
-    def __init__(self, kinds: tuple[tuple[str, type, type], ...] = ()) -> None:
-        super().__init__("a JSON object")
-        self.kinds = kinds
-        self._kinds = {name: kinds for name, *kinds in kinds}
-
-    def process_result_value(self, value: Any, dialect: Any) -> Any:
-        if value == "{}":  # of most passages
-            return {}
-        fields = decode_object(value, self.table)
-        for name, value in fields.items():
-            if name in self._kinds and not _is_of_kind(value, *self._kinds[name]):
-                raise Misfit(self.table, f"{describe_value(value)} as its {name!r}")
-        return fields
+def describe_row(table: str, *keys: Any) -> str:
+    """The words of the message for a damaged row under these keys: which row it is, and the remedy."""
+    texts = [key.decode(errors="replace") if isinstance(key, bytes) else str(key) for key in keys]
+    remedy = _REMEDIES.get(table, RESTORE).format(row=f"{texts[-1]!a}")
+    return f"the row {', '.join(f'{text[:80]!a}' for text in texts)} of the table {table} cannot be used; {remedy}"
 
 
 class Fields(dict[str, Any]):
@@ -113,17 +56,8 @@ class Fields(dict[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self:
-            raise StoreError(
-                f"the tome is damaged: the row of {self.node!a} in the table nodes has no {name!a}; {RESTORE}"
-            )
+            raise StoreError(f"the tome is damaged: {describe_row('nodes', self.node)}")
         return super().__getitem__(name)
-
-
-def _is_of_kind(value: Any, kind: type, item_kind: type) -> bool:
-    if not isinstance(value, kind):
-        return False
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return all(isinstance(item, item_kind) for item in items)
 
 
 def encode_json(data: Mapping[str, Any]) -> str:
@@ -133,6 +67,8 @@ def encode_json(data: Mapping[str, Any]) -> str:
 
 def decode_object(value: Any, table: str) -> dict[str, Any]:
     """The JSON object that a text holds. Raises Misfit."""
+    if value == "{}":  # of most passages
+        return {}
     try:
         fields = json.loads(value) if type(value) is str else None
         if type(value) is str and "\\u" in value:
@@ -140,33 +76,19 @@ def decode_object(value: Any, table: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         fields = None
     if type(fields) is not dict:
-        raise Misfit(table, f"{describe_value(value)} where a JSON object belongs")
+        raise Misfit(table)
     return fields
-
-
-def decode_vector(value: Any, table: str = "vectors") -> NDArray[np.float32]:
-    """The vector (d,) that the bytes of a row hold. Raises Misfit."""
-    if type(value) is not bytes or len(value) % _VECTOR_BYTES:
-        raise Misfit(table, f"{describe_value(value)} where a vector belongs")
-    return np.frombuffer(value, np.float32)
 
 
 def stack_vectors(values: Iterable[Any]) -> NDArray[np.float32]:
     """The vectors (n, d) that the bytes of rows hold. Raises Misfit if they differ in width."""
-    rows = [decode_vector(value) for value in values]
-    if len({len(row) for row in rows}) > 1:
-        raise Misfit("vectors", "vectors of several widths")
-    return np.stack(rows)
+    with decode_plain("vectors"):
+        return np.stack([np.frombuffer(value, np.float32) for value in values])
 
 
-def describe_value(value: Any) -> str:
-    """A value in a few words, for a message."""
-    if value is None:
-        return "nothing"
-    if isinstance(value, bytes):
-        return f"{len(value):,} bytes"
-    text = repr(value) if not isinstance(value, str) else ascii(value)
-    return text if len(text) <= 40 else f"{text[:39]}…"
+def find_cause(error: BaseException | None) -> BaseException | None:
+    """What the driver raised, of which SQLAlchemy made an error of its own; any other error is its own cause."""
+    return error.orig if isinstance(error, DBAPIError) else error
 
 
 def read_value(connection: Connection, query: str, *values: Any) -> Any:
@@ -180,4 +102,4 @@ def decode_plain(table: str) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
-        raise Misfit(table, str(error)) from None
+        raise Misfit(table) from error

@@ -32,7 +32,7 @@ from tomewise.store.sql.arrays import Arrays
 from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.mirror import Columns, Keys
 from tomewise.store.sql.row_values import decode_plain
-from tomewise.store.sql.stored_records import Reading, reads
+from tomewise.store.sql.stored_records import StoredPart, reads
 
 if TYPE_CHECKING:
     from tomewise.store.sql.near_rows import NearRows
@@ -52,7 +52,7 @@ ORDER BY documents.id NULLS FIRST, nodes.level, nodes.position, nodes.id
 """
 
 
-class StoredSpaces(Reading):
+class StoredSpaces(StoredPart):
     """See `store.contract.Spaces`."""
 
     _arrays: Arrays
@@ -154,7 +154,8 @@ class StoredSpaces(Reading):
     def _search_indexed(
         self, transaction: Transaction, near: NearRows, space: str, queries: Vectors, limit: int, among: Keys | None
     ) -> Nearest | None:
-        return near.search(transaction, space, queries, limit, among)
+        table = near.find_table(transaction, space)
+        return None if table is None else table.search(transaction.driver, queries, limit, among)
 
     @reads
     def _read_columns(self, transaction: Transaction, space: str) -> Columns:

@@ -11,20 +11,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from tomewise.errors import Locked, StoreError
 from tomewise.settings import Settings
-from tomewise.store.address import Place
+from tomewise.store.address import TomeAddress
 from tomewise.store.beside import UnsafeFile
 from tomewise.store.rights import WRITER, work_alone
 from tomewise.store.sql.arrays import Arrays, load_rows, read_space_version
 from tomewise.store.sql.call_cache import StoredCalls
-from tomewise.store.sql.damage import describe_damage, find_damage
-from tomewise.store.sql.dialects import Dialect, Transaction, begin_new_tome, open_dialect
+from tomewise.store.sql.damage import find_damage
+from tomewise.store.sql.dialects import Dialect, Transaction, find_dialect
 from tomewise.store.sql.mirror import Columns
-from tomewise.store.sql.row_values import RESTORE, describe_value
-from tomewise.store.sql.schema import meta
+from tomewise.store.sql.row_values import describe_row
 from tomewise.store.sql.scope import ScopeKeys
 from tomewise.store.sql.spaces import StoredSpaces
 from tomewise.store.sql.stored_records import StoredRecords, StoredTraces, reads
@@ -37,12 +35,13 @@ if TYPE_CHECKING:
     from tomewise.store.sql.near_rows import NearRows
 
 _TURN_SECONDS = 60.0  # longer than any transaction takes
-_NUMBER = re.compile("[0-9]{0,7}"), "a number"  # an empty one counts as none
+# The forms of settings; an empty number counts as none.
 _FORMS = {
-    "identity": (re.compile("[0-9a-f]{32}"), "32 hexadecimal digits"),  # the caches name it
-    "dimensions": _NUMBER,
-    "overlap": _NUMBER,
-    "passage_tokens": (re.compile("[1-9][0-9]{0,6}|"), "a number above 0"),
+    # A random id that distinguishes this tome from another one that is later stored under the same path.
+    "identity": "[0-9a-f]{32}",
+    "dimensions": "[0-9]{0,7}",
+    "overlap": "[0-9]{0,7}",
+    "passage_tokens": "[1-9][0-9]{0,6}|",
 }
 
 
@@ -97,16 +96,18 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
 
     @classmethod
     def open(
-        cls, path: Place, *, create: bool = True, read_only: bool = False, exact_rows: int = Settings.exact_rows
+        cls, path: TomeAddress, *, create: bool = True, read_only: bool = False, exact_rows: int = Settings.exact_rows
     ) -> SqlStore:
         """Open a tome; if `create` is true, create it if it does not exist. Raises StoreError and Locked.
 
         With `read_only` nothing is written to the file: no trace and no reply is stored. A space of more vectors than
         `exact_rows` is searched approximately where a database can do that.
         """
-        dialect = open_dialect(path, create=create, read_only=read_only, exact_rows=exact_rows)
+        dialect = find_dialect(path).open(path, create=create, read_only=read_only, exact_rows=exact_rows)
         try:
-            return cls(dialect, _read_identity(dialect), read_only=read_only)
+            with dialect.read() as transaction:
+                identity = _check_settings(transaction)["identity"]
+            return cls(dialect, identity, read_only=read_only)
         except BaseException:
             dialect.close(forked=False)
             raise
@@ -114,7 +115,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
     @classmethod
     def restore(
         cls,
-        path: Place,
+        path: TomeAddress,
         lines: Iterable[bytes],
         check: Callable[[Mapping[str, str]], None] | None = None,
         *,
@@ -124,7 +125,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
 
         `check` gets the rows of the table meta, and may raise.
         """
-        with begin_new_tome(path, exact_rows) as transaction:
+        with find_dialect(path).begin_new(path, exact_rows) as transaction:
             fill(transaction, lines)
             _check_settings(transaction)
             if check:
@@ -137,7 +138,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
             self.dialect.delete()
         self.delete_cache()
 
-    def move(self, path: Place) -> None:
+    def move(self, path: TomeAddress) -> None:
         """Close the store, and give the tome another path in its folder. Its caches are made again.
 
         Raises Locked while another program has it open, StoreError if there is something at that path.
@@ -181,13 +182,14 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
 
     def _tend_indexes(self) -> None:
         """Make what indexes need since vectors changed: in a thread where an event loop would wait for it."""
-        if self._near is None or not self._near.has_work:
+        tend = self.dialect.tend_indexes
+        if self._near is None or tend is None or not self._near.has_work:
             return
         self._near.has_work = False
         if not _is_in_event_loop():
-            self.dialect.tend_indexes()
+            tend()
             return
-        thread = threading.Thread(target=self.dialect.tend_indexes, name="indexes")  # which an exit waits for
+        thread = threading.Thread(target=tend, name="indexes")  # which an exit waits for
         self._tending = [each for each in self._tending if each.is_alive()] + [thread]
         thread.start()
 
@@ -209,7 +211,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         """
         with self.read() as transaction:
             if found := find_damage(transaction) or transaction.find_damaged_index():
-                return describe_damage(self.address, found)
+                return f"{self.address} is damaged: {found}"
             is_stale = self._arrays.find_mismatch(transaction)
         self._arrays.delete_kept()
         if not is_stale:
@@ -242,7 +244,8 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         self._check(writes=True)
         for name in self._list_cached():
             self._cache.delete(name)
-        self.dialect.forget_removed_words()
+        if self.dialect.forget_removed_words is not None:
+            self.dialect.forget_removed_words()
 
     def delete_cache(self) -> None:
         """Delete the folder of the caches with its locks, except for files of others: the tome is deleted."""
@@ -288,12 +291,12 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
     def begin_append(self) -> AbstractContextManager[Transaction]:
         """One transaction for replies and traces; where the database allows it, it waits for no writer."""
         self._check(writes=True)
-        return self.dialect.append() or self._begin_write()
+        return self._begin_write() if self.dialect.append is None else self.dialect.append()
 
     def _begin_repair(self, reading: Transaction | None = None) -> AbstractContextManager[Transaction]:
         """A transaction in which the cached arrays may be changed. Raises Locked if it would have to wait."""
         self._check()
-        return self.dialect.repair(reading) or self._begin_write(wait=False)
+        return self._begin_write(wait=False) if self.dialect.repair is None else self.dialect.repair(reading)
 
     @contextmanager
     def _begin_write(self, *, wait: bool = True) -> Iterator[Transaction]:
@@ -316,29 +319,11 @@ def _is_in_event_loop() -> bool:
     return True
 
 
-def _read_identity(dialect: Dialect) -> str:
-    """A random id: distinguishes this tome from another one that is later stored under the same path.
-
-    The settings that are numbers are checked too. Raises StoreError for a damaged one.
-    """
-    with dialect.read() as transaction:
-        settings = _check_settings(transaction)
-    if "identity" not in settings:
-        with dialect.write() as transaction:
-            settings = _check_settings(transaction)
-            if "identity" not in settings:
-                settings["identity"] = uuid4().hex
-                transaction.upsert(meta, [{"key": "identity", "value": settings["identity"]}])
-    return settings["identity"]
-
-
 def _check_settings(transaction: Transaction) -> dict[str, str]:
-    """The settings that have a form. Raises StoreError for one of another form."""
+    """The settings that have a form. Raises StoreError for one of another form, or for a tome without an identity."""
     query = "SELECT meta.key, meta.value\nFROM meta WHERE meta.key IN :names"
     settings: dict[str, str] = dict(transaction.fetch(query, names=list(_FORMS)))
-    for key, value in settings.items():
-        form, words = _FORMS[key]
-        if form.fullmatch(value) is None:
-            problem = f"the row {key!a} of the table meta is {describe_value(value)}, not {words}; {RESTORE}"
-            raise StoreError(describe_damage(transaction.address, problem))
+    for key, form in _FORMS.items():
+        if re.fullmatch(form, settings.get(key, "")) is None:
+            raise StoreError(f"{transaction.address} is damaged: {describe_row('meta', key)}")
     return settings

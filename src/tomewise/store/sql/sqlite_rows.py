@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Column, Table
-from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from tomewise.errors import ReadingError
 from tomewise.store.sql.mirror import EDGE, Block, Keys, Rows, join_blocks
 from tomewise.store.sql.row_values import LONGEST, RESTORE, Misfit, decode_plain
-from tomewise.store.sql.schema import TABLES, edges, make_tables
+from tomewise.store.sql.schema import TABLES, Table, make_tables
 from tomewise.store.sql.transaction import SharedTransaction
 from tomewise.types import Document
 
@@ -33,7 +30,6 @@ _VALUES = f"""FROM json_each({_TITLED}) AS field, json_each(CASE field.type WHEN
 WHEN 'true' THEN '[true]' WHEN 'false' THEN '[false]' ELSE json_array(field.value) END) AS item
 WHERE field.key = :field"""
 
-_NUMBERS: Mapping[str, Callable[[bytes], Any]] = {"integer": int, "real": float}
 _EDGES = "INSERT OR IGNORE INTO edges (space, a, b, weight) VALUES (?, ?, ?, ?)"
 # CROSS JOIN: the pairs come first, each with one look-up in the index. SQLite cannot know how few they are.
 _PAIRS = """
@@ -57,8 +53,9 @@ class SqliteTransaction(SharedTransaction):
     """See `PostgresTransaction` for the same of another database."""
 
     field_values = _VALUES
-    insert = staticmethod(insert)
-    last_keys = used_keys = "sqlite_sequence"
+    text_field = "CASE WHEN json_valid({0}) THEN coalesce(json_extract({0}, '$.{1}'), '') ELSE '' END"
+    size = "length(CAST({} AS BLOB))"
+    last_keys = "sqlite_sequence"
     format_query = "PRAGMA user_version"
     holds_gone_words = False
     """Whether this transaction removed texts from the index of words, which has their words until it is merged."""
@@ -82,11 +79,14 @@ class SqliteTransaction(SharedTransaction):
             return f"the table lexical, the full-text index, does not fit in itself ({error.orig}); {RESTORE}"
         return ""
 
-    def read_bare(self, table: Table) -> Iterator[list[Any]]:
-        """See `SharedTransaction`."""
-        fields = ", ".join(f'typeof("{column.name}"), CAST("{column.name}" AS BLOB)' for column in table.c)
-        for row in self.run(f'SELECT {fields} FROM "{table.name}"'):
-            yield list(map(_decode_value, row[::2], row[1::2]))
+    def read_rows(self, table: Table, order: str = "") -> Iterator[Sequence[Any]]:
+        """See `SharedTransaction`. A text that is not UTF-8 comes as bytes: the driver would raise an error."""
+        listed = ", ".join(f'"{name}"' for name in table.columns)
+        self.driver.text_factory = _decode_text
+        try:
+            yield from self.driver.execute(f"SELECT {listed} FROM {table.name} {order}")
+        finally:
+            self.driver.text_factory = str
 
     def set_last_keys(self, rows: Sequence[tuple[str, int]]) -> None:
         """Replace the last keys of all tables."""
@@ -95,16 +95,6 @@ class SqliteTransaction(SharedTransaction):
             self.run("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", list(rows))
 
     # ------------------------------------------------------------ expressions
-
-    @staticmethod
-    def write_field(column: str, name: str) -> str:
-        """The expression for one text of a JSON object; empty for an object without this field, and for no object."""
-        return f"CASE WHEN json_valid({column}) THEN coalesce(json_extract({column}, '$.{name}'), '') ELSE '' END"
-
-    @staticmethod
-    def write_size(column: str) -> str:
-        """The expression for how many bytes a text takes."""
-        return f"length(CAST({column} AS BLOB))"
 
     @staticmethod
     def write_test(value: object, operator: str | None) -> str:
@@ -131,22 +121,21 @@ class SqliteTransaction(SharedTransaction):
                 f"{document.id!r} has {size:,} bytes of text, and a tome takes {_LONGEST_TEXT:,} at most: split it"
             )
 
-    def find_new_keys(self, table: Table, count: int) -> list[int]:
+    def find_new_keys(self, table: str, count: int) -> list[int]:
         """Ascending keys for so many rows, which no row ever had."""
         # The sequence does not go back after deletions, so a key is never used twice.
         last, used = self.run(
-            "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0), "
-            f"coalesce(max(key), 0) FROM {table.name}",
-            (table.name,),
+            f"SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0), coalesce(max(key), 0) FROM {table}",
+            (table,),
         ).one()
         if type(last) is not int or last < used:
-            raise Misfit(table.name, "no last key in the table sqlite_sequence")
+            raise Misfit(table)
         return list(range(last + 1, last + 1 + count))
 
     def insert_rows(self, table: str, rows: Sequence[tuple[Any, ...]], names: Sequence[str] = ()) -> None:
         """Insert many rows, with all columns or with these. Raises DBAPIError for a value that no column can have."""
         if rows:
-            names = names or TABLES.tables[table].c.keys()
+            names = names or list(TABLES[table].columns)
             listed = ", ".join(f'"{name}"' for name in names)
             self.run(f'INSERT INTO "{table}" ({listed}) VALUES ({", ".join("?" * len(names))})', list(rows))
 
@@ -156,7 +145,7 @@ class SqliteTransaction(SharedTransaction):
 
     def insert_missing_edges(self, space: str, a: Keys, b: Keys, weights: Rows) -> Block:
         """Insert the edges between these nodes that are missing; of equal ones the first counts. Returns these."""
-        (first,) = self.find_new_keys(edges, 1)
+        (first,) = self.find_new_keys("edges", 1)
         self.run(_EDGES, list(zip(repeat(space, len(a)), a.tolist(), b.tolist(), weights.tolist(), strict=True)))
         return join_blocks(self.load_edges(space, first - 1), EDGE, np.float64)
 
@@ -186,11 +175,9 @@ class SqliteTransaction(SharedTransaction):
     def load_vectors(self, space: str, width: int) -> Iterator[Block]:
         """The vectors of a space in blocks: keys, and rows of float32. Raises Misfit for one of another width."""
         for rows in self._read_blocks("SELECT key, vector FROM vectors WHERE space = ? ORDER BY key", space):
+            if not all(type(key) is int and type(value) is bytes and len(value) == 4 * width for key, value in rows):
+                raise Misfit("vectors")
             keys, values = zip(*rows, strict=True)
-            if not all(type(key) is int for key in keys) or not all(type(value) is bytes for value in values):
-                raise Misfit("vectors", "a row without a key or a vector")
-            if any(len(value) != 4 * width for value in values):
-                raise Misfit("vectors", f"a vector that has not {width} numbers")
             yield np.array(keys, np.int64), np.frombuffer(b"".join(values), np.float32).reshape(-1, width)
 
     def load_changes(self, space: str, version: int, width: int) -> None:
@@ -202,11 +189,10 @@ class SqliteTransaction(SharedTransaction):
         while rows := cursor.fetchmany(_BLOCK):
             yield rows
 
-    def read_names(self, names: Column[str]) -> list[str]:
+    def read_names(self, table: str, column: str) -> list[str]:
         """All values of a column, sorted. What is not text is left out: nobody can ask for it."""
-        query = f"SELECT CAST({names.name} AS BLOB) FROM {names.table} WHERE typeof({names.name}) = 'text' ORDER BY 1"
-        found = [name for (name,) in self.run(query)]
-        return [text for name in found if (text := name.decode(errors="replace")).encode() == name]
+        query = f"SELECT CAST({column} AS BLOB) FROM {table} WHERE typeof({column}) = 'text' ORDER BY 1"
+        return [name for (content,) in self.run(query) if isinstance(name := _decode_text(content), str)]
 
     # ------------------------------------------------------------ words
 
@@ -244,9 +230,9 @@ class SqliteTransaction(SharedTransaction):
         return int(count), np.sort(np.array(holders.split(",") if holders else [], np.int64))
 
 
-def _decode_value(kind: str, content: bytes) -> Any:
-    """The value of which SQLite gave the type and the bytes; bytes for a text that is not UTF-8."""
-    if kind == "text":
-        with suppress(UnicodeDecodeError):
-            return content.decode()
-    return None if kind == "null" else _NUMBERS.get(kind, bytes)(content)
+def _decode_text(content: bytes) -> str | bytes:
+    """The text that these bytes are; the bytes where they are not UTF-8."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content

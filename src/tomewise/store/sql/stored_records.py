@@ -14,10 +14,14 @@ from tomewise.errors import ConnectionLost
 from tomewise.store.records import BUILDS, SESSIONS, SETTINGS, Intake
 from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.row_values import Misfit
-from tomewise.store.sql.schema import builds, meta, sessions, traces
 from tomewise.types import NodeId
 
-NOTES = {SETTINGS: meta, BUILDS: builds, SESSIONS: sessions}  # two columns each: the name, the note
+# The table of each kind of notes, its column of names and that of notes.
+NOTES = {
+    SETTINGS: ("meta", "key", "value"),
+    BUILDS: ("builds", "layer", "record"),
+    SESSIONS: ("sessions", "name", "record"),
+}
 # In order, so that a database can read two indexes side by side instead of looking up each node.
 _PENDING = """SELECT nodes.key
 FROM nodes LEFT JOIN documents ON documents.key = nodes.document WHERE nodes.key IN (
@@ -28,10 +32,10 @@ _TRACE = """SELECT traces.key AS number, traces.asked, traces.question, traces.r
 FROM traces WHERE traces.key = :number"""
 P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S", bound="Reading")
+S = TypeVar("S", bound="StoredPart")
 
 
-class Reading(Protocol):
+class StoredPart(Protocol):
     """What reads a tome: an open store, one moment of it, or a transaction that writes."""
 
     @abstractmethod
@@ -54,25 +58,25 @@ def reads(method: Callable[Concatenate[S, Transaction, P], T]) -> Callable[Conca
     return read
 
 
-class StoredNotes(Reading):
+class StoredNotes(StoredPart):
     """See `store.contract.Notes`."""
 
     @reads
     def notes(self, transaction: Transaction, kind: str) -> dict[str, Any]:
         """All notes of a kind, sorted by name."""
-        name, note = NOTES[kind].c
-        return dict(transaction.fetch(f"SELECT {name}, {note}\nFROM {NOTES[kind]} ORDER BY 1"))
+        table, name, note = NOTES[kind]
+        return dict(transaction.fetch(f"SELECT {table}.{name}, {table}.{note}\nFROM {table} ORDER BY 1"))
 
     @reads
     def note_names(self, transaction: Transaction, kind: str) -> list[str]:
         """The names of all notes of a kind, sorted. A name that is not text is left out: nobody can ask for it."""
-        return transaction.read_names(next(iter(NOTES[kind].c)))
+        return transaction.read_names(*NOTES[kind][:2])
 
     @reads
     def note(self, transaction: Transaction, kind: str, name: str) -> Any:
         """A note, None where it does not exist."""
-        key, note = NOTES[kind].c
-        found = transaction.fetch(f"SELECT {note}\nFROM {NOTES[kind]} WHERE {key} = :name", name=name)
+        table, key, note = NOTES[kind]
+        found = transaction.fetch(f"SELECT {table}.{note}\nFROM {table} WHERE {key} = :name", name=name)
         return next(found, (None,))[0]
 
 
@@ -90,7 +94,7 @@ class StoredRecords(StoredNotes):
         done = frozenset(chain.from_iterable(transaction.ask(query.format("node", "="), **values)))
         failed = dict(transaction.ask(query.format("node, failure", "<>"), **values))
         if not {*map(type, done), *map(type, failed)} <= {int} or not {*map(type, failed.values())} <= {str}:
-            raise Misfit("intake", "a value of another type")
+            raise Misfit("intake")
         return Intake(done=done, failed=failed)
 
     @reads
@@ -124,7 +128,7 @@ class StoredRecords(StoredNotes):
         return counts
 
 
-class StoredTraces(Reading):
+class StoredTraces(StoredPart):
     """See `store.contract.Traces`."""
 
     @abstractmethod
@@ -134,7 +138,7 @@ class StoredTraces(Reading):
     def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> int:
         """Store the record of how a question was answered, and return its number."""
         with self.begin_append() as transaction:
-            (key,) = transaction.find_new_keys(traces, 1)
+            (key,) = transaction.find_new_keys("traces", 1)
             transaction.insert_rows("traces", [(key, asked, question, json.dumps(record))])
             return key
 
@@ -151,7 +155,7 @@ class StoredTraces(Reading):
             query = f"SELECT traces.key\nFROM traces {where} ORDER BY traces.key DESC {most}"
             return [key for (key,) in transaction.fetch(query, **values)]
         # A database may fold the case of ASCII alone, so the texts are compared here.
-        answer = transaction.write_field("traces.record", "text")
+        answer = transaction.text_field.format("traces.record", "text")
         query = f"SELECT traces.key, traces.question, {answer} AS words FROM traces {where} ORDER BY traces.key DESC"
         rows = transaction.ask(query, **values)
         found = (key for key, question, text in rows if _holds_words(words, f"{question}\n{text}"))

@@ -15,7 +15,7 @@ from tomewise.store.sql.mirror import Keys
 from tomewise.store.sql.node_rows import find_terms, make_node, make_passage, make_phrase
 from tomewise.store.sql.row_values import Misfit, decode_plain
 from tomewise.store.sql.scope import ScopeKeys, write_document_tests
-from tomewise.store.sql.stored_records import Reading, reads
+from tomewise.store.sql.stored_records import StoredPart, reads
 from tomewise.types import Document, DocumentId, Node, NodeId, Passage, Scope
 
 T = TypeVar("T")
@@ -24,7 +24,6 @@ documents.characters, documents.metadata, (SELECT count(*) FROM nodes WHERE node
 FROM documents {} ORDER BY documents.id"""
 _DOCUMENT = """SELECT documents.id, documents.title, documents.source, documents.text, documents.metadata
 FROM documents WHERE documents.id = :document"""
-# It counts characters from 1.
 _PIECE = "SELECT substr(text, CAST(:first AS integer), CAST(:size AS integer)) FROM documents WHERE id = :document"
 _NODES = """SELECT nodes.key, nodes.id, nodes.layer, nodes.level, nodes.position, nodes.text, nodes.data
 FROM nodes"""
@@ -54,7 +53,7 @@ FROM nodes WHERE nodes.key IN :keys AND NOT EXISTS (
   SELECT 1 FROM edges WHERE edges.a = nodes.key AND edges.space = :space AND edges.b NOT IN :keys_gone)"""
 
 
-class StoredTexts(Reading):
+class StoredTexts(StoredPart):
     """See `store.contract.Texts`."""
 
     @reads
@@ -85,15 +84,12 @@ class StoredTexts(Reading):
     @reads
     def text_between(self, transaction: Transaction, document: DocumentId, start: int, end: int) -> str:
         """The characters of a document from `start` to before `end`, fewer where the text ends. Raises UnknownName."""
-        # It counts characters from 1.
-        query = (
-            "SELECT substr(text, CAST(:first AS integer), CAST(:size AS integer)) FROM documents WHERE id = :document"
-        )
-        found = transaction.ask(query, first=start + 1, size=max(0, end - start), document=document).fetchone()
+        # SQL counts characters from 1.
+        found = transaction.ask(_PIECE, first=start + 1, size=max(0, end - start), document=document).fetchone()
         if found is None:
             raise _refuse(transaction, document)
         if not isinstance(found[0], str):
-            raise Misfit("documents", "a value of another type")
+            raise Misfit("documents")
         return found[0]
 
     def passages(
@@ -143,7 +139,7 @@ class StoredTexts(Reading):
         # Rows as they are: there may be many.
         found = {name: Found(*place) for name, *place in transaction.ask(_FOUND, ids=list(ids))}
         if not all(type(each.key) is type(each.position) is int for each in found.values()):
-            raise Misfit("nodes", "a value of another type")
+            raise Misfit("nodes")
         return found
 
     @reads
@@ -185,7 +181,7 @@ class StoredTexts(Reading):
         return made if keys is None else {key: made[key] for key in values["keys"] if key in made}
 
 
-class StoredWords(Reading):
+class StoredWords(StoredPart):
     """See `store.contract.Words`, and `keys_within` of `Texts`."""
 
     _scopes: ScopeKeys

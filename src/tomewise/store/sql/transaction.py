@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, text
 
 from tomewise.store.sql.row_values import read_value
-from tomewise.store.sql.schema import TABLES, check_format
+from tomewise.store.sql.schema import TABLES, Table, check_format
 from tomewise.types import Condition
 
 _LARGEST = 2**63 - 1  # of the whole numbers of a database
@@ -19,19 +19,18 @@ _OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
 
 
 @lru_cache(1000)
-def _read_columns(statement: str) -> list[tuple[str, Callable[[Any, Any], Any]]]:
+def _read_columns(statement: str) -> list[tuple[str, Callable[[Any], Any]]]:
     """The name of each column that a statement selects, and what decodes its values."""
-    columns: list[tuple[str, Callable[[Any, Any], Any]]] = []
+    columns: list[tuple[str, Callable[[Any], Any]]] = []
     for each in re.split(r",\s+", statement.partition("\nFROM")[0].removeprefix("SELECT ")):
         table, _, name = each.partition(" ")[0].replace('"', "").partition(".")
-        kind: Any = TABLES.tables[table].c[name].type if table in TABLES.tables else None
-        decode = kind.process_result_value if kind is not None else lambda value, _: value
+        decode = TABLES[table].columns[name].decode if table in TABLES else lambda value: value
         columns.append((each.rpartition(" ")[2].rpartition(".")[2].strip('"'), decode))
     return columns
 
 
 class SharedTransaction(ABC):
-    """What runs statements in one connection: `execute` those of SQLAlchemy, `run` those in the words of the database.
+    """What runs statements in one connection: `run` those in the words of the database.
 
     All other methods take statements in the SQL that databases share: `:name` is a value, `IN :keys` a list of whole
     numbers, and `IN` with any other name a list of texts. What `fetch` and `fetch_rows` select ends before a line that
@@ -39,15 +38,16 @@ class SharedTransaction(ABC):
     `address` names the tome in messages, and `driver` is the connection of the driver.
     """
 
-    insert: Any
-    """The INSERT of the database, since only those of its own have ON CONFLICT."""
     field_values: str
     """The FROM clause with each value of the field `:field` of a document as a row `item`: a list has one row for each
     item. The title is a field too, where the metadata has none of that name."""
+    text_field: str
+    """The expression for one text of a JSON object, with places for a column and the name of the field; empty without
+    this field."""
+    size: str
+    """The expression for how many bytes a text takes, with a place for a column."""
     last_keys: str
     """The table of the last key of each table, none of which is used again."""
-    used_keys: str
-    """The FROM clause of its rows that were used."""
     format_query: str
     """The query for the format of the tome."""
 
@@ -55,7 +55,7 @@ class SharedTransaction(ABC):
         self.connection = connection
         self.address = address
         self.driver: Any = connection.connection.driver_connection
-        self.execute, self.run = connection.execute, connection.exec_driver_sql
+        self.run = connection.exec_driver_sql
 
     @abstractmethod
     def ask(self, statement: str, **values: Any) -> Any:
@@ -65,7 +65,7 @@ class SharedTransaction(ABC):
         """The rows of a statement. Raises Misfit."""
         decoders = [decode for _, decode in _read_columns(statement)]
         for row in self.ask(statement, **values):
-            yield tuple([decode(value, None) for decode, value in zip(decoders, row, strict=True)])
+            yield tuple([decode(value) for decode, value in zip(decoders, row, strict=True)])
 
     def fetch_rows(self, statement: str, **values: Any) -> Iterator[dict[str, Any]]:
         """As `fetch`, by the names of the columns."""
@@ -81,12 +81,13 @@ class SharedTransaction(ABC):
         check_format(self.read_value(self.format_query), self.address)
 
     @abstractmethod
-    def read_bare(self, table: Table) -> Iterable[Sequence[Any]]:
-        """The rows of a table as they are, whatever is in them."""
+    def read_rows(self, table: Table, order: str = "") -> Iterable[Sequence[Any]]:
+        """All rows of a table as they are, whatever is in them; `order` is an ORDER BY clause."""
 
     def read_last_keys(self) -> list[tuple[str, int]]:
         """For each table with keys of its own that was used, the last one; sorted."""
-        return [(name, last) for name, last in self.run(f"SELECT name, seq FROM {self.used_keys} ORDER BY name")]
+        query = f"SELECT name, seq FROM {self.last_keys} WHERE seq > 0 ORDER BY name"
+        return [(name, last) for name, last in self.run(query)]
 
     @staticmethod
     @abstractmethod
@@ -106,11 +107,17 @@ class SharedTransaction(ABC):
         test = test.replace(":field", f":field{place}").replace(":value", f":value{place}")
         return test, {f"field{place}": condition.field, f"value{place}": value}
 
-    def upsert(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    def upsert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Insert rows, or give those that have the same primary key these values."""
-        statement = self.insert(table)
-        fresh = {each.name: statement.excluded[each.name] for each in table.c if not each.primary_key}
-        keys = [each.name for each in table.primary_key]
+        names, keys = list(TABLES[table].columns), TABLES[table].keys
+        fresh = ", ".join(f"{name} = excluded.{name}" for name in names if name not in keys)
+        statement = (
+            f"INSERT INTO {table} ({', '.join(names)}) VALUES (:{', :'.join(names)}) "
+            f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {fresh}"
+        )
         # In one order everywhere, so that two transactions that write the same rows do not wait for each other.
-        ordered = sorted(rows, key=lambda row: [row[key] for key in keys])
-        self.execute(statement.on_conflict_do_update(index_elements=keys, set_=fresh), ordered)
+        self.repeat(statement, sorted(rows, key=lambda row: [row[key] for key in keys]))
+
+    def repeat(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Run a statement once for each of these rows of values."""
+        self.connection.execute(text(statement), rows)

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
 
 from tomewise.errors import StoreError
@@ -22,35 +21,33 @@ from tomewise.store.export import write_line
 from tomewise.store.sql.damage import find_damage
 from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
-from tomewise.store.sql.row_values import STREAMED, Misfit, RowObject, RowVector, decode_object, encode_json
-from tomewise.store.sql.schema import FORMAT, TABLES, check_format, documents, meta, nodes, spaces
+from tomewise.store.sql.row_values import Misfit, decode_object, describe_row, encode_json, find_cause
+from tomewise.store.sql.schema import FORMAT, OBJECT, TABLES, Column, check_format
 
 _HEADER = "tomewise"  # the key of the first line
 _SEQUENCES = "sqlite_sequence"  # the last keys, none of which is used again
 _NEEDED = "embedder", "dimensions", "passage_tokens", "overlap"  # the settings of a tome with documents
+_FIELDS = "fields"  # the setting with the fields of documents by path
 _BATCH = 1_000  # rows written at a time
-_OWN = "identity"  # the setting that belongs to one file alone
-_SPACES = """SELECT DISTINCT 'vectors/' || space FROM vectors UNION SELECT DISTINCT 'edges/' || space FROM edges
+_PASSAGES = f"{INDEXED} WHERE nodes.key >= :first ORDER BY nodes.key LIMIT :most"
+_SPACES, _OWN = "spaces", ("meta", "identity")  # the table, and the setting, that belong to one file alone
+_USED_SPACES = """SELECT DISTINCT 'vectors/' || space FROM vectors UNION SELECT DISTINCT 'edges/' || space FROM edges
 UNION SELECT 'documents' FROM documents"""
 
 
 def write_lines(transaction: Transaction) -> Iterator[str]:
     """All rows of an open tome. Raises Misfit for a damaged one."""
     yield json.dumps({_HEADER: FORMAT})
-    for table in TABLES.tables.values():
-        if table is spaces:
-            continue
-        for row in transaction.execute(
-            select(table).order_by(*table.primary_key), execution_options=STREAMED
-        ).mappings():
-            if table.name == "meta" and row["key"] == _OWN:
-                continue
-            yield _write_row(table.name, row)
+    for table in TABLES.values():
+        for row in transaction.read_rows(table, f"ORDER BY {', '.join(table.keys)}"):
+            values = table.decode(row)
+            if table.name != _SPACES and (table.name, values.get("key")) != _OWN:
+                yield _write_row(table.name, values)
     for name, last in transaction.read_last_keys():
         yield _write_row(_SEQUENCES, {"name": name, "seq": last})
 
 
-def _write_row(table: str, row: Mapping[Any, Any]) -> str:
+def _write_row(table: str, row: Mapping[str, Any]) -> str:
     values = {name: b64encode(value).decode() if isinstance(value, bytes) else value for name, value in row.items()}
     return write_line({"table": table, **values})
 
@@ -63,11 +60,12 @@ def fill(transaction: Transaction, lines: Iterable[bytes]) -> None:
     for table, group in groupby(_read_rows(numbered), key=lambda found: found[1]):
         _insert(transaction, table, group)
     _renew_spaces(transaction)
-    _index_passages(transaction)
-    if problem := find_damage(transaction):
+    problem = find_damage(transaction)
+    if not problem and (setting := _find_wrong_setting(transaction)):
+        problem = describe_row("meta", setting)
+    if problem:
         raise StoreError(f"it is damaged: {problem}")
-    if problem := _find_wrong_setting(transaction):
-        raise StoreError(f"it is damaged: the table meta has {problem}; export the tome again")
+    _index_passages(transaction)
 
 
 def _find_wrong_setting(transaction: Transaction) -> str:
@@ -75,16 +73,14 @@ def _find_wrong_setting(transaction: Transaction) -> str:
     settings = dict(transaction.fetch("SELECT meta.key, meta.value\nFROM meta"))
     missing = [name for name in _NEEDED if not settings.get(name)]
     if missing and transaction.read_value("SELECT key FROM documents LIMIT 1") is not None:
-        return f"no {missing[0]}, and there are documents"
+        return missing[0]
     try:
-        stated = decode_object(settings.get("fields") or "{}", meta.name).values()
+        stated = decode_object(settings.get(_FIELDS) or "{}", "meta").values()
         values = [value for fields in stated for value in fields.values()]
     except (Misfit, AttributeError):
-        return "no fields by path in its row 'fields'"
+        return _FIELDS
     items = [item for value in values for item in (value if isinstance(value, list) else [value])]
-    if not all(isinstance(item, str | int | float) for item in items):
-        return "a field in its row 'fields' that no document can have"
-    return ""
+    return "" if all(isinstance(item, str | int | float) for item in items) else _FIELDS
 
 
 def _check_header(line: bytes) -> None:
@@ -107,12 +103,9 @@ def _decode(line: bytes, number: int) -> dict[str, Any]:
 
 def _read_rows(numbered: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """The number of the line, the table and the values of each row. Raises StoreError for one that no table has."""
-    kinds: dict[str, dict[str, Any]] = {
-        table.name: {column.name: column.type for column in table.c}
-        for table in TABLES.tables.values()
-        if table is not spaces
-    }
+    kinds: dict[str, Mapping[str, Column | None]] = {name: table.columns for name, table in TABLES.items()}
     kinds[_SEQUENCES] = {"name": None, "seq": None}
+    del kinds[_SPACES]
     for number, line in numbered:
         row = _decode(line, number)
         table = row.pop("table", None)
@@ -120,7 +113,7 @@ def _read_rows(numbered: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, str
             not isinstance(table, str)
             or table not in kinds
             or row.keys() != kinds[table].keys()
-            or (table, row.get("key")) == ("meta", _OWN)
+            or (table, row.get("key")) == _OWN
         ):
             raise StoreError(f"its line {number} is not a row of a table of a tome: export the tome again")
         try:
@@ -129,15 +122,14 @@ def _read_rows(numbered: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, str
             raise StoreError(f"its line {number} holds a wrong value ({error}): export the tome again") from None
 
 
-def _read_value(value: Any, kind: Any, column: str) -> Any:
-    if isinstance(kind, RowObject):
-        if not isinstance(value, dict):
-            raise TypeError(f"no object as its {column}")
-        return encode_json(value)
-    if isinstance(kind, RowVector):
+def _read_value(value: Any, column: Column | None, name: str) -> Any:
+    kind = column.kind if column is not None else ""
+    if kind == "BLOB":
         return b64decode(value, validate=True)
-    if value is not None and type(value) not in (str, int, float):
-        raise TypeError(f"{type(value).__name__} as its {column}")
+    if kind == OBJECT and isinstance(value, dict):
+        return encode_json(value)
+    if kind == OBJECT or isinstance(value, bool) or not isinstance(value, str | int | float | None):
+        raise TypeError(f"{type(value).__name__} as its {name}")
     return value
 
 
@@ -152,20 +144,18 @@ def _insert(transaction: Transaction, table: str, rows: Iterable[tuple[int, str,
             else:
                 transaction.insert_rows(table, values, names)
         except (DBAPIError, ValueError, OverflowError) as error:
-            reason = str(error.orig if isinstance(error, DBAPIError) else error)
-            where = f"the lines {found[0][0]} to {found[-1][0]}"
+            where, reason = f"the lines {found[0][0]} to {found[-1][0]}", find_cause(error)
             raise StoreError(f"{where} hold a row that cannot be written ({reason}): export the tome again") from None
 
 
 def _renew_spaces(transaction: Transaction) -> None:
-    found = transaction.run(_SPACES).all()
+    found = transaction.run(_USED_SPACES).all()
     if found:
-        transaction.upsert(spaces, [{"space": space, "version": secrets.randbits(62) + 1} for (space,) in found])
+        transaction.upsert(_SPACES, [{"space": space, "version": secrets.randbits(62) + 1} for (space,) in found])
 
 
 def _index_passages(transaction: Transaction) -> None:
-    columns = nodes.c.key, documents.c.title, nodes.c.data, nodes.c.text
-    query = text(f"{INDEXED} ORDER BY nodes.key").columns(*columns)
-    found = transaction.execute(query, execution_options=STREAMED)
-    for batch in found.partitions(_BATCH):
-        transaction.index_words(list_indexed_texts(batch))
+    first = -(1 << 63)
+    while passages := list_indexed_texts(transaction.fetch(_PASSAGES, first=first, most=_BATCH)):
+        transaction.index_words(passages)
+        first = passages[-1][0] + 1

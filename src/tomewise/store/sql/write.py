@@ -9,15 +9,13 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
-from sqlalchemy import bindparam, select, text, update
 
-from tomewise.store.records import PASSAGES, Lifetime, list_source_spaces, name_source_space
+from tomewise.store.records import PASSAGES, SETTINGS, Lifetime, list_source_spaces, name_source_space
 from tomewise.store.sql.arrays import read_space_version
 from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.mirror import Changes, Deltas, Keys, Rows
 from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
-from tomewise.store.sql.row_values import RowObject, encode_json, stack_vectors
-from tomewise.store.sql.schema import documents, intake, nodes, spaces
+from tomewise.store.sql.row_values import encode_json
 from tomewise.store.sql.stored_records import NOTES, StoredNotes
 from tomewise.store.sql.texts import find_dependants, find_orphans
 from tomewise.types import Document, DocumentId, Node, Passage, content_id
@@ -34,6 +32,9 @@ FROM nodes WHERE nodes.document IS NULL AND nodes.key IN (
   WITH RECURSIVE made (key) AS (SELECT key FROM nodes WHERE document = :document
     UNION SELECT edges.a FROM edges JOIN made ON edges.b = made.key WHERE edges.space LIKE 'made-of:%')
   SELECT key FROM made)"""
+_ROW = """SELECT nodes.id, nodes.layer, nodes.level, nodes.position, nodes.document, nodes.start, nodes."end",
+nodes.text, nodes.data
+FROM nodes WHERE nodes.key = :key"""
 _WITH_IDS = "SELECT nodes.id, nodes.key, nodes.layer\nFROM nodes WHERE nodes.id IN :ids"
 _LINKS = """SELECT edges.key, edges.space, edges.a, edges.b
 FROM edges WHERE edges.a IN :keys AND edges.space IN :spaces"""
@@ -49,6 +50,7 @@ class Write(StoredNotes):
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
+        self._ask, self._fetch = transaction.ask, transaction.fetch
         self._changes: dict[str, Changes] = defaultdict(Changes)
         self.rows_written = 0
         self._changes_documents = False  # their ids, sources, folders or metadata
@@ -64,7 +66,7 @@ class Write(StoredNotes):
         self._transaction.check_document(document)
         self.remove_document(document.id)
         self._changes_documents = True
-        (key,) = self._transaction.find_new_keys(documents, 1)
+        (key,) = self._transaction.find_new_keys("documents", 1)
         row = key, document.id, document.title, document.source, digest, len(document.text), document.text
         self._transaction.insert_rows("documents", [(*row, encode_json(document.metadata), "")])
         rows = []
@@ -72,21 +74,19 @@ class Write(StoredNotes):
             data = encode_json(write_places(each.place, each.marks))
             rows.append((each.id, PASSAGES, 0, each.position, key, each.start, each.end, each.text, data))
         keys = self._insert_nodes(rows)
-        query = f"{INDEXED} WHERE nodes.document = :key ORDER BY nodes.key"
-        self._transaction.index_words(list_indexed_texts(self._transaction.fetch(query, key=key)))
+        self._transaction.index_words(self._list_indexed_texts("nodes.document = :key ORDER BY nodes.key", key))
         return keys
 
     def remove_document(self, document: DocumentId) -> list[int]:
         """Remove a document, its passages, and all that was made from them. Returns the keys of all nodes removed."""
-        row = next(self._transaction.fetch(_NAMED, id=document), None)
+        row = next(self._fetch(_NAMED, id=document), None)
         if row is None:
             return []
         (key,) = row
-        query = f"{INDEXED} WHERE nodes.document = :key"
-        passages = list_indexed_texts(self._transaction.fetch(query, key=key))
+        passages = self._list_indexed_texts("nodes.document = :key", key)
         self._transaction.forget_words(passages)
         removed = self.remove_nodes(passage for passage, _ in passages)
-        self._transaction.ask("DELETE FROM documents WHERE key = :key", key=key)
+        self._ask("DELETE FROM documents WHERE key = :key", key=key)
         self._changes_documents = True
         return removed
 
@@ -98,9 +98,9 @@ class Write(StoredNotes):
         later has the old id may bring nodes of the old ids again. `data["document"]`, where there is one, gets the new
         id as well.
         """
-        ((key,),) = self._transaction.fetch(_NAMED, id=former)
+        ((key,),) = self._fetch(_NAMED, id=former)
         values = {"key": key, "id": document.id, "source": document.source, "digest": digest}
-        self._transaction.ask(_MOVE, **values, metadata=encode_json(document.metadata))
+        self._ask(_MOVE, **values, metadata=encode_json(document.metadata))
         self._changes_documents = True
         if former == document.id:
             return
@@ -108,11 +108,11 @@ class Write(StoredNotes):
         self._update_rows({key: {"id": name} for key, name in ids.items()})
         # These spaces get new versions, so that nobody uses ids that were read before.
         query = "SELECT vectors.space\nFROM vectors WHERE vectors.key IN :keys GROUP BY vectors.space"
-        for (space,) in self._transaction.fetch(query, keys=list(ids)):
+        for (space,) in self._fetch(query, keys=list(ids)):
             self._changes[f"vectors/{space}"].is_renewed = True
-        names_document = f"{self._transaction.write_field('nodes.data', 'document')} = :former"
+        names_document = f"{self._transaction.text_field.format('nodes.data', 'document')} = :former"
         query = f"SELECT nodes.key, nodes.data\nFROM nodes WHERE nodes.key IN :keys AND {names_document}"
-        renamed = dict(self._transaction.fetch(query, keys=list(ids), former=former))
+        renamed = dict(self._fetch(query, keys=list(ids), former=former))
         self._update_rows(
             {key: {"data": encode_json({**data, "document": document.id})} for key, data in renamed.items()}
         )
@@ -121,22 +121,25 @@ class Write(StoredNotes):
         """Record the folders that documents were added with. Ids without a document are passed over."""
         if folders:
             rows = [{"id": id, "folder": folder} for id, folder in folders.items()]
-            self._transaction.execute(text("UPDATE documents SET folder = :folder WHERE id = :id"), rows)
+            self._transaction.repeat("UPDATE documents SET folder = :folder WHERE id = :id", rows)
             self._changes_documents = True
 
     def renew_passage(self, key: int) -> int:
         """Remove a passage with all that was made from it, and add the same passage again. Returns its new key."""
-        row = self._transaction.execute(select(nodes).where(nodes.c.key == key)).mappings().one()
-        texts = list_indexed_texts(self._transaction.fetch(f"{INDEXED} WHERE nodes.key = :key", key=key))
+        ((*row, data),) = self._fetch(_ROW, key=key)
+        texts = self._list_indexed_texts("nodes.key = :key", key)
         query = "SELECT vectors.space, vectors.vector\nFROM vectors WHERE vectors.key = :key"
-        stored_vectors = list(self._transaction.fetch(query, key=key))
+        stored_vectors = list(self._fetch(query, key=key))
         self._transaction.forget_words(texts)
         self.remove_nodes([key])
-        (fresh,) = self._insert_nodes([tuple({**row, "data": encode_json(row["data"])}.values())[1:]])
+        (fresh,) = self._insert_nodes([(*row, encode_json(data))])
         self._transaction.index_words([(fresh, text) for _, text in texts])
         for space, vector in stored_vectors:
-            self.put_vectors(space, [fresh], stack_vectors([vector]))
+            self.put_vectors(space, [fresh], np.frombuffer(vector, np.float32)[None])
         return fresh
+
+    def _list_indexed_texts(self, test: str, key: int) -> list[tuple[int, str]]:
+        return list_indexed_texts(self._fetch(f"{INDEXED} WHERE {test}", key=key))
 
     # ------------------------------------------------------------ nodes
 
@@ -168,7 +171,7 @@ class Write(StoredNotes):
         if missing := [node.id for node in changed if node.id not in keys]:
             raise ValueError(f"{missing[0]!r} is the id of no node: add it with put_nodes")
         query = "SELECT nodes.key, nodes.text\nFROM nodes WHERE nodes.key IN :keys"
-        texts: dict[int, str] = dict(self._transaction.fetch(query, keys=list(keys.values())))
+        texts: dict[int, str] = dict(self._fetch(query, keys=list(keys.values())))
         self._update_rows(
             {
                 keys[n.id]: {"text": n.text, "level": n.level, "position": n.position, "data": encode_json(n.data)}
@@ -177,7 +180,7 @@ class Write(StoredNotes):
         )
         wanted = self._put_sources(changed, keys, lifetime)
         source_spaces = [space for layer in {node.layer for node in changed} for space in list_source_spaces(layer)]
-        found = self._transaction.fetch(_LINKS, keys=list(keys.values()), spaces=source_spaces)
+        found = self._fetch(_LINKS, keys=list(keys.values()), spaces=source_spaces)
         gone = [key for key, space, *ends in found if tuple(ends) not in wanted[space]]
         self._drop("edges", "key IN :keys", keys=gone)
         reworded = [node for node in changed if texts[keys[node.id]] != node.text]
@@ -187,8 +190,9 @@ class Write(StoredNotes):
     def _update_rows(self, values: Mapping[int, Mapping[str, Any]]) -> None:
         """Give the nodes under these keys other values, all of the same columns."""
         if values:
-            change = update(nodes).where(nodes.c.key == bindparam("at"))
-            self._transaction.execute(change, [{"at": key, **each} for key, each in values.items()])
+            names = ", ".join(f"{name} = :{name}" for name in next(iter(values.values())))
+            rows = [{"at": key, **each} for key, each in values.items()]
+            self._transaction.repeat(f"UPDATE nodes SET {names} WHERE key = :at", rows)
 
     def _remove_derived(self, keys: Sequence[int], layers: set[str]) -> None:
         """Remove what other node layers than `layers` made from these nodes, as if the nodes were removed."""
@@ -204,7 +208,7 @@ class Write(StoredNotes):
     ) -> dict[str, dict[tuple[int, int], None]]:
         """Put the edges from each node to its sources. Returns the keys of both, in one order, by space."""
         sources = {source for node in made for source in node.sources}
-        source_keys = {id: key for id, key, _ in self._transaction.fetch(_WITH_IDS, ids=list(sources))}
+        source_keys = {id: key for id, key, _ in self._fetch(_WITH_IDS, ids=list(sources))}
         pairs: dict[str, dict[tuple[int, int], None]] = defaultdict(dict)
         for node in made:
             ends = ((keys[node.id], source_keys[source]) for source in node.sources)
@@ -224,25 +228,25 @@ class Write(StoredNotes):
             self._forget_intake(removed)
             for table, column in (("edges", "a"), ("edges", "b"), ("vectors", "key")):
                 self._drop(table, f"{column} IN :keys", keys=removed)
-            self._transaction.ask("DELETE FROM nodes WHERE key IN :keys", keys=removed)
+            self._ask("DELETE FROM nodes WHERE key IN :keys", keys=removed)
         return removed
 
     def _forget_intake(self, keys: Sequence[int]) -> None:
         """Log these nodes as removed for the layers that had processed them or failed to, which forget them."""
-        self._transaction.ask(_LOG, keys=list(keys))
-        self._transaction.ask("DELETE FROM intake WHERE node IN :keys", keys=list(keys))
+        self._ask(_LOG, keys=list(keys))
+        self._ask("DELETE FROM intake WHERE node IN :keys", keys=list(keys))
 
     def _insert_nodes(self, rows: Sequence[tuple[Any, ...]]) -> list[int]:
         """Insert rows with all columns but the key. Returns their keys."""
         self.rows_written += len(rows)
-        keys = self._transaction.find_new_keys(nodes, len(rows))
+        keys = self._transaction.find_new_keys("nodes", len(rows))
         self._transaction.insert_rows("nodes", [(key, *row) for key, row in zip(keys, rows, strict=True)])
         return keys
 
     def _find_keys_of_nodes(self, made: Sequence[Node]) -> dict[str, int]:
         layers = {node.id: node.layer for node in made}
         found: dict[str, int] = {}
-        for node, key, layer in self._transaction.fetch(_WITH_IDS, ids=list(layers)):
+        for node, key, layer in self._fetch(_WITH_IDS, ids=list(layers)):
             if layer != layers[node]:
                 raise ValueError(
                     f"{node!r} is the id of a node in {layer!r} and in {layers[node]!r}: name the layer in ids"
@@ -306,7 +310,7 @@ class Write(StoredNotes):
     def _drop(self, table: str, test: str, **values: Any) -> None:
         """Delete the rows of `edges` or `vectors` that pass a test, which changes their spaces."""
         keys: dict[str, list[int]] = defaultdict(list)
-        for space, key in self._transaction.ask(f"DELETE FROM {table} WHERE {test} RETURNING space, key", **values):
+        for space, key in self._ask(f"DELETE FROM {table} WHERE {test} RETURNING space, key", **values):
             keys[space].append(key)
         for space, space_keys in keys.items():
             self._changes[f"{table}/{space}"].remove(space_keys)
@@ -315,29 +319,26 @@ class Write(StoredNotes):
 
     def put_note(self, kind: str, name: str, data: Any) -> None:
         """Store a note; it replaces an earlier note of this kind and name."""
-        table = NOTES[kind]
-        key, note = table.c
-        stored = encode_json(data) if isinstance(note.type, RowObject) else data
-        self._transaction.upsert(table, [{key.name: name, note.name: stored}])
+        table, key, note = NOTES[kind]
+        self._transaction.upsert(table, [{key: name, note: data if kind == SETTINGS else encode_json(data)}])
 
     def remove_note(self, kind: str, name: str) -> bool:
         """Remove a note, and return whether it existed."""
-        key, _ = NOTES[kind].c
-        query = f"DELETE FROM {NOTES[kind]} WHERE {key} = :name"
-        return bool(self._transaction.ask(query, name=name).rowcount)
+        table, key, _ = NOTES[kind]
+        return bool(self._ask(f"DELETE FROM {table} WHERE {key} = :name", name=name).rowcount)
 
     def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:
         """Record which nodes a layer has processed, and which failed, each with its reason. Empties its removal log."""
         reasons = dict.fromkeys(taken, "") | dict(failed or {})
         if reasons:
             rows = [{"layer": layer, "node": key, "failure": reason} for key, reason in reasons.items()]
-            self._transaction.upsert(intake, rows)
-        self._transaction.ask("DELETE FROM removals WHERE layer = :layer", layer=layer)
+            self._transaction.upsert("intake", rows)
+        self._ask("DELETE FROM removals WHERE layer = :layer", layer=layer)
 
     def forget_intake(self, layer: str) -> None:
         """Forget what a layer has processed, removals too, so that it processes all nodes again."""
-        self._transaction.ask("DELETE FROM removals WHERE layer = :layer", layer=layer)
-        self._transaction.ask("DELETE FROM intake WHERE layer = :layer", layer=layer)
+        self._ask("DELETE FROM removals WHERE layer = :layer", layer=layer)
+        self._ask("DELETE FROM intake WHERE layer = :layer", layer=layer)
 
     # ------------------------------------------------------------ changes of the arrays
 
@@ -354,13 +355,13 @@ class Write(StoredNotes):
 
     def _renew_version(self, space: str) -> int:
         version = secrets.randbits(62) + 1  # a counter would repeat numbers after a tome is restored from a copy
-        self._transaction.upsert(spaces, [{"space": space, "version": version}])
+        self._transaction.upsert("spaces", [{"space": space, "version": version}])
         return version
 
     def _find_moved_ids(self, key: int, name: DocumentId) -> dict[int, str]:
         """The new ids, by key, of the passages of a document that is now called `name`, and of what they made."""
         query = 'SELECT nodes.key, nodes.start, nodes."end", nodes.text\nFROM nodes WHERE nodes.document = :document'
-        passages = self._transaction.fetch(query, document=key)
+        passages = self._fetch(query, document=key)
         ids: dict[int, str] = {passage: content_id("p", name, *place) for passage, *place in passages}
-        made = self._transaction.fetch(_MADE_OF, document=key)
+        made = self._fetch(_MADE_OF, document=key)
         return ids | {node: content_id(id[:1], "moved", name, id) for node, id in made}

@@ -1,19 +1,35 @@
-"""Answers from a tree that grows as passages come: MemTree."""
+"""Answers from a tree of summaries: RAPTOR, and MemTree, whose tree grows as passages come."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from tomewise.loops.fusing import DEPTH
 from tomewise.memory.growing_tree.memtree_layer import MemTreeLayer
 from tomewise.memory.growing_tree.memtree_names import MemTreeRules
-from tomewise.recall.derived import CollapsedTree
-from tomewise.systems.declaration import SystemDeclaration
-from tomewise.systems.kit import CONTEXT, Context, Kit, Limit, Selection, System, answer_once
+from tomewise.memory.tree.tree_layer import TreeLayer
+from tomewise.recall.derived import CollapsedTree, TreeTraversal
+from tomewise.systems.kit import Kit, System, SystemDeclaration, answer_once, with_settings_of
 
 
+@with_settings_of(answer_once)
+def raptor(
+    kit: Kit,
+    *,
+    search: Annotated[
+        Literal["collapsed", "traversal"],
+        "over all nodes of the tree at once, or level by level from its top",
+    ] = "collapsed",
+    **answering: Any,
+) -> System:
+    """The recipe of `raptor`: `recall.derived` over `memory.tree`."""
+    tree = TreeLayer(kit.store, kit.model, kit.embedder)
+    kind = CollapsedTree if search == "collapsed" else TreeTraversal
+    return answer_once(kit, kind(kit.store, kit.embedder, tree), (tree,), **answering)
+
+
+@with_settings_of(answer_once)
 def memtree(
     kit: Kit,
     *,
@@ -28,17 +44,22 @@ def memtree(
     aggregation: Annotated[
         bool, "whether a model writes the nodes; else they have the beginning of the texts below"
     ] = True,
-    selection: Selection = "fused",
-    limit: Limit = DEPTH,
-    context: Context = CONTEXT,
+    **answering: Any,
 ) -> System:
     """The recipe of `memtree`: `recall.derived` over `memory.growing_tree`."""
     rules = MemTreeRules(depth_scale=depth_scale, batch=batch, aggregation=aggregation)
     tree = MemTreeLayer(kit.store, kit.model, kit.embedder, rules)
-    return answer_once(kit, CollapsedTree(kit.store, kit.embedder, tree.name), limit, context, (tree,), selection)
+    return answer_once(kit, CollapsedTree(kit.store, kit.embedder, tree), (tree,), **answering)
 
 
 SYSTEMS = {
+    "raptor": SystemDeclaration(
+        recipe=raptor,
+        kind="one search",
+        summary="Retrieve passages and the summaries above them from one tree, then answer.",
+        paper="RAPTOR, arXiv 2401.18059",
+        ablations={"traversal": {"search": "traversal"}},
+    ),
     "memtree": SystemDeclaration(
         recipe=memtree,
         kind="one search",

@@ -1,4 +1,8 @@
-"""What fits into a budget of tokens, and how it is shown: the second half of the rule for the last prompt.
+"""The rule for the last prompt: one ranking of what several searches found, what of it fits, and how it is shown. Ours.
+
+Every search counts by rank, so a passage that several searches find comes before one that a single search finds; so do
+the passages before and after a hit, which often hold the rest of it. The optimum is flat: a damping of 2 to 10 and
+other weights change little (`bench/last_prompt.py`).
 
 Evidence is taken in the order of its ranking until nothing more fits. Passages that follow one another are shown as one
 piece, under one header; all is shown in the order of the text. Notes whose grounds are all shown are left out, since
@@ -8,24 +12,85 @@ they would say it twice; the others have at most a sixth of the budget, and of a
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from tomewise.loops.evidence import FENCE, Count, describe_source, join_texts, load_passages, measure_texts
-from tomewise.loops.repeats import drop_near_repeats
+from tomewise.loops.evidence import (
+    FENCE,
+    Count,
+    describe_source,
+    drop_near_repeats,
+    join_texts,
+    load_passages,
+    measure_texts,
+)
+from tomewise.recall.ranking import as_evidence, rank_evidence
+from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES
 from tomewise.text.sentences import split_sentences
-from tomewise.types import Evidence, NodeId, Passage
+from tomewise.types import Evidence, NodeId, Passage, Scope
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
 
+DEPTH = 60  # pieces of evidence that each search gives, whatever the loop itself reads of them
+_DAMPING = 2
+_BESIDE = 0.5
+_QUERIES = 3  # the queries of a loop together count at most as much as so many questions
 _NOTES, _MOST_NOTES = 6, 3  # notes take at most one part in so many of the budget: a sixth, of a small one a third
 _NEAR = 0.8  # a text is cut between words only if this share of it is left; else it has no spaces to cut at
 _LEAST = 100  # tokens: if there are too many texts, none is cut shorter than this
 _FEW = 400  # tokens: the notes of a model that infers do not fit into less
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What one search of a question found, best first. A search with the question itself has the weight 1.
+
+    The passages before and after a hit get the share `beside` of its score.
+    """
+
+    found: Sequence[Evidence]
+    weight: float = 1.0
+    beside: float = _BESIDE
+
+
+def weigh_queries(found: Sequence[Sequence[Evidence]]) -> list[Searched]:
+    """What searches with the queries of a loop found; together they count at most as three questions."""
+    return [Searched(ranking, min(1.0, _QUERIES / len(found))) for ranking in found]
+
+
+def fuse(store: Texts, searches: Sequence[Searched], within: Scope | None) -> list[Evidence]:
+    """All evidence of the searches, and neighbours of passages, best first; ties by id. Scores are the fused ones.
+
+    Each passage gets what the passages before and after it have for those `beside` them; some of these are new. A scope
+    of entities admits no neighbours, since these need not see the entities.
+    """
+    pieces: dict[NodeId, Evidence] = {}
+    scores: dict[NodeId, float] = defaultdict(float)
+    beside: dict[NodeId, float] = defaultdict(float)
+    for search in searches:
+        for rank, piece in enumerate(search.found):
+            pieces.setdefault(piece.id, piece)
+            score = search.weight / (_DAMPING + rank)
+            scores[piece.id] += score
+            beside[piece.id] += search.beside * score
+    if not (within and (within.entities is not None or within.without_entities)):
+        found = store.find(node for node in pieces if pieces[node].layer == PASSAGES)
+        nodes = {each.key: node for node, each in found.items()}
+        around = store.find_neighbours(nodes, 1)
+        new = store.passages({key for keys in around.values() for key in keys if key not in nodes})
+        for key, passage in new.items():
+            nodes[key] = passage.id
+            pieces[passage.id] = as_evidence(passage, 0.0)
+        for hit, keys in around.items():
+            for key in keys:
+                if key in nodes:
+                    scores[nodes[key]] += beside[nodes[hit]]
+    return rank_evidence(replace(piece, score=round(scores[node], DECIMALS)) for node, piece in pieces.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +130,16 @@ class _Size(NamedTuple):
     place: tuple[str, int] | None
 
 
+@dataclass(frozen=True, slots=True)
 class Layout:
     """Fills budgets with evidence and notes; `count` gives the tokens of texts.
 
     Without `joins`, passages are shown one by one, no note is left out for its grounds, and notes have up to a third.
     """
 
-    def __init__(self, store: Texts, count: Count, *, joins: bool = True) -> None:
-        self._store = store
-        self._count = count
-        self._joins = joins
-        self.shortener = Shortener(count)
+    store: Texts
+    count: Count
+    joins: bool = True
 
     def lay_out(
         self, ranked: Sequence[Evidence], budget: int, notes: Sequence[Note] = (), beside: Sequence[Share] = ()
@@ -88,7 +152,7 @@ class Layout:
         distinct = {id(piece) for piece in drop_near_repeats([piece for pieces in rankings for piece in pieces])}
         ranked, *others = [[piece for piece in pieces if id(piece) in distinct] for pieces in rankings]
         most = budget // _MOST_NOTES
-        for_notes = (min(most, max(budget // _NOTES, _FEW)) if self._joins else most) if notes else 0
+        for_notes = (min(most, max(budget // _NOTES, _FEW)) if self.joins else most) if notes else 0
         everything = [*ranked, *(piece for pieces in others for piece in pieces)]
         passages = self.find_passages(everything)
         sizes = self._measure(everything, passages)
@@ -97,10 +161,10 @@ class Layout:
         ]
         surely = _pack([*derived, *ranked], budget - for_notes, sizes)
         shown = {piece.id for piece in surely}
-        telling = shown if self._joins else ()
+        telling = shown if self.joins else ()
         texts = [note.text for note in notes if not (note.grounds and set(note.grounds).issubset(telling))]
-        fitting = self.shortener.fit(list(dict.fromkeys(filter(None, map(str.strip, texts)))), for_notes)
-        left = budget - sum(measure_texts(fitting, self._count))
+        fitting = self.fit_texts(list(dict.fromkeys(filter(None, map(str.strip, texts)))), for_notes)
+        left = budget - sum(measure_texts(fitting, self.count))
         evidence = _pack([*surely, *everything], left, sizes)
         return Context(tuple(evidence), passages, tuple(fitting), len(everything) - len(evidence))
 
@@ -114,22 +178,15 @@ class Layout:
     def _measure(self, evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> dict[NodeId, _Size]:
         pieces = list({piece.id: piece for piece in evidence}.values())
         places = {node: (passage.document, passage.position) for node, passage in passages.items()}
-        counts = iter(self._count([text for piece in pieces for text in (piece.text, describe_source(piece))]))
+        counts = iter(self.count([text for piece in pieces for text in (piece.text, describe_source(piece))]))
         sizes = zip(pieces, counts, counts, strict=True)
         return {piece.id: _Size(tokens, header, places.get(piece.id)) for piece, tokens, header in sizes}
 
     def find_passages(self, evidence: Sequence[Evidence]) -> Mapping[NodeId, Passage]:
         """The passages among the evidence that may be joined: shown as they are, without a gist."""
-        texts = {piece.id: piece.text for piece in evidence if self._joins and piece.layer == PASSAGES}
-        passages = load_passages(self._store, texts) if texts else {}
+        texts = {piece.id: piece.text for piece in evidence if self.joins and piece.layer == PASSAGES}
+        passages = load_passages(self.store, texts) if texts else {}
         return {id: passage for id, passage in passages.items() if passage.text == texts[id]}
-
-
-class Shortener:
-    """Shortens texts by their tokens: those that are too long for their room lose whole sentences, or others go."""
-
-    def __init__(self, count: Count) -> None:
-        self._count = count
 
     def shorten(self, text: str, most: int) -> str:
         """A text cut to `most` tokens: as many of its first sentences as fit, so that none loses what it follows from.
@@ -137,18 +194,18 @@ class Shortener:
         If not even one sentence fits, the text is cut between words.
         """
         text = text.strip()
-        if most <= 0 or self._count([text])[0] <= most:
+        if most <= 0 or self.count([text])[0] <= most:
             return text if most > 0 else ""
         sentences = split_sentences(text, limit=len(text), longest=len(text))
         cuts = [f"{text[: sentence.end]} …" for sentence in sentences[:-1]]
-        fitting = bisect_right(cuts, most, key=lambda cut: self._count([cut])[0])
+        fitting = bisect_right(cuts, most, key=lambda cut: self.count([cut])[0])
         return cuts[fitting - 1] if fitting else self._cut_between_words(text, most)
 
-    def fit(self, texts: Sequence[str], room: int) -> list[str]:
+    def fit_texts(self, texts: Sequence[str], room: int) -> list[str]:
         """Texts that fit into `room` tokens: the longest are cut; if all would get too short, the last are left out."""
         if not texts:
             return []
-        sizes = self._count(texts)
+        sizes = self.count(texts)
         needs = accumulate(min(size, _LEAST) + FENCE for size in sizes)
         count = max(1, sum(need <= room for need in needs))
         left, most = room - FENCE * count, 0
@@ -162,7 +219,7 @@ class Shortener:
     def _cut_between_words(self, text: str, most: int) -> str:
         """The beginning of a text, up to `most` tokens, between two words where one is near."""
         beginning, length = text, len(text)
-        while (size := self._count([beginning])[0]) > most:
+        while (size := self.count([beginning])[0]) > most:
             length = int(0.95 * length * most / size)  # a little less, so that few rounds do
             begun = text[:length].strip()
             if not begun:
@@ -181,7 +238,7 @@ def join(evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> li
             runs[-1].append(piece)
         else:
             runs.append([piece])
-    return [_join_run([passages[piece.id] for piece in run], run[0]) if run[1:] else run[0] for run in runs]
+    return [_join_run(run, passages) if run[1:] else run[0] for run in runs]
 
 
 def _pack(ranked: Sequence[Evidence], budget: int, sizes: Mapping[NodeId, _Size]) -> list[Evidence]:
@@ -200,5 +257,6 @@ def _pack(ranked: Sequence[Evidence], budget: int, sizes: Mapping[NodeId, _Size]
     return chosen
 
 
-def _join_run(run: Sequence[Passage], first: Evidence) -> Evidence:
-    return replace(first, text=join_texts(run)[0], sources=tuple(passage.id for passage in run))
+def _join_run(run: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> Evidence:
+    text, _ = join_texts([passages[piece.id] for piece in run])
+    return replace(run[0], text=text, sources=tuple(piece.id for piece in run))

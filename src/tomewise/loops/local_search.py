@@ -1,31 +1,145 @@
-"""An answer by follow-up questions, from the nearest reports down to passages (GraphRAG's DRIFT search)."""
+"""Answers from what is near to a question in a graph: reports, entities, relations, passages (GraphRAG, local).
+
+DRIFT search is here too: follow-up questions, each by such a search, from the nearest reports down to passages.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 from tomewise.calls import CallCount
 from tomewise.concurrency import gather_calls
 from tomewise.events import make_event
 from tomewise.language.roles import EXPLORE, HYPOTHESISE, ExploreIn, ExploreOut, HypothesisOut, RateIn, Shown
 from tomewise.loops.desk import Desk, Prepared
-from tomewise.loops.local_context import LocalSearch, LocalShares
+from tomewise.loops.evidence import measure_pieces
 from tomewise.loops.report_points import Point, conclude
 from tomewise.loops.steps import Skipped
 from tomewise.recall.community_reports import CommunityReports, ReportedCommunity, ReportShelf
+from tomewise.recall.local_relations import LocalGraph, LocalRelations
 from tomewise.recall.ranking import drop_repeats, take_turns
 from tomewise.store.records import PASSAGES
-from tomewise.types import Answer, Event, Evidence, Question
+from tomewise.types import Answer, Event, Evidence, Question, Scope
 
 _REPORTS = 20  # nearest to what an answer might say
 _NAMED = 5  # follow-ups that a reply may name
 _WORDS = 300  # of a reply
 _FOLDS = 5  # into which they are divided
-_SHARES = LocalShares(reports=0.1, relations=0.2)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalShares:
+    """The parts of a budget that reports have, and entities with their relations; what they leave is for passages.
+
+    Where both are more than the budget, reports come first.
+    """
+
+    reports: float
+    relations: float
+
+
+_SHARES = LocalShares(reports=0.1, relations=0.2)  # of a follow-up
+
+
+@dataclass(frozen=True, slots=True)
+class LocalContext:
+    """What was chosen for a query, in the order in which it is shown, and how many pieces were found."""
+
+    evidence: Sequence[Evidence]
+    found: int
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSearch:
+    """Fills a budget with what is near to a query (`recall.local_relations`), and with reports down to a `level`.
+
+    Reports stand by how many of the found entities are in their community, then by importance; one that does not fit is
+    shown by its summary, or not at all. Of the relations, those of the longest beginning of the entities are shown that
+    fit beside the entities.
+    """
+
+    desk: Desk
+    graph: LocalGraph
+    reports: CommunityReports
+    level: int
+
+    def select(self, query: str, within: Scope | None, budget: int, shares: LocalShares) -> LocalContext:
+        """What fits into so many tokens: reports, entities, relations, passages."""
+        found = self.graph.find(query, within)
+        reports = self._fit_reports(found, within, round(budget * shares.reports)) if shares.reports else []
+        left = budget - self._measure(reports)
+        described = self._fit_relations(found, min(left, round(budget * shares.relations))) if shares.relations else []
+        chosen = [*reports, *described]
+        passages = self.desk.layout.pack(found.passages, budget - self._measure(chosen))
+        relations = found.relations[-1] if found.relations else ()
+        whole = len(reports) + len(found.entities) + len(relations) + len(found.passages)
+        return LocalContext([*chosen, *passages], max(whole, len(chosen) + len(passages)))
+
+    def _fit_reports(self, found: LocalRelations, within: Scope | None, room: int) -> list[Evidence]:
+        shelf = self.reports.load(within)
+        ranked = rank_reports(found.keys, shelf, self.level)
+        chosen = []
+        for community, evidence in zip(ranked, self.reports.make_evidence(ranked, within), strict=True):
+            for piece in (evidence, replace(evidence, text=community.short_text)):
+                if (size := self._measure([piece])) <= room:
+                    chosen.append(piece)
+                    room -= size
+                    break
+        return chosen
+
+    def _fit_relations(self, found: LocalRelations, room: int) -> list[Evidence]:
+        """The first entities that fit, and the relations of the longest beginning of the entities that fit beside."""
+        entities: list[Evidence] = []
+        for piece in found.entities:
+            if self._measure([*entities, piece]) > room:
+                break
+            entities.append(piece)
+        room -= self._measure(entities)
+        fitting: Sequence[Evidence] = ()
+        for relations in found.relations:
+            if self._measure(relations) > room:
+                break
+            fitting = relations
+        return [*entities, *fitting]
+
+    def _measure(self, pieces: Sequence[Evidence]) -> int:
+        return sum(measure_pieces(pieces, self.desk.count))
+
+
+def rank_reports(entities: Sequence[int], shelf: ReportShelf, level: int) -> list[ReportedCommunity]:
+    """The reports about the communities of these entities: those with most of them first, then the most important."""
+    homes = shelf.find_homes(level)
+    counts = Counter(homes[entity] for entity in entities if entity in homes)
+    return sorted(
+        (shelf.communities[key] for key in counts),
+        key=lambda each: (-counts[each.key], -each.importance, each.report.id),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LocalAnswer:
+    """One search near to the question, then the answer. `budget` is in tokens."""
+
+    calls = CallCount("1", 1)
+
+    desk: Desk
+    search: LocalSearch
+    shares: LocalShares
+    budget: int
+
+    async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
+        """Two steps: `retrieved`, then the answer."""
+        budget = min(self.budget, await asyncio.to_thread(self.desk.measure_answer_room, question))
+        context = await asyncio.to_thread(self.search.select, question.text, question.within, budget, self.shares)
+        prepared = await self.desk.prepare(question, context.evidence, budget=None)
+        cut = context.found - len(prepared.evidence)
+        yield make_event("retrieved", evidence=prepared.evidence, found=context.found, cut=cut)
+        yield await self.desk.answer(question, prepared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +161,6 @@ class _Step:
     query: str
     reply: ExploreOut
     evidence: Sequence[Evidence]
-
-
-_Asked: TypeAlias = Coroutine[Any, Any, _Step | None]
 
 
 @dataclass(slots=True)
@@ -138,7 +249,9 @@ class Drift:
         hypothesis = await search.skipped.try_call(self.desk.model.ask(HYPOTHESISE, given), usual)
         return await asyncio.to_thread(self.reports.find_nearest, hypothesis.answer, _REPORTS, shelf)
 
-    async def _take(self, search: _Search, asked: Iterable[_Asked], depth: int) -> AsyncIterator[Event]:
+    async def _take(
+        self, search: _Search, asked: Iterable[Coroutine[Any, Any, _Step | None]], depth: int
+    ) -> AsyncIterator[Event]:
         """Take several steps side by side."""
         for step in await gather_calls(asked):
             if step is not None:
@@ -161,7 +274,7 @@ class Drift:
 
     async def _follow_up(self, search: _Search, query: str) -> _Step | None:
         room = min(self.budget, self.desk.measure_room(EXPLORE))
-        context = await self.search.select(query, search.question.within, room, _SHARES)
+        context = await asyncio.to_thread(self.search.select, query, search.question.within, room, _SHARES)
         return await self._explore(search, query, context.evidence)
 
     async def _explore(self, search: _Search, query: str, found: Sequence[Evidence]) -> _Step | None:
