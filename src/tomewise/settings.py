@@ -134,11 +134,6 @@ class Settings:
     start_seconds: float = _declare(120.0, "Seconds for Ray to start here, and then for a worker.", least=0.1)
     trace_bytes: int = _declare(50_000, "Bytes of the trace that is kept of one answer.", least=4_000)
     session_limit: int = _declare(50, "Entries of its working memory that a session keeps, and turns.", least=1)
-    exact_rows: int = _declare(
-        200_000,
-        "In PostgreSQL with pgvector, search more vectors than this approximately; 0: search all exactly.",
-        least=0,
-    )
     api_key: str | None = field(default=None, repr=False, metadata={"help": "The key of the model's provider."})
     """Only given in Python: no file and no variable sets it, and nothing shows it."""
 

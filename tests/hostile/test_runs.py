@@ -42,9 +42,9 @@ from tomewise.language.roles import ANSWER, PassageIn, PlanReadingIn
 from tomewise.loops.citing import locate
 from tomewise.loops.whole_form import find_forms
 from tomewise.memory.inventions import find_unsupported
+from tomewise.reading.fetching import is_allowed
 from tomewise.reading.metadata import read_front_matter
 from tomewise.reading.places import mark_headings, mark_speakers
-from tomewise.reading.robots import is_allowed
 from tomewise.recall.diffusion import has_one_clause
 from tomewise.recall.several_searches import split_comparison
 from tomewise.text.names import find_mentions

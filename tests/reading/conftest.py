@@ -22,7 +22,7 @@ def read_document(tmp_path: Path) -> Callable[..., Document]:
         path = tmp_path / name
         if content is not None:
             path.write_bytes(content.encode() if isinstance(content, str) else content)
-        (document,) = load_reader(find_format(path.suffix.lower()).name)(path)
+        (document,) = load_reader(find_format(path.suffix.lower()))(path)
         return document
 
     return read

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tomewise.reading.fetching import is_allowed
 from tomewise.reading.folder import FolderRules, list_files
-from tomewise.reading.robots import is_allowed
 from tomewise.reading.web_pages import convert_html
 
 BLANKS = " " * 200_000

@@ -14,15 +14,8 @@ from tomewise.errors import ReadingError
 from tomewise.reading import process as reader_process
 from tomewise.reading import worker
 from tomewise.reading.bounds import Bounds
-from tomewise.reading.memory_limits import (
-    DataLimit,
-    JobLimit,
-    MemoryLimit,
-    choose_limit,
-    measure_process,
-    must_be_watched,
-)
-from tomewise.reading.process import ReaderProcess
+from tomewise.reading.process import ReaderProcess, measure_process, must_be_watched
+from tomewise.reading.worker import DataLimit, JobLimit, MemoryLimit, choose_limit
 
 
 class Kernel:

@@ -11,7 +11,7 @@ import pytest
 from ebooklib import epub
 from reportlab.pdfgen import canvas
 
-from tomewise.reading.origin import describe_origin, write_date
+from tomewise.reading.metadata import describe_origin, write_date
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tomewise.reading.robots import is_allowed
+from tomewise.reading.fetching import is_allowed
 
 
 @pytest.mark.parametrize(

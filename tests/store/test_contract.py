@@ -6,10 +6,8 @@ import random
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.postgres_server import run_sql
 from tests.store.conftest import OpenStore
 from tests.store.contract import add, assert_arrays_follow, remove
 
@@ -19,20 +17,8 @@ from tomewise.testing import check_store
 from tomewise.types import Document
 
 
-@pytest.mark.parametrize("kind", ["database", "index"])
-def test_a_store_in_a_database_passes_the_checks(kind: str, make: OpenStore, database: str, tmp_path: Path) -> None:
-    """With an index, each space of more than one vector is searched by it."""
-    if kind == "index":
-        if not run_sql(database, "SELECT 1 FROM pg_available_extensions "
-                       "WHERE name = 'vector'"):  # fmt: skip
-            pytest.skip("the server has no pgvector")
-        run_sql(database, "CREATE EXTENSION vector")
-    options = {"exact_rows": 1} if kind == "index" else {}
-    try:
-        check_store(lambda path: make(path.stem.removeprefix("a-"), **options), tmp_path / "a.tome")
-    finally:
-        if kind == "index":
-            run_sql(database, "DROP EXTENSION vector CASCADE")
+def test_a_store_in_a_database_passes_the_checks(make: OpenStore, tmp_path: Path) -> None:
+    check_store(lambda path: make(path.stem.removeprefix("a-")), tmp_path / "a.tome")
 
 
 WORDS = st.lists(st.sampled_from("tide harbour lamp Ada rope clock tide! 潮 fog".split()), min_size=1, max_size=8)

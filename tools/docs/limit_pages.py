@@ -271,12 +271,6 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
             "",
             "older ones are not shown",
         ),
-        _of_setting(
-            "exact_rows",
-            "vectors of a layer in PostgreSQL that are searched exactly",
-            "",
-            "pgvector searches them approximately, where the database has it; `tome show` says so",
-        ),
     ),
     "Traces and sessions": (
         _of_setting(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from pathlib import Path
 from threading import Lock
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tomewise.embedding.unit_rows import UnitRows, Vectors, read_tokenizer
+from tomewise.embedding.unit_rows import UnitRows, Vectors, read_tokenizer, run_at_once
 from tomewise.embedding.weights import HASHES, NAME, find_weights, read_verified
 from tomewise.errors import TomewiseError
 from tomewise.settings import find_cache_folder, read_variable
@@ -74,7 +73,10 @@ class BundledMiniLM(UnitRows):
             # The mean is taken here, because ONNX Runtime sums in another order when a batch holds a single text.
             pooled[batch] = session.run(None, {"ids": tokens})[0].mean(axis=1)
 
-        _run_concurrently(run, split_into_batches([len(row) for row in ids], BATCH_TOKENS, count_cores()))
+        # One thread per batch, not several threads per operation: otherwise the threads wait for each other at each of
+        # the hundred operations, which halves the speed on a busy machine.
+        cores = count_cores()
+        run_at_once(run, list(split_into_batches([len(row) for row in ids], BATCH_TOKENS, cores)), cores)
         return pooled
 
     def _ready_session(self) -> Any:
@@ -99,21 +101,6 @@ def count_cores() -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     stated = read_variable("OMP_NUM_THREADS") or ""
     return min(cores, int(stated)) if stated.isdecimal() and int(stated) else cores
-
-
-def _run_concurrently(run: Any, work: Iterator[NDArray[np.intp]]) -> None:
-    # One thread per batch, not several threads per operation: otherwise the threads wait for each other at each of the
-    # hundred operations, which halves the speed on a busy machine.
-    batches = list(work)
-    if len(batches) == 1:
-        run(batches[0])
-        return
-    pool = ThreadPoolExecutor(count_cores())
-    try:
-        for future in [pool.submit(run, batch) for batch in batches]:
-            future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def choose_providers(available: Sequence[str]) -> list[str | tuple[str, dict[str, int]]]:

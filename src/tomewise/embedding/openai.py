@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from tomewise.addresses import find_loopback
 from tomewise.credentials import remember_credentials
-from tomewise.embedding.unit_rows import UnitRows, Vectors
+from tomewise.embedding.unit_rows import UnitRows, Vectors, run_at_once
 from tomewise.errors import BadReply, MissingDependency, ModelError, ModelUnavailable, UsageError
 from tomewise.language.spec import check_address
 from tomewise.settings import read_key, read_variable
@@ -88,12 +87,7 @@ class OpenAIEmbedder(UnitRows):
     def _embed_distinct(self, texts: list[str]) -> Vectors:
         cut_texts = [self._cut_to_limit(text) for text in texts]
         requests = [cut_texts[start : start + BATCH] for start in range(0, len(cut_texts), BATCH)]
-        pool = ThreadPoolExecutor(min(PARALLEL_REQUESTS, len(requests)))
-        try:
-            futures = [pool.submit(self._request, request) for request in requests]
-            vectors = [vector for future in futures for vector in future.result()]
-        finally:
-            pool.shutdown(cancel_futures=True)
+        vectors = [vector for reply in run_at_once(self._request, requests, PARALLEL_REQUESTS) for vector in reply]
         for vector in vectors:
             if len(vector) != self.dimensions:
                 raise BadReply(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 Vectors: TypeAlias = "NDArray[np.float32]"
 """The vectors of texts, a row each: (texts, dimensions)."""
 CHARACTERS_PER_TOKEN = 20
+Part = TypeVar("Part")
+Done = TypeVar("Done")
 
 
 class _EmbedsDistinct(Embedder, Protocol):
@@ -54,6 +57,17 @@ def normalise_rows(vectors: Vectors) -> Vectors:
         raise BadReply("the embedder gave a vector that is zero or not finite: try another embedder")
     unit: Vectors = (vectors / lengths[:, None]).astype(np.float32)
     return unit
+
+
+def run_at_once(work: Callable[[Part], Done], parts: Sequence[Part], threads: int) -> list[Done]:
+    """What the work makes of each part, on so many threads (one part needs none). After an error no other begins."""
+    if len(parts) == 1:
+        return [work(parts[0])]
+    pool = ThreadPoolExecutor(threads)
+    try:
+        return [future.result() for future in [pool.submit(work, part) for part in parts]]
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def read_tokenizer(serialised: str) -> Tokenizer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 from tomewise.errors import ReadingError, UsageError
 from tomewise.reading.decode import join_words
@@ -57,6 +57,10 @@ class Bounds:
         return cls(**{name: value for name, value in limits.items() if value is not None})
 
 
+class Exceeded(Exception):
+    """A file exceeds a bound, whose name is the argument."""
+
+
 def open_within(path: Path, bounds: Bounds) -> BinaryIO:
     """Open a file of plain text. Raises `ReadingError` if it has more bytes than the bounds allow."""
     if path.stat().st_size > bounds.bytes:
@@ -64,13 +68,8 @@ def open_within(path: Path, bounds: Bounds) -> BinaryIO:
     return path.open("rb")
 
 
-def make_bound_error(
-    name: Path | str,
-    bounds: Bounds,
-    bound: Literal["seconds", "memory", "characters", "documents"],
-    before: str = "",
-) -> ReadingError:
-    """The error for a source that exceeds a bound. `before` says what happened."""
+def make_bound_error(name: Path | str, bounds: Bounds, bound: str, before: str = "") -> ReadingError:
+    """The error for a source that exceeds the bound of this name. `before` says what happened."""
     excess = _EXCESSES[bound].format(getattr(bounds, bound))
     return ReadingError(f"{name} {before}{excess}: raise the setting `read_{bound}`, or leave it out")
 

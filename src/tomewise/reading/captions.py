@@ -61,42 +61,35 @@ def read_captions(path: Path) -> tuple[Document]:
     cues = list(_list_cues(raw))
     if not cues:
         raise ReadingError(f"{path} holds no captions: repair it, or give it the suffix .txt")
-    names = Counter(found[1] for cue in cues for _, line in cue.lines if (found := _NAME.match(line)))
-    known = frozenset(name for name, count in names.items() if (count > 1 or name.isupper()) and not _is_label(name))
-    turns = _Turns(known)
-    parts: list[tuple[str, Place]] = []
-    last_speaker = ""
-    for cue, before in zip(cues, [None, *cues], strict=False):
-        for number, (voice, line) in enumerate(cue.lines[_repeats_line(cue, before) :]):
-            speaker, words = turns.read_line(voice, line, is_first=number == 0)
-            is_named = bool(speaker) and (bool(voice) or words != line)
-            written = f"{speaker}: {words}" if is_named and speaker != last_speaker else words
-            last_speaker = speaker
-            parts.append((written, Place(time=cue.time, speaker=speaker)))
     header = _HEADER.match(raw)
     title = header[1] if header else ""
-    text, marks = join_marked(parts, "\n")
+    text, marks = join_marked(_list_turns(cues), "\n")
     return make_document(path, text, title, marks=marks)
 
 
-class _Turns:
-    """Follows who speaks from line to line, once a known speaker has spoken."""
-
-    def __init__(self, known: frozenset[str]) -> None:
-        self._known = known
-        self._speaker = ""
-        self._has_begun = False
-
-    def read_line(self, voice: str, line: str, *, is_first: bool) -> tuple[str, str]:
-        """Who speaks this line, if that is known, and its words without the name. The first one begins its caption."""
-        found = _NAME.match(line)
-        kind = _judge_label(found[1], self._known, is_first=is_first) if found else "words"
-        if found and (found[1] in self._known or (kind == "speaker" and self._has_begun and not voice)):
-            self._speaker, self._has_begun = found[1], True
-            return found[1], line[found.end() :]
-        if voice or kind != "words":
-            self._speaker = ""  # a voice tag is for its own words alone
-        return voice or self._speaker, line
+def _list_turns(cues: list[_Cue]) -> Iterator[tuple[str, Place]]:
+    """The lines of all captions with their places, and with the name of who begins to speak, if that is known."""
+    names = Counter(found[1] for cue in cues for _, line in cue.lines if (found := _NAME.match(line)))
+    known = frozenset(name for name, count in names.items() if (count > 1 or name.isupper()) and not _is_label(name))
+    current = last = ""  # who goes on speaking, and who spoke the line before
+    has_begun = False
+    for cue, before in zip(cues, [_Cue("", ()), *cues], strict=False):
+        # The first line of a caption may be the last one of the caption before, moved up. A repeated word is not.
+        is_repeated = cue.lines[:1] == before.lines[-1:] and len(cue.lines) + len(before.lines) > 2
+        for number, (voice, line) in enumerate(cue.lines[is_repeated:]):
+            found = _NAME.match(line)
+            kind = _judge_label(found[1], known, is_first=number == 0) if found else "words"
+            if found and (found[1] in known or (kind == "speaker" and has_begun and not voice)):
+                current = speaker = found[1]
+                words = line[found.end() :]
+                has_begun = True
+            else:
+                if voice or kind != "words":
+                    current = ""  # a voice tag is for its own words alone
+                speaker, words = voice or current, line
+            is_named = speaker != last and speaker and (voice or words != line)
+            yield f"{speaker}: {words}" if is_named else words, Place(time=cue.time, speaker=speaker)
+            last = speaker
 
 
 def _is_label(name: str) -> bool:
@@ -155,10 +148,3 @@ def _list_lines(words: str) -> Iterator[tuple[str, str]]:
         for line in piece.splitlines():
             if text := join_words(unescape(_MARKUP.sub("", line))):
                 yield name, text
-
-
-def _repeats_line(cue: _Cue, before: _Cue | None) -> bool:
-    """Whether the first line of a caption is the last one of the caption before, moved up. A repeated word is not."""
-    if before is None or not (cue.lines and before.lines):
-        return False
-    return cue.lines[0] == before.lines[-1] and len(cue.lines) + len(before.lines) > 2

@@ -9,14 +9,15 @@ from __future__ import annotations
 import codecs
 import re
 import socket
+import string
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from threading import Timer
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 
@@ -25,7 +26,6 @@ from tomewise.checked_transport import CheckedTransport
 from tomewise.errors import ReadingError
 from tomewise.reading.bounds import Bounds, describe_error, make_bound_error
 from tomewise.reading.formats import list_suffixes
-from tomewise.reading.robots import is_allowed
 
 _AGENT = "tomewise"
 _MOST_REDIRECTS = 5
@@ -59,6 +59,9 @@ _ENCODING = re.compile(
     r"|shift_jis\w*|euc_\w+|iso2022_\w+|gb2312|gbk|gb18030|hz|big5\w*|johab"
 )
 
+_UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+
 FindAddresses = Callable[[str], tuple[str, ...]]
 
 
@@ -70,17 +73,6 @@ def fetch(address: str, bounds: Bounds, find: FindAddresses = find_public) -> It
     """
     with TemporaryDirectory(prefix="tomewise-") as folder, closing(_Fetcher(address, bounds, find)) as fetcher:
         yield fetcher.fetch(Path(folder))
-
-
-@dataclass(slots=True)
-class _Fetched:
-    """What a server replied: the status, the headers and the body; `location` is where it redirects to."""
-
-    status: int
-    type: str
-    charset: str
-    body: bytes
-    location: str
 
 
 class _Fetcher:
@@ -111,14 +103,24 @@ class _Fetcher:
 
     def fetch(self, folder: Path) -> Path:
         """Fetch the file into this folder."""
-        url = self._parse(self._address)
+        url, reply, body = self._follow(self._parse(self._address), is_page=True)
+        if _find_target(reply):
+            raise ReadingError(f"{self._address} redirects more than {_MOST_REDIRECTS} times: name the page itself")
+        return self._write(reply, body, url, folder)
+
+    def _follow(self, url: httpx2.URL, *, is_page: bool) -> tuple[httpx2.URL, httpx2.Response, bytes]:
+        """Where the redirects from an address lead, the reply there and its body; or the last redirect of too many.
+
+        The address is that of a page, or of a robots.txt, of which only the beginning counts.
+        """
         for _ in range(_MOST_REDIRECTS + 1):
-            self._check_robots(url)
-            reply = self._get(url, self._bounds.bytes)
-            if not reply.location:
-                return self._write(reply, url, folder)
-            url = self._parse(str(url.join(reply.location)))
-        raise ReadingError(f"{self._address} redirects more than {_MOST_REDIRECTS} times: name the page itself")
+            if is_page:
+                self._check_robots(url)
+            reply, body = self._get(url, self._bounds.bytes if is_page else _LONGEST_ROBOTS, cut=not is_page)
+            if not (target := _find_target(reply)):
+                break
+            url = self._parse(str(url.join(target)))
+        return url, reply, body
 
     def _parse(self, address: str) -> httpx2.URL:
         try:
@@ -133,29 +135,24 @@ class _Fetcher:
 
     def _check_robots(self, url: httpx2.URL) -> None:
         """Raise ReadingError if the robots.txt of the server keeps programs from the page, or cannot be had."""
-        robots = url.copy_with(raw_path=b"/robots.txt")
-        for _ in range(_MOST_REDIRECTS + 1):
-            reply = self._get(robots, _LONGEST_ROBOTS, cut=True)
-            if not reply.location:
-                break
-            robots = self._parse(str(robots.join(reply.location)))
-        if reply.location or 400 <= reply.status < 500:
+        robots, reply, body = self._follow(url.copy_with(raw_path=b"/robots.txt"), is_page=False)
+        status = reply.status_code
+        if _find_target(reply) or 400 <= status < 500:
             return  # the server has none
-        if reply.status != 200:
-            raise ReadingError(f"{self._address} is not read: {robots} answers {reply.status}; try again later")
-        if not is_allowed(reply.body, _AGENT, url.raw_path.decode("ascii")):
+        if status != 200:
+            raise ReadingError(f"{self._address} is not read: {robots} answers {status}; try again later")
+        if not is_allowed(body, _AGENT, url.raw_path.decode("ascii")):
             raise ReadingError(
                 f"{self._address} is not read: {robots} keeps programs from it; save the page, and add that file"
             )
 
-    def _get(self, url: httpx2.URL, most_bytes: int, *, cut: bool = False) -> _Fetched:
-        """The reply. With `cut`, a longer body loses its end. Raises ReadingError."""
+    def _get(self, url: httpx2.URL, most_bytes: int, *, cut: bool) -> tuple[httpx2.Response, bytes]:
+        """The reply and its body. With `cut`, a longer one loses its end. Raises ReadingError."""
         body = bytearray()
         try:
             seconds = max(min(_STEP_SECONDS, self._ends - time.monotonic()), 0.001)
             with self._client.stream("GET", url, timeout=seconds, extensions={"trace": self._trace}) as reply:
-                location = reply.headers.get("Location", "") if reply.is_redirect else ""
-                for chunk in () if location else reply.iter_bytes():
+                for chunk in () if _find_target(reply) else reply.iter_bytes():
                     body += chunk
                     self._check_time()
                     if len(body) > most_bytes:
@@ -163,10 +160,7 @@ class _Fetcher:
                             raise make_bound_error(self._address, self._bounds, "characters")
                         break
                 self._check_time()  # a body without a stated length seems to end when the connection is shut
-                kind = reply.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-                return _Fetched(
-                    reply.status_code, kind, reply.charset_encoding or "", bytes(body[:most_bytes]), location
-                )
+                return reply, bytes(body[:most_bytes])
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             self._check_time()
             raise ReadingError(
@@ -198,31 +192,111 @@ class _Fetcher:
             with suppress(OSError):  # it is closed
                 socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
-    def _write(self, reply: _Fetched, url: httpx2.URL, folder: Path) -> Path:
-        if reply.status != 200:
-            raise ReadingError(f"{self._address} could not be fetched: the server answers {reply.status}; check it")
-        suffix = _SUFFIXES.get(reply.type, "")
-        if reply.type in _UNSAID:
+    def _write(self, reply: httpx2.Response, body: bytes, url: httpx2.URL, folder: Path) -> Path:
+        if reply.status_code != 200:
+            raise ReadingError(
+                f"{self._address} could not be fetched: the server answers {reply.status_code}; check it"
+            )
+        kind = reply.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        suffix = _SUFFIXES.get(kind, "")
+        if kind in _UNSAID:
             own = PurePosixPath(url.path).suffix.lower()
             suffix = own if own in list_suffixes() else ""
         if not suffix:
             raise ReadingError(
-                f"{self._address} is of the type {reply.type or 'that nobody states'!r}, which is not read: save it in "
+                f"{self._address} is of the type {kind or 'that nobody states'!r}, which is not read: save it in "
                 "another format, and add that file"
             )
         file = folder / f"page{suffix}"
-        file.write_bytes(_recode(reply))
+        file.write_bytes(_recode(body, reply.charset_encoding) if kind.startswith("text/") else body)
         return file
 
 
-def _recode(reply: _Fetched) -> bytes:
-    """The body; a text as UTF-8 with a mark, if the server states another encoding, which counts before the page's."""
-    if not reply.type.startswith("text/") or not reply.charset:
-        return reply.body
+def _find_target(reply: httpx2.Response) -> str:
+    """Where a reply redirects to; empty for one that does not."""
+    return str(reply.headers.get("Location", "")) if reply.is_redirect else ""
+
+
+def _recode(body: bytes, charset: str | None) -> bytes:
+    """A text as UTF-8 with a mark, if the server states another encoding, which counts before the page's."""
     try:
-        name = codecs.lookup(reply.charset).name
+        name = codecs.lookup(charset or "").name
         if name == "utf-8" or not _ENCODING.fullmatch(name):
-            return reply.body
-        return reply.body.decode(name).encode("utf-8-sig")
+            return body
+        return body.decode(name).encode("utf-8-sig")
     except (LookupError, ValueError):
-        return reply.body  # the reader finds out
+        return body  # the reader finds out
+
+
+# ---------------------------------------------------------------- robots.txt, as RFC 9309 says
+
+
+def is_allowed(robots: bytes, agent: str, path: str) -> bool:
+    """Whether a robots.txt lets this agent fetch a path with its query.
+
+    The groups that name the agent count, or those for all if there are none. The longest rule that fits wins, and of
+    two that are as long, the one that allows.
+    """
+    groups = _read_groups(robots)
+    path = _write_alike(path)
+    fitting = [
+        (len(pattern), allows)
+        for rules in groups.get(agent.lower(), groups.get("*", []))
+        for allows, pattern in rules
+        if pattern and _fits(pattern, path)
+    ]
+    return max(fitting, default=(0, True))[1]
+
+
+def _read_groups(robots: bytes) -> dict[str, list[list[tuple[bool, str]]]]:
+    """The groups of rules by the agents that they are for: whether each rule allows, and its pattern.
+
+    The agents of a group share its rules, since a stranger may write many of both.
+    """
+    groups: dict[str, list[list[tuple[bool, str]]]] = {}
+    rules: list[tuple[bool, str]] = []
+    is_in_rules = False
+    for line in robots.decode("utf-8-sig", "replace").splitlines():
+        name, _, value = (part.strip() for part in line.partition("#")[0].partition(":"))
+        name = name.lower()
+        if name == "user-agent":
+            if is_in_rules:
+                rules, is_in_rules = [], False
+            known = groups.setdefault(value.partition("/")[0].strip().lower(), [])
+            if not known or known[-1] is not rules:
+                known.append(rules)
+        elif name in ("allow", "disallow"):
+            is_in_rules = True
+            rules.append((name == "allow", _write_alike(value)))
+    return groups
+
+
+def _write_alike(path: str) -> str:
+    """A path with escapes only where they are needed, so that two spellings of one path are equal."""
+    return _ESCAPE.sub(
+        lambda found: octet if (octet := chr(int(found[1], 16))) in _UNRESERVED else found[0].upper(),
+        quote(path, safe=string.punctuation),
+    )
+
+
+def _fits(pattern: str, path: str) -> bool:
+    """Whether a path begins with a pattern, in which `*` is any text, and `$` at the end is the end of the path.
+
+    The first place for each part is enough, so the time grows with the path alone: the pattern may be a stranger's.
+    """
+    first, *parts = pattern.removesuffix("$").split("*")
+    if not path.startswith(first):
+        return False
+    if not pattern.endswith("$"):
+        last = ""
+    elif parts:
+        last = parts.pop()
+    else:
+        return path == first
+    at = len(first)
+    for part in parts:
+        at = path.find(part, at)
+        if at < 0:
+            return False
+        at += len(part)
+    return path.endswith(last) and len(path) - len(last) >= at

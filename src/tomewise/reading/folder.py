@@ -87,6 +87,11 @@ class _Ignored:
         return self.patterns.check_file(self.above + path.removeprefix(self.inside)).include
 
 
+def _is_ignored(path: str, files: Sequence[_Ignored]) -> bool:
+    """Whether these files ignore a path; the last one that says anything of it counts."""
+    return next((found for each in reversed(files) if (found := each.check(path)) is not None), False)
+
+
 # The entries of a folder, its path below the first one, and the files .gitignore that count in it.
 _Level: TypeAlias = tuple[Iterator[Path | Skipped], str, tuple[_Ignored, ...]]
 
@@ -136,7 +141,7 @@ class _Walk:
         if is_folder and os.path.islink(entry):  # the link may lead back to this folder
             return "is a link to a folder"
         path = f"{inside}{entry.name}{'/' if is_folder else ''}"
-        if next((found for each in reversed(ignored) if (found := each.check(path)) is not None), False):
+        if _is_ignored(path, ignored):
             return "is left out by .gitignore: name it, or give --all"
         if self.rules.exclude and self.exclude.match_file(path):
             return "is excluded"
@@ -180,22 +185,14 @@ def _find_ignored_above(root: Path) -> tuple[_Ignored, ...]:
 
     They do not count if they leave out the folder itself: it was named.
     """
-    parents = []
-    for parent in root.parents:
-        parents.append(parent)
-        if (parent / _REPOSITORY).exists():
-            break
-    else:
-        return ()
-    if (root / _REPOSITORY).exists():
-        return ()
-    found = [
+    folders = [root, *root.parents]
+    depth = next((depth for depth, folder in enumerate(folders) if (folder / _REPOSITORY).exists()), 0)
+    found = tuple(
         _Ignored(patterns, above=f"{root.relative_to(parent).as_posix()}/")
-        for parent in reversed(parents)
+        for parent in reversed(folders[1 : depth + 1])
         if (patterns := _read_ignored(parent))
-    ]
-    is_out = next((out for each in reversed(found) if (out := each.check("")) is not None), False)
-    return () if is_out else tuple(found)
+    )
+    return () if _is_ignored("", found) else found
 
 
 def _read_ignored(folder: Path) -> GitIgnoreSpec | None:

@@ -9,11 +9,10 @@ entry points `tomewise.readers`, under the suffix without the dot. It cannot rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 from typing import TypeAlias
 
 from tomewise.errors import MissingDependency, ReadingError, UsageError
@@ -79,24 +78,19 @@ def _read_row(row: str) -> Format:
 
 
 FORMATS: tuple[Format, ...] = tuple(map(_read_row, _TABLE.strip().splitlines()))
-_BY_SUFFIX: Mapping[str, Format] = MappingProxyType({suffix: each for each in FORMATS for suffix in each.suffixes})
+_BY_SUFFIX = {suffix: each.name for each in FORMATS for suffix in each.suffixes}
 
 
-def find_format(suffix: str) -> Format | None:
-    """The format of files with this suffix; None for a suffix without one."""
-    if suffix in _BY_SUFFIX or suffix not in list_outside_suffixes():
-        return _BY_SUFFIX.get(suffix)
-    return Format(suffix, (suffix,), "", "")
+def find_format(suffix: str) -> str:
+    """The name of the format of files with this suffix; that of plain text for a suffix without one."""
+    if suffix in _BY_SUFFIX:
+        return _BY_SUFFIX[suffix]
+    return suffix if suffix in list_suffixes() else TEXT
 
 
 def list_suffixes() -> frozenset[str]:
     """The suffixes of files that are read in a folder: ours, and those that plugins read."""
-    return frozenset(_BY_SUFFIX) | list_outside_suffixes()
-
-
-def list_outside_suffixes() -> frozenset[str]:
-    """The suffixes that plugins read."""
-    return frozenset(f".{name}" for name in list_names("readers") if name != SCAN)
+    return frozenset(_BY_SUFFIX).union(f".{name}" for name in list_names("readers") if name != SCAN)
 
 
 def list_formats() -> list[Format]:

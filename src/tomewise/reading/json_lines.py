@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,17 +21,6 @@ _DEFAULTS = Bounds()
 _LONGEST_LINE = 1 << 24  # bytes: a row is parsed in this process, into at most some 30 times as many
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line of a file, as errors name it."""
-
-    source: str
-    number: int
-
-    def refuse(self, what: str, remedy: str) -> ReadingError:
-        return ReadingError(f"{self.source}, line {self.number}: {what}: {remedy}")
-
-
 def read_rows(path: Path, source: str, prefix: str = "", bounds: Bounds = _DEFAULTS) -> Iterator[Document]:
     """The documents of a JSON Lines file in UTF-8, one row at a time; `source` is its absolute path.
 
@@ -47,11 +35,12 @@ def read_rows(path: Path, source: str, prefix: str = "", bounds: Bounds = _DEFAU
             line = line.removeprefix(_BOM) if number == 1 else line
             if not line.strip():
                 continue
-            place = _Line(source, number)
-            document = _parse_document(line, place, prefix)
-            first = seen.setdefault(document.id, number)
-            if first != number:
-                raise place.refuse(f"the id {document.id!r} was used in line {first}", "make ids unique")
+            try:
+                document = _parse_document(line, source, number, prefix)
+                if (first := seen.setdefault(document.id, number)) != number:
+                    raise ReadingError(f"the id {document.id!r} was used in line {first}: make ids unique")
+            except ReadingError as error:
+                raise ReadingError(f"{source}, line {number}: {error}") from None
             if len(seen) > bounds.documents:
                 raise make_bound_error(source, bounds, "documents")
             yield document
@@ -64,8 +53,10 @@ def _read_lines(file: BinaryIO, source: str, bounds: Bounds) -> Iterator[tuple[i
     for number in count(1):
         line = file.readline(_LONGEST_LINE + 1)
         if len(line) > _LONGEST_LINE:
-            what = f"the line has more than {_LONGEST_LINE:,} bytes"
-            raise _Line(source, number).refuse(what, "make several rows of it, or save its text as a file")
+            raise ReadingError(
+                f"{source}, line {number}: the line has more than {_LONGEST_LINE:,} bytes: make several rows of it, or "
+                "save its text as a file"
+            )
         left -= len(line)
         if left < 0:  # the file grows while it is read
             raise make_bound_error(source, bounds, "characters")
@@ -79,64 +70,65 @@ def add_prefix(prefix: str, id: DocumentId) -> DocumentId:
     return f"{prefix}/{id}" if prefix else id
 
 
-def _parse_document(raw: bytes, line: _Line, prefix: str) -> Document:
-    row = _parse_row(raw, line)
+def _parse_document(raw: bytes, source: str, number: int, prefix: str) -> Document:
+    """The document of a line. Raises `ReadingError` with what is wrong with the line, and the remedy."""
+    row = _parse_row(raw)
     id = row.get("id")
     if isinstance(id, str) and len(id) > ID:
-        raise line.refuse(f"`id` has {len(id):,} characters", f"give it at most {ID:,}, or leave it out")
+        raise ReadingError(f"`id` has {len(id):,} characters: give it at most {ID:,}, or leave it out")
     if id is not None and (isinstance(id, bool) or not isinstance(id, str | int) or not str(id).strip()):
-        raise line.refuse(f"`id` is {id!r}", "make it a string or a whole number, or leave it out")
+        raise ReadingError(f"`id` is {id!r}: make it a string or a whole number, or leave it out")
     title = row.get("title") or ""
     if not isinstance(title, str):
-        raise line.refuse(f"`title` is {title!r}", "make it a string, or leave it out")
+        raise ReadingError(f"`title` is {title!r}: make it a string, or leave it out")
     text, marks = (
-        _parse_meeting(row["meeting_transcripts"], line)
+        _parse_meeting(row["meeting_transcripts"])
         if "meeting_transcripts" in row
-        else (unify_newlines(_parse_text(row, line)), ())
+        else (unify_newlines(_parse_text(row)), ())
     )
     document = Document(
-        id=f"{line.source}#{line.number}" if id is None else add_prefix(prefix, str(id)),
+        id=f"{source}#{number}" if id is None else add_prefix(prefix, str(id)),
         text=text,
         title=join_words(title),
-        source=line.source,
+        source=source,
         metadata=select_plain({name: value for name, value in row.items() if name not in _KNOWN_FIELDS}),
         marks=marks,
     )
     document = cut_document(document)
     for name in ("id", "title", "text"):
         if found := UNSTORABLE.search(getattr(document, name)):  # JSON can spell it, but a text file cannot hold it
-            raise line.refuse(f"`{name}` holds the character {found[0]!a} at {found.start()}", "replace it")
+            raise ReadingError(f"`{name}` holds the character {found[0]!a} at {found.start()}: replace it")
     if field := find_unstorable(document.metadata):
-        raise line.refuse(f"{field!a} holds a character that a text cannot hold", "replace it")
+        raise ReadingError(f"{field!a} holds a character that a text cannot hold: replace it")
     return document
 
 
-def _parse_row(raw: bytes, line: _Line) -> dict[str, Any]:
+def _parse_row(raw: bytes) -> dict[str, Any]:
     try:
         row = json.loads(raw.decode())
     except UnicodeDecodeError as error:
-        raise line.refuse(f"byte {error.start} is not UTF-8", "save the file as UTF-8") from None
+        raise ReadingError(f"byte {error.start} is not UTF-8: save the file as UTF-8") from None
     except (ValueError, RecursionError) as error:
-        raise line.refuse(f"the row is not JSON ({error})", "write one JSON object per line") from None
+        raise ReadingError(f"the row is not JSON ({error}): write one JSON object per line") from None
     if not isinstance(row, dict):
-        raise line.refuse(f"the row is not an object but {raw[:40]!r}", "write one JSON object per line")
+        raise ReadingError(f"the row is not an object but {raw[:40]!r}: write one JSON object per line")
     return row
 
 
-def _parse_text(row: dict[str, Any], line: _Line) -> str:
+def _parse_text(row: dict[str, Any]) -> str:
     if "text" not in row:
-        raise line.refuse("the row lacks the field `text`", "add it, or leave the row out")
+        raise ReadingError("the row lacks the field `text`: add it, or leave the row out")
     text = row["text"]
     if not isinstance(text, str) or not text.strip():
-        raise line.refuse("the field `text` is empty or not a string", "give it text, or leave the row out")
+        raise ReadingError("the field `text` is empty or not a string: give it text, or leave the row out")
     return text
 
 
-def _parse_meeting(turns: object, line: _Line) -> tuple[str, Marks]:
+def _parse_meeting(turns: object) -> tuple[str, Marks]:
     if not isinstance(turns, list) or not turns:
-        raise line.refuse("`meeting_transcripts` is empty or not a list", "list its turns")
+        raise ReadingError("`meeting_transcripts` is empty or not a list: list its turns")
     for position, turn in enumerate(turns):
         for field in ("speaker", "content"):
             if not isinstance(turn, dict) or not isinstance(turn.get(field), str):
-                raise line.refuse(f"turn {position} lacks the field `{field}`", "give every turn a string there")
+                raise ReadingError(f"turn {position} lacks the field `{field}`: give every turn a string there")
     return join_turns(turns)

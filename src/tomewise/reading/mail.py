@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tomewise.errors import ReadingError
 from tomewise.reading.decode import decode_text, join_words, unify_newlines
-from tomewise.reading.origin import describe_origin
+from tomewise.reading.metadata import describe_origin
 from tomewise.reading.web_pages import convert_html, find_charset
 from tomewise.types import Document, Place
 
@@ -104,7 +104,7 @@ def _read_body(part: MIMEPart) -> str:
         text = decode_text(raw, "the message", charset)
     except ReadingError:  # damaged, empty or in an unknown encoding: the other messages are read all the same
         text = raw.decode("utf-8", "replace")
-    return convert_html(text, "the message")[1] if is_page else text
+    return convert_html(text, "the message").text if is_page else text
 
 
 def _read_field(message: EmailMessage, name: str) -> str:

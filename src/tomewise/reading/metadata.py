@@ -1,6 +1,6 @@
-"""What a source says of a document: its metadata, in rows and in the front matter of Markdown, and how long all may be.
+"""What a source says of a document: its metadata, such as author, date and language, and how long all may be.
 
-It is stored with every passage or shown with every answer, so a file must not decide how long it is.
+Metadata is stored with every passage or shown with every answer, so a file must not decide how long it is.
 """
 
 from __future__ import annotations
@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
+from xml.etree.ElementTree import Element
 
 import yaml
 
+from tomewise.reading.decode import join_words
 from tomewise.types import Document, Metadata, Place, Scalar
 
 # The greatest lengths of title, headings, speakers, times and metadata.
@@ -35,6 +37,14 @@ _MOST = 1 << 63  # a number of more bits is not one that a store can compare
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})\.[0-9]{1,30}(?:[eE][-+]?[0-9]{1,2})?")
 _TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_DATE = re.compile(
+    r"(?:D:)?(\d{4})(?:(-?)(\d\d)(?:\2(\d\d)(?:[T ]?(\d\d):?(\d\d)(?::?\d\d(?:[.,]\d+)?)?"
+    r"(?: ?(?:UTC|GMT|Z(?:00'00'?)?|[+-]\d\d[:']?(?:\d\d'?)?))?)?)?)?",
+    re.ASCII,
+)
+# What libraries write unasked, so that it says nothing of a document.
+_NOBODY = frozenset({"python-docx", "steve canny", "openpyxl", "anonymous", "(anonymous)", "unknown", "unspecified"})
+_NEVER = frozenset({"2013-12-23 23:15", "2013-01-27 09:14"})  # of the templates of python-docx and python-pptx
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
@@ -96,9 +106,9 @@ class _PlainLoader(yaml.BaseLoader):  # type: ignore[misc]  # PyYAML has no type
 
 
 def _read_node(node: yaml.Node) -> object:
-    """The value of a scalar or a list of scalars; None for anything else."""
+    """The value of a scalar, or a list of the values in it; None for anything else."""
     if isinstance(node, yaml.SequenceNode):
-        return [_read_node(item) if isinstance(item, yaml.ScalarNode) else None for item in node.value]
+        return list(map(_read_node, node.value))
     if not isinstance(node, yaml.ScalarNode):
         return None
     return read_plain(node.value) if node.style is None else node.value
@@ -123,6 +133,58 @@ def _convert_scalar(value: object) -> Scalar | None:
     if isinstance(value, int) and not -_MOST <= value < _MOST:
         return None
     return value if isinstance(value, str | int | float) else None
+
+
+# ---------------------------------------------------------------- origin
+
+
+def read_properties(properties: Element) -> tuple[str, Metadata]:
+    """The title that Office, OpenDocument or EPUB state in the XML of their properties, and the origin.
+
+    When a document was made counts before when it was changed, and who made it before who changed it.
+    """
+
+    def list_texts(*names: str) -> list[str]:
+        found = (element for name in names for element in properties.iterfind(f".//{{*}}{name}"))
+        return list(filter(None, (join_words("".join(element.itertext())) for element in found)))
+
+    dates = list_texts("creation-date", "created", "date", "modified")
+    title, date, language = (next(iter(texts), "") for texts in (list_texts("title"), dates, list_texts("language")))
+    authors = list_texts("initial-creator") or list_texts("creator")
+    return title, describe_origin(authors=authors, date=date, language=language)
+
+
+def describe_origin(*, authors: Iterable[str] = (), date: str = "", language: str = "") -> Metadata:
+    """The metadata `author` (a list if there are several), `date` and `language`, as far as they are stated."""
+    names = list(dict.fromkeys(name for each in authors if (name := join_words(each)).lower() not in _NOBODY and name))
+    fields = {
+        "author": names[0] if len(names) == 1 else names,
+        "date": write_date(date),
+        "language": join_words(language).replace("_", "-"),
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def write_date(words: str) -> str:
+    """A date as `2024`, `2024-05`, `2024-05-01` or `2024-05-01 12:04`; as it is written if it has another form.
+
+    A time of midnight is left out: most who write it know the day alone.
+    """
+    words = join_words(words)
+    found = _DATE.fullmatch(words)
+    if found is None:
+        return words
+    year, _, month, day, hour, minute = found.groups()
+    try:
+        datetime(int(year), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0), tzinfo=UTC)
+    except ValueError:
+        return words
+    date = "-".join(filter(None, (year, month, day)))
+    date += f" {hour}:{minute}" if hour and (hour, minute) != ("00", "00") else ""
+    return "" if date in _NEVER else date
+
+
+# ---------------------------------------------------------------- lengths
 
 
 def cut_document(document: Document) -> Document:

@@ -29,7 +29,7 @@ def read_docx(path: Path) -> tuple[Document]:
     """The document in a DOCX file. Raises `ReadingError` if it is encrypted or damaged."""
     with open_package(path) as (file, title, origin):
         html = mammoth.convert_to_html(file, style_map=_STYLES, convert_image=lambda _: []).value
-    text = convert_html(html, str(path))[1]
+    text = convert_html(html, str(path)).text
     return make_document(path, text, title, origin)
 
 
@@ -48,8 +48,9 @@ def read_pptx(path: Path) -> tuple[Document]:
 def _read_slide(slide: Any) -> tuple[str, str]:
     """The heading of a slide, and its whole text."""
     placeholder = slide.shapes.title
-    heading = join_words(placeholder.text_frame.text) if placeholder is not None else ""
-    title_id = placeholder.shape_id if placeholder is not None else None
+    heading, title_id = "", None
+    if placeholder is not None:
+        heading, title_id = join_words(placeholder.text_frame.text), placeholder.shape_id
     parts = [f"# {heading}"] if heading else []
     parts += _list_texts(shape for shape in slide.shapes if shape.shape_id != title_id)
     if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None and notes.text.strip():

@@ -12,7 +12,7 @@ from zipfile import ZipFile
 
 from tomewise.errors import ReadingError
 from tomewise.reading.bounds import make_damage_error, make_locked_error
-from tomewise.reading.origin import read_properties
+from tomewise.reading.metadata import read_properties
 from tomewise.types import Metadata
 
 _XML = (".xml", ".rels")

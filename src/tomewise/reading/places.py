@@ -6,7 +6,7 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import groupby, takewhile
 from operator import itemgetter
@@ -81,7 +81,7 @@ def find_sections(document: Document) -> list[int]:
 
     A heading with nothing below it but the next heading is in one section with that heading. One at the end of the text
     is in the section before it. Where headings are so many that a passage for each would take too much of a tome, some
-    begin no section (see `choose_sections`).
+    begin no section: only where the text before has room for a passage more.
     """
     text, marks = document.text, document.marks
     headings = [
@@ -98,7 +98,12 @@ def find_sections(document: Document) -> list[int]:
         bare = "\n" not in text[start:end].strip()
     if bare and sections and sections[-1] == headings[-1]:
         sections.pop()
-    return choose_sections(document, sections)
+    free = _count_free(document)
+    chosen: list[int] = []
+    for start in sections:
+        if _PASSAGE * (len(chosen) + 1) <= free + _SECTIONS * start:
+            chosen.append(start)
+    return chosen
 
 
 def find_place(passage: Passage, start: int, end: int) -> Place:
@@ -173,16 +178,6 @@ def _find_common(chapters: Collection[tuple[str, ...]]) -> tuple[str, ...]:
     """The outer headings that all the paths have."""
     levels = takewhile(lambda headings: len(set(headings)) == 1, zip(*chapters, strict=False))
     return tuple(headings[0] for headings in levels)
-
-
-def choose_sections(document: Document, sections: Sequence[int]) -> list[int]:
-    """The sections that may begin a passage: all, unless there are more than the text before them has room for."""
-    free = _count_free(document)
-    chosen: list[int] = []
-    for start in sections:
-        if _PASSAGE * (len(chosen) + 1) <= free + _SECTIONS * start:
-            chosen.append(start)
-    return chosen
 
 
 class Allowance:

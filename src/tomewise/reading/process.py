@@ -14,26 +14,27 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Lock
 from typing import Any, BinaryIO, cast
 
 from tomewise.errors import MissingDependency, ReadingError
-from tomewise.reading.bounds import Bounds, make_bound_error
-from tomewise.reading.memory_limits import measure_process, must_be_watched
+from tomewise.reading.bounds import Bounds, Exceeded, make_bound_error
 from tomewise.types import Document
-from tomewise.types.place import as_plain_data, read_plain_data
+from tomewise.types.place import read_marks
 
-LONGEST_REQUEST = 1 << 20  # bytes
-_FIELDS = ("id", "text", "title", "source", "metadata", "body")
 _START_SECONDS = 120.0  # limit on starting Python and importing a reader; usually one or two seconds
 _LOOK_SECONDS = 0.1  # between two looks at the memory of a process that must be watched
+_ENDED = "the other end is closed, or sends too much"
 OWN_MEMORY = 400 * 2**20  # bytes that it has before it opens a file, since its own count is not known
 # So Ctrl-C reaches only this process, which then kills the worker.
-_NEW_GROUP = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # on Windows only
-_APART: dict[str, Any] = {"creationflags": _NEW_GROUP} if _NEW_GROUP else {"start_new_session": True}
+_APART: dict[str, Any] = {
+    "start_new_session": True,  # Windows passes over it
+    "creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # 0 but on Windows
+}
 _OUT_OF_MEMORY = frozenset({"SIGABRT", "SIGTRAP"})  # so libraries in C++ end when they get no memory
 # Not `-m`: Python would then import from the current folder too, and a stranger may have written the files there.
 _WORKER_CODE = "import sys; sys.path[:] = sys.argv[1:]; from tomewise.reading.worker import main; main()"
@@ -77,7 +78,7 @@ class ReaderProcess:
                 self._end_worker()
         if reply["failure"]:
             raise (MissingDependency if reply["failure"] == "missing" else ReadingError)(reply["message"])
-        return tuple(map(read_document, reply["documents"]))
+        return tuple(Document(**{**fields, "marks": read_marks(fields["marks"])}) for fields in reply["documents"])
 
     def close(self) -> None:
         """Kill the process. If it is reading a file, the call of `read` raises `ReadingError`."""
@@ -95,19 +96,17 @@ class ReaderProcess:
         try:
             if self._worker and self._worker.process.poll() is not None:  # it ended after the last file
                 self._end_worker()
-            self._worker = worker = self._worker or _Worker()
-            send(worker.incoming, encode({"path": str(path), "format": format, "bounds": asdict(self.bounds)}))
-            worker.receive(_START_SECONDS, len(encode(None)))  # the worker starts to read
-        except (EOFError, OSError) as error:
-            reason = "it took too long" if isinstance(error, TimeoutError) else str(error) or "it ended"
+            self._worker = worker = self._worker or _Worker(self.bounds.reply_bytes)
+            send(worker.incoming, {"path": str(path), "format": format, "bounds": asdict(self.bounds)})
+            if failed := worker.receive(_START_SECONDS):  # else the worker starts to read
+                return cast(dict[str, Any], failed)
+        except (EOFError, OSError, Exceeded) as error:
+            reason = "it took too long" if isinstance(error, Exceeded) else str(error) or "it ended"
             raise ReadingError(f"{path} was not read, because the reader process did not start: {reason}") from None
         try:
-            reply = worker.receive(self.bounds.seconds, self.bounds.reply_bytes, self.bounds.memory * 2**20)
-            return cast(dict[str, Any], json.loads(reply))
-        except MemoryError:
-            raise make_bound_error(path, self.bounds, "memory") from None
-        except TimeoutError:
-            raise make_bound_error(path, self.bounds, "seconds") from None
+            return cast(dict[str, Any], worker.receive(self.bounds.seconds, self.bounds.memory * 2**20))
+        except Exceeded as error:
+            raise make_bound_error(path, self.bounds, str(error)) from None
         except (EOFError, OSError):
             exit_reason = self._end_worker()
             if exit_reason in _OUT_OF_MEMORY:
@@ -122,9 +121,9 @@ class ReaderProcess:
 
 
 class _Worker:
-    """The worker process and its pipes."""
+    """The worker process, with a thread that reads its messages of at most `most_bytes` when they are asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int) -> None:
         paths = [path for path in sys.path if os.path.isabs(path)]
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
             [sys.executable, "-P", "-c", _WORKER_CODE, *paths],
@@ -134,85 +133,55 @@ class _Worker:
             **_APART,
         )
         self.incoming = cast(BinaryIO, self.process.stdin)
-        self.outgoing = cast(BinaryIO, self.process.stdout)
+        self._outgoing = cast(BinaryIO, self.process.stdout)
+        self._most_bytes = most_bytes
+        self._listener = ThreadPoolExecutor(1)
 
-    def receive(self, seconds: float, size: int, memory: int = 0) -> bytes:
-        """The next message, of at most `size` bytes.
+    def receive(self, seconds: float, memory: int = 0) -> Any:
+        """The next message.
 
-        If it does not come within `seconds`, kills the process and raises TimeoutError; and MemoryError if the process
-        takes more than `memory` bytes, where the system leaves it to us to watch that. Raises EOFError if the process
-        has ended, or if the message is longer.
+        Raises Exceeded if it does not come within `seconds`, if it is too long, or if the process takes more than
+        `memory` bytes, where the system leaves it to us to watch that. Raises EOFError if the process has ended.
         """
-        arrived = Event()
-        reasons: list[type[Exception]] = []
-        watch = Thread(target=self._watch, args=(seconds, memory, arrived, reasons), daemon=True)
-        watch.start()
-        try:
-            return receive(self.outgoing, size)
-        except (EOFError, OSError):
-            if reasons:
-                raise reasons[0] from None
-            raise
-        finally:
-            arrived.set()
-            watch.join()  # it may be about to kill the process; then the next file needs to see that it ended
-
-    def _watch(self, seconds: float, memory: int, arrived: Event, reasons: list[type[Exception]]) -> None:
-        """Kill the process when it takes too long or too much, unless the message has arrived before."""
         is_watched = memory > 0 and must_be_watched()
+        arriving = self._listener.submit(self._outgoing.readline, self._most_bytes)
         ends = time.monotonic() + seconds
-        while not arrived.wait(min(_LOOK_SECONDS, seconds) if is_watched else seconds):
-            if time.monotonic() >= ends:
-                reasons.append(TimeoutError)
-            elif is_watched and measure_process(self.process.pid) > memory + OWN_MEMORY:
-                reasons.append(MemoryError)
-            else:
-                continue
-            if not arrived.is_set():
-                self.process.kill()
-                self.process.wait()
-            return
+        while (left := ends - time.monotonic()) > 0:
+            with suppress(TimeoutError):
+                line = arriving.result(min(left, _LOOK_SECONDS) if is_watched else left)
+                if line.endswith(b"\n"):
+                    return json.loads(line)
+                raise Exceeded("characters") if len(line) == self._most_bytes else EOFError(_ENDED)
+            if is_watched and measure_process(self.process.pid) > memory + OWN_MEMORY:
+                raise Exceeded("memory")
+        raise Exceeded("seconds")
 
     def end(self) -> str:
         """Kill the process, unless it has ended by itself. Returns the signal or the exit code that ended it."""
         with suppress(OSError):  # what was not sent yet has no reader any more
             self.incoming.close()
-        self.outgoing.close()
         try:
             code = self.process.wait(0.2)  # a process that has just crashed needs a moment to end
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = self.process.wait()
+        self._listener.shutdown()
+        self._outgoing.close()
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
 
-def encode(message: object) -> bytes:
-    """The line of a message."""
-    return json.dumps(message, ensure_ascii=False).encode() + b"\n"
-
-
-def send(pipe: BinaryIO, line: bytes) -> None:
+def send(pipe: BinaryIO, message: object) -> None:
     """Send the line of a message. Raises OSError if the other end is closed."""
-    pipe.write(line)
+    pipe.write(json.dumps(message, ensure_ascii=False).encode() + b"\n")
     pipe.flush()
 
 
-def receive(pipe: BinaryIO, most_bytes: int) -> bytes:
-    """The line of the next message. Raises EOFError if the other end is closed, or if the line is longer."""
-    line = pipe.readline(most_bytes)
-    if not line.endswith(b"\n"):
-        raise EOFError("the other end is closed, or sends too much")
-    return line
+def must_be_watched(platform: str = sys.platform) -> bool:
+    """Whether the process that asks watches the memory of a reader, since that cannot limit itself."""
+    return platform not in ("linux", "win32")
 
 
-def write_document(document: Document) -> dict[str, Any]:
-    """A document in a reply."""
-    # Only what a mark says is written: a table has a mark for each row.
-    marks = [(start, as_plain_data(place)) for start, place in document.marks]
-    return {**{name: getattr(document, name) for name in _FIELDS}, "marks": marks}
-
-
-def read_document(fields: dict[str, Any]) -> Document:
-    """The inverse of `write_document`."""
-    marks = tuple((start, read_plain_data(place)) for start, place in fields.pop("marks"))
-    return Document(**fields, marks=marks)
+def measure_process(process: int) -> int:
+    """The bytes of memory that a process has, as `ps` says; 0 if it has ended."""
+    ran = subprocess.run(["ps", "-o", "rss=", "-p", str(process)], capture_output=True, check=False)
+    return int(ran.stdout) * 1024 if ran.stdout.strip().isdigit() else 0

@@ -77,9 +77,7 @@ class SourceReader:
         """
         with _report_errors(path):
             source = _read_stdin(self.process.bounds) if str(path) == STDIN else self._read_file(Path(path), name)
-        if self.check:
-            self.check(source)
-        return source
+        return self._check(source)
 
     def read_address(self, address: str) -> Source:
         """Read the page at an address, which is its id, see `reading.fetching`. Raises `ReadingError`."""
@@ -93,9 +91,7 @@ class SourceReader:
                     str(error).replace(_resolve_name(file), address).replace(str(file), address)
                 ) from None
             source = replace(source, documents=tuple(source.documents))  # while the file is there
-        if self.check:
-            self.check(source)
-        return source
+        return self._check(source)
 
     def read_all(self, paths: Iterable[Path | str], seen: set[Path] | None = None) -> Iterator[Source | Skipped]:
         """Read files, folders (recursively, sorted by name) and standard input.
@@ -107,26 +103,34 @@ class SourceReader:
         calls have read.
         """
         seen = set() if seen is None else seen
-        for path in paths:
-            if str(path) == STDIN or not stat.S_ISDIR(_find_mode(Path(path))):
-                key = Path(path) if str(path) == STDIN else Path(path).resolve()
-                if key in seen:
-                    yield Skipped(Path(path), "was already read")
+        for named in paths:
+            path = Path(named)
+            if str(named) != STDIN:
+                if _is_folder(path):
+                    yield from self._read_folder(path, seen)
                     continue
-                seen.add(key)
-                yield self.read(path)
+                path = path.resolve()
+            if path in seen:
+                yield Skipped(Path(named), "was already read")
             else:
-                yield from self._read_folder(Path(path), seen)
+                seen.add(path)
+                yield self.read(named)
+
+    def _check(self, source: Source) -> Source:
+        if self.check:
+            self.check(source)
+        return source
 
     def _read_folder(self, folder: Path, seen: set[Path]) -> Iterator[Source | Skipped]:
         has_files = False
         skipped: list[Skipped] = []
-        suffixes = list_suffixes()
-        for entry in list_files(folder, suffixes, self.rules):
+        for entry in list_files(folder, list_suffixes(), self.rules):
             source = entry if isinstance(entry, Skipped) else self._read_entry(entry, seen)
             if isinstance(source, Skipped):
                 skipped.append(source)
-            has_files = has_files or isinstance(source, Source) or Path(os.path.realpath(source.path)) in seen
+                has_files = has_files or Path(os.path.realpath(source.path)) in seen
+            else:
+                has_files = True
             yield source
         if not has_files:
             reasons = summarise_reasons(skipped)
@@ -146,11 +150,10 @@ class SourceReader:
         return source
 
     def _read_file(self, path: Path, name: str) -> Source:
-        if stat.S_ISDIR(_find_mode(path)):
+        if _is_folder(path):
             raise ReadingError(f"{path} is a folder: name a file in it, or read it with `read_all`")
         name = name or _resolve_name(path)
-        found = find_format(path.suffix.lower())
-        format = found.name if found else TEXT
+        format = find_format(path.suffix.lower())
         if format == CORPUS:
             # The file is read twice, so that an error in the last row is found before the first row is used.
             ids = tuple(document.id for document in read_rows(path, name, self.prefix, self.process.bounds))
@@ -173,9 +176,11 @@ class SourceReader:
         converted = self.process.read(Path(full_path), format)
         # The source of a document is its file, whatever its reader says.
         documents = tuple(
-            replace(document, id=name + document.id[len(full_path) :], source=name)
-            if document.id.startswith(full_path)
-            else replace(document, source=name)
+            replace(
+                document,
+                id=name + document.id[len(full_path) :] if document.id.startswith(full_path) else document.id,
+                source=name,
+            )
             for document in converted
             if document.text.strip()
         )
@@ -196,13 +201,12 @@ def _read_text(path: Path, name: str, format: str, bounds: Bounds) -> Document:
         raise ReadingError(
             f"{path}: {field!a} in its front matter holds a character that a text cannot hold: replace it"
         )
-    title = fields.pop("title", "")
+    title = join_words(str(fields.pop("title", "")))
     marks = mark_headings(text) if format == MARKDOWN else mark_speakers(text) if format == TEXT else ()
-    # The front matter stays in the text, so that places in the text are places in the file.
-    title = join_words(str(title))
     marks = tuple(mark for mark in marks if mark[0] >= body)  # a comment in front matter looks like a heading
-    document = Document(id=name, text=text, title=title, source=name, metadata=fields, marks=marks)
-    return cut_document(replace(document, body=body) if text[body:].strip() else document)
+    # The front matter stays in the text, so that places in the text are places in the file.
+    body = body if text[body:].strip() else 0
+    return cut_document(Document(id=name, text=text, title=title, source=name, metadata=fields, marks=marks, body=body))
 
 
 def _read_stdin(bounds: Bounds) -> Source:
@@ -222,7 +226,8 @@ def _decode_within(file: BinaryIO, name: Path | str, bounds: Bounds) -> str:
     return text
 
 
-def _find_mode(path: Path) -> int:
+def _is_folder(path: Path) -> bool:
+    """Whether a path is that of a folder, and not of a file. Raises `ReadingError` if it is neither."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -231,7 +236,7 @@ def _find_mode(path: Path) -> int:
         raise _make_access_error(path, error) from error
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise ReadingError(f"{path} is neither a file nor a folder: pipe it in and name it `{STDIN}`")
-    return mode
+    return stat.S_ISDIR(mode)
 
 
 def _resolve_name(path: Path) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from striprtf.striprtf import rtf_to_text
 
 from tomewise.errors import ReadingError
-from tomewise.reading.origin import describe_origin
+from tomewise.reading.metadata import describe_origin
 from tomewise.reading.places import make_document
 from tomewise.types import Document
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from tomewise.types import Document, Passage, content_id
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _MIN_TOKENS = 16  # a passage with fewer tokens of text says too little
 _TITLE_TOKENS = 32  # of the title, at most, in each passage
 _SMALL_SHARE = 0.15  # of the room for text: a passage with less joins its neighbour
@@ -240,11 +242,9 @@ def _rate_break(unit: Unit) -> float:
 
 
 def _refuse_surrogates(document: Document) -> None:
-    for field, text in (("text", document.text), ("title", document.title)):
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
+    for field in ("text", "title"):
+        if found := _HALF_PAIR.search(getattr(document, field)):
             raise ReadingError(
-                f"the {field} of {document.name!r} holds half a surrogate pair at character {error.start}: "
+                f"the {field} of {document.name!r} holds half a surrogate pair at character {found.start()}: "
                 "decode it again, or replace that character"
-            ) from None
+            )

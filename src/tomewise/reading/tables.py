@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, time
 from decimal import Decimal
+from itertools import chain, islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -78,16 +79,11 @@ def write_grid(rows: Iterable[Sequence[str]]) -> str:
 def _write_rows(rows: Iterable[Row]) -> Iterator[tuple[int, str]]:
     """The number and the text of each row that is not empty."""
     filled = ((number, list(map(join_words, cells))) for number, cells in rows if any(map(str.strip, cells)))
-    first = next(filled, None)
-    if first is None:
-        return
-    header = [name[:HEADING] for name in first[1]] if _is_header(first[1]) else None  # it is written into each row
-    second = next(filled, None)
-    if header is None or second is None:  # a header alone is all that the file says
-        yield first[0], _write_row(first[1], None)
-    if second:
-        yield second[0], _write_row(second[1], header)
-    for number, cells in filled:
+    rows = list(islice(filled, 2))
+    header = None
+    if len(rows) == 2 and _is_header(rows[0][1]):  # a header alone is all that the file says
+        header = [name[:HEADING] for name in rows.pop(0)[1]]  # it is written into each row
+    for number, cells in chain(rows, filled):
         yield number, _write_row(cells, header)
 
 
@@ -99,10 +95,9 @@ def _write_row(cells: Sequence[str], header: Sequence[str] | None) -> str:
 
 
 def _is_header(cells: Sequence[str]) -> bool:
-    named = list(cells)
-    while named and not named[-1]:  # a trailing delimiter
-        named.pop()
-    return bool(named) and all(named) and len(set(named)) == len(named) and not any(map(_is_number, named))
+    names = [cell for cell in cells if cell]
+    is_filled = bool(names) and all(cells[: len(names)])  # a trailing delimiter makes a cell without a name
+    return is_filled and len(set(names)) == len(names) and not any(map(_is_number, names))
 
 
 def _is_number(cell: str) -> bool:

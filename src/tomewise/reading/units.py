@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import pairwise
 from math import inf
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Units:
                 else:
                     done.append(replace(unit, tokens=tokens))
             units = self._cut_long(text, too_large)
-        return sorted(done, key=lambda unit: unit.start)
+        return sorted(done, key=attrgetter("start"))
 
     def _cut_long(self, text: str, units: Iterable[Unit]) -> list[Unit]:
         """The units. Those with so many characters that they likely have too many tokens are cut finer."""
@@ -150,8 +151,10 @@ class Units:
         if unit.grain is Grain.PARAGRAPH:
             return list(_split(text, unit.start, unit.end, unit.behind, _SENTENCE_END, Grain.SENTENCE))
         cut, behind = _find_cut(text, unit.start, (unit.start + unit.end) // 2)
-        halves = ((unit.start, cut, behind), (cut, unit.end, unit.behind))
-        return [half for edges in halves if (half := _trim_unit(text, *edges, Grain.WORDS))]
+        return [
+            *_trim(text, unit.start, cut, behind, Grain.WORDS),
+            *_trim(text, cut, unit.end, unit.behind, Grain.WORDS),
+        ]
 
     def _cut_words(self, text: str, unit: Unit) -> Iterator[Unit]:
         """Runs of words of at most twice as many characters as the capacity has tokens."""
@@ -201,7 +204,7 @@ def _find_segment_end(text: str, start: int) -> tuple[int, Break]:
 def _find_cut(text: str, start: int, limit: int) -> tuple[int, Break]:
     """Where to cut `text[start:limit]`: behind the last white space in its second half, else at its end."""
     middle = (start + limit) // 2
-    found = max(text.rfind(" ", middle, limit), text.rfind("\n", middle, limit), text.rfind("\t", middle, limit))
+    found = max(text.rfind(space, middle, limit) for space in " \n\t")
     if found > start:
         return found + 1, Break.WORD
     return _move_before_marks(text, start, max(limit, start + 1)), Break.HARD
@@ -237,8 +240,7 @@ def _cut_runs(
     while start < unit.end:
         limit = start + longest
         end, behind = (unit.end, unit.behind) if limit >= unit.end else find_end(text, start, limit)
-        if run := _trim_unit(text, start, end, behind, Grain.WORDS):
-            yield run
+        yield from _trim(text, start, end, behind, Grain.WORDS)
         start = end
 
 
@@ -251,13 +253,9 @@ def _split_sections(text: str, start: int, end: int, behind: Break, sections: Se
 
 def _split(text: str, start: int, end: int, behind: Break, ends: re.Pattern[str], grain: Grain) -> Iterator[Unit]:
     for match in ends.finditer(text, start, end):
-        unit = _trim_unit(text, start, match.end(), _find_break(text, match, grain), grain)
-        if unit:
-            yield unit
+        yield from _trim(text, start, match.end(), _find_break(text, match, grain), grain)
         start = match.end()
-    unit = _trim_unit(text, start, end, behind, grain)
-    if unit:
-        yield unit
+    yield from _trim(text, start, end, behind, grain)
 
 
 def _find_break(text: str, match: re.Match[str], grain: Grain) -> Break:
@@ -268,10 +266,9 @@ def _find_break(text: str, match: re.Match[str], grain: Grain) -> Break:
     return Break.PARAGRAPH if grain is Grain.PARAGRAPH else Break.LINE
 
 
-def _trim_unit(text: str, start: int, end: int, behind: Break, grain: Grain) -> Unit | None:
+def _trim(text: str, start: int, end: int, behind: Break, grain: Grain) -> Iterator[Unit]:
+    """The unit without outer white space; none for white space alone."""
     piece = text[start:end]
-    stripped = piece.strip()
-    if not stripped:
-        return None
-    start += len(piece) - len(piece.lstrip())
-    return Unit(start, start + len(stripped), behind, grain)
+    if stripped := piece.strip():
+        start += len(piece) - len(piece.lstrip())
+        yield Unit(start, start + len(stripped), behind, grain)

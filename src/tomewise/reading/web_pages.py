@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import NamedTuple
 
 from bs4 import BeautifulSoup, Tag
 from bs4.exceptions import ParserRejectedMarkup
@@ -14,11 +14,9 @@ from markdownify import ATX, MarkdownConverter
 
 from tomewise.errors import ReadingError
 from tomewise.reading.decode import decode_text, join_words
-from tomewise.reading.origin import describe_origin
+from tomewise.reading.metadata import describe_origin
 from tomewise.reading.places import make_document
 from tomewise.types import Document, Metadata
-
-Prepare: TypeAlias = Callable[[BeautifulSoup], None]
 
 _NO_TEXT = "script style noscript template svg title".split()
 _SPANS = frozenset(map(str, range(2, 31)))  # columns of a cell; a wider one, which only a bomb has, counts as one
@@ -60,16 +58,18 @@ _NEVER_FRAME = frozenset("html body main article h1 h2 h3 h4 h5 h6 p pre code ta
 _LEAST_SHARE = 0.25  # of a page without <main> that is left: with less, the names mislead, and the page stays whole
 
 
+class Page(NamedTuple):
+    """What a page says: its title (empty without one), its text, and as metadata what its head says of its origin."""
+
+    title: str
+    text: str
+    origin: Metadata
+
+
 def read_html(path: Path) -> tuple[Document]:
     """The page in an HTML file without its frame, see `remove_frame`. Raises `ReadingError` if it cannot be parsed."""
-    origin: dict[str, Any] = {}
-
-    def prepare(soup: BeautifulSoup) -> None:
-        origin.update(_read_origin(soup))
-        remove_frame(soup)
-
-    title, text = read_page(path.read_bytes(), str(path), prepare)
-    return make_document(path, text, title, origin)
+    page = read_page(path.read_bytes(), str(path), is_framed=True)
+    return make_document(path, page.text, page.title, page.origin)
 
 
 def _read_origin(soup: BeautifulSoup) -> Metadata:
@@ -85,9 +85,9 @@ def _read_origin(soup: BeautifulSoup) -> Metadata:
     return describe_origin(authors=names, date=date, language=language)
 
 
-def read_page(raw: bytes, name: str, prepare: Prepare | None = None) -> tuple[str, str]:
-    """The title and the text of a page, from its bytes, see `convert_html`. `name` is its name in errors."""
-    return convert_html(decode_text(raw, name, find_charset(raw)), name, prepare)
+def read_page(raw: bytes, name: str, *, is_framed: bool = False) -> Page:
+    """The page from its bytes, see `convert_html`. `name` is its name in errors."""
+    return convert_html(decode_text(raw, name, find_charset(raw)), name, is_framed=is_framed)
 
 
 def find_charset(raw: bytes) -> str | None:
@@ -96,14 +96,15 @@ def find_charset(raw: bytes) -> str | None:
     return found[1].decode("ascii", "ignore") if found else None
 
 
-def convert_html(html: str, name: str, prepare: Prepare | None = None) -> tuple[str, str]:
-    """The `<title>` of a page (empty if it has none) and its text with headings, paragraphs, lists and tables.
+def convert_html(html: str, name: str, *, is_framed: bool = False) -> Page:
+    """The `<title>` of a page and its text with headings, paragraphs, lists and tables.
 
-    Scripts, styles, images and the addresses of links are dropped. `prepare` may change the parsed page before. Raises
-    `ReadingError` if it cannot be parsed.
+    Scripts, styles, images and the addresses of links are dropped. Of a page that `is_framed` the frame is dropped too,
+    and the origin is read. Raises `ReadingError` if it cannot be parsed.
     """
+    origin: Metadata = {}
     if "<" not in html:
-        return "", unescape(html).strip()
+        return Page("", unescape(html).strip(), origin)
     converter = MarkdownConverter(
         heading_style=ATX, bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False
     )
@@ -115,13 +116,14 @@ def convert_html(html: str, name: str, prepare: Prepare | None = None) -> tuple[
         for cell in soup.find_all(("td", "th"), colspan=True):
             if cell["colspan"] not in _SPANS:
                 del cell["colspan"]
-        if prepare:
-            prepare(soup)
+        if is_framed:
+            origin = _read_origin(soup)
+            remove_frame(soup)
         text = str(converter.convert_soup(soup))
     except (ParserRejectedMarkup, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else "not parsable"
         raise ReadingError(f"{name} is HTML but {reason}: save it as text or Markdown") from error
-    return title, _BLANK_LINES.sub("\n\n", text).strip()
+    return Page(title, _BLANK_LINES.sub("\n\n", text).strip(), origin)
 
 
 def _escape_unclosed(html: str) -> str:

@@ -5,13 +5,16 @@ The process that started it (`reading.process`) limits the seconds, and may kill
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import re
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ctypes import POINTER, byref, c_uint32, c_void_p, sizeof
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -20,21 +23,20 @@ from typing import Any, BinaryIO
 
 from tomewise.errors import MissingDependency, ReadingError, describe_fault
 from tomewise.plugins import find_fault, list_names
-from tomewise.reading.bounds import Bounds, make_bound_error
+from tomewise.reading.bounds import Bounds, Exceeded, make_bound_error
 from tomewise.reading.decode import unify_newlines
 from tomewise.reading.formats import SCAN, Reader, Scanned, load_reader
-from tomewise.reading.memory_limits import MemoryLimit, choose_limit
 from tomewise.reading.metadata import cut_document
-from tomewise.reading.process import LONGEST_REQUEST, encode, receive, send, write_document
+from tomewise.reading.process import send
 from tomewise.types import Document, Place
 
 _STACK_BYTES = 128 * 2**20  # for nested elements: a page may nest 300 of them, and each needs several calls
 _MAX_DEPTH = 20_000  # nested calls
 _EXTRA_SECONDS = 30.0  # added to the limit on a file, for the case that the asking process has ended
-
-
-class _Exceeded(Exception):
-    """A file exceeds a bound."""
+_STATUS = Path("/proc/self/status")
+_DATA = re.compile(rb"^VmData:\s+(\d+) kB", re.MULTILINE)
+_EXTENDED_LIMITS = 9  # JobObjectExtendedLimitInformation
+_PROCESS_MEMORY = 0x100  # JOB_OBJECT_LIMIT_PROCESS_MEMORY
 
 
 def main() -> None:
@@ -52,10 +54,10 @@ def main() -> None:
     sys.setrecursionlimit(_MAX_DEPTH)
     threading.stack_size(_STACK_BYTES)
     threading.Thread(target=_serve, args=(outgoing, requests), daemon=True).start()
-    try:  # this thread receives requests, and so notices when the asking process ends
-        while True:
-            requests.put(receive(incoming, LONGEST_REQUEST))
-    except (EOFError, OSError):
+    try:
+        for line in incoming:  # this thread receives requests, and so notices when the asking process ends
+            requests.put(line)
+    finally:
         os._exit(0)
 
 
@@ -64,28 +66,22 @@ def _serve(outgoing: BinaryIO, requests: SimpleQueue[bytes]) -> None:
     try:
         while True:
             request = json.loads(requests.get())
-            _serve_one(outgoing, request["path"], request["format"], Bounds(**request["bounds"]), memory)
+            bounds = Bounds(**request["bounds"])
+            send(outgoing, _answer(outgoing, request["path"], request["format"], bounds, memory))
     finally:  # the process that asks must not wait for a reply that never comes
         os._exit(1)
 
 
-def _serve_one(outgoing: BinaryIO, path: str, format: str, bounds: Bounds, memory: MemoryLimit) -> None:
-    """Send the documents of a file, or a kind of failure: `missing`, `refused`, or `ended`, and what to say of it.
+def _answer(outgoing: BinaryIO, path: str, format: str, bounds: Bounds, memory: MemoryLimit) -> dict[str, Any]:
+    """The documents of a file, or a kind of failure: `missing`, `refused`, or `ended`, and what to say of it.
 
     After a file that `ended` its reading, the worker is replaced.
     """
-    reader: Reader | MissingDependency
+    problem: object
     try:
         with memory.exclude():
             reader = load_reader(format)
-    except MissingDependency as error:
-        reader = error
-    send(outgoing, encode(None))  # the limit on seconds starts here
-    documents: tuple[Document, ...] = ()
-    failure, problem = "", ""
-    try:
-        if isinstance(reader, MissingDependency):
-            raise reader
+        send(outgoing, None)  # the limit on seconds starts here
         try:
             documents = _read(reader, path, bounds, memory)
         except Scanned:
@@ -94,23 +90,21 @@ def _serve_one(outgoing: BinaryIO, path: str, format: str, bounds: Bounds, memor
             with memory.exclude():
                 reader = load_reader(SCAN)
             documents = _read(reader, path, bounds, memory)
+        written = [{**document.to_dict(), "body": document.body} for document in documents]
+        return {"documents": written, "failure": ""}
     except MissingDependency as error:
-        failure, problem = "missing", str(error)
+        failure, problem = "missing", error
+    except Exceeded as error:
+        failure, problem = "ended", make_bound_error(path, bounds, str(error))
     except ReadingError as error:
-        failure, problem = "refused", str(error)
-    except _Exceeded as error:
-        failure, problem = "ended", str(error)
+        failure, problem = "refused", error
     except MemoryError:
-        failure, problem = "ended", str(make_bound_error(path, bounds, "memory"))
+        failure, problem = "ended", make_bound_error(path, bounds, "memory")
     except Exception as error:  # noqa: BLE001 - whatever error a file causes, the next files are read
         what = describe_fault(error)
         what = f"{fault.part} failed: {what}" if (fault := find_fault(error)) else what
         failure, problem = "ended", f"{path} could not be read ({what}): repair it, or leave it out"
-    reply = encode({"documents": list(map(write_document, documents)), "failure": failure, "message": problem})
-    if len(reply) > bounds.reply_bytes:  # by its marks and metadata
-        problem = str(make_bound_error(path, bounds, "characters"))
-        reply = encode({"documents": (), "failure": "ended", "message": problem})
-    send(outgoing, reply)
+    return {"failure": failure, "message": str(problem)}
 
 
 def _read(reader: Reader, path: str, bounds: Bounds, memory: MemoryLimit) -> tuple[Document, ...]:
@@ -120,9 +114,9 @@ def _read(reader: Reader, path: str, bounds: Bounds, memory: MemoryLimit) -> tup
         for document in reader(Path(path)):
             left -= len(document.text) + len(document.title)
             if left < 0:
-                raise _Exceeded(make_bound_error(path, bounds, "characters"))
+                raise Exceeded("characters")
             if len(documents) == bounds.documents:
-                raise _Exceeded(make_bound_error(path, bounds, "documents"))
+                raise Exceeded("documents")
             documents.append(_clean_document(cut_document(document)))
     return tuple(documents)
 
@@ -171,3 +165,127 @@ def end_after(seconds: float) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+# ---------------------------------------------------------------- memory
+
+# Linux counts private writable pages (RLIMIT_DATA) and not addresses, because libraries reserve many more addresses
+# than they use. Windows counts what a process may commit, by a job object. macOS enforces neither limit: there the
+# asking process watches how much memory the reader has, and kills it (`reading.process`).
+
+
+class MemoryLimit:
+    """A limit on what readers may add to the memory that this process had in use before they opened a file.
+
+    This one is for systems on which a process cannot limit itself.
+    """
+
+    def __init__(self) -> None:
+        self._base = self.count()
+
+    def count(self) -> int:
+        """The bytes in use; 0 where the system does not say."""
+        return 0
+
+    def set(self, most: int | None) -> None:
+        """Let no more than so many bytes be in use, or any number again. More of them raise MemoryError."""
+
+    @contextmanager
+    def exclude(self) -> Iterator[None]:
+        """Memory that is taken inside this context, such as by imports, does not count for any file."""
+        before = self.count()
+        yield
+        self._base += self.count() - before
+
+    @contextmanager
+    def limit(self, megabytes: int) -> Iterator[None]:
+        """Let the code inside this context take so much memory; more raises MemoryError."""
+        if self._base:
+            self.set(self._base + megabytes * 2**20)
+        try:
+            yield
+        finally:
+            self.set(None)
+
+
+class DataLimit(MemoryLimit):
+    """RLIMIT_DATA, as Linux enforces it."""
+
+    def __init__(self) -> None:
+        import resource
+
+        self._resource: Any = resource
+        self._before = resource.getrlimit(resource.RLIMIT_DATA)
+        super().__init__()
+
+    def count(self) -> int:
+        """The private writable memory of this process."""
+        found = _DATA.search(_STATUS.read_bytes())
+        return int(found[1]) * 1024 if found else 0
+
+    def set(self, most: int | None) -> None:
+        """A limit that is already lower stays."""
+        soft, hard = self._before
+        if most is not None and (hard == self._resource.RLIM_INFINITY or most < hard):
+            soft = most
+        self._resource.setrlimit(self._resource.RLIMIT_DATA, (soft, hard))
+
+
+def _list_fields(words: str) -> list[tuple[str, Any]]:
+    """The fields of a structure from `name type, name type`, with the types of `ctypes`."""
+    return [(name, getattr(ctypes, kind)) for name, kind in map(str.split, words.split(","))]
+
+
+class _JobLimits(ctypes.Structure):
+    """JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
+
+    _fields_ = _list_fields(
+        "process_time c_int64, job_time c_int64, flags c_uint32, least_working_set c_size_t, most_working_set c_size_t,"
+        "active_processes c_uint32, affinity c_size_t, priority c_uint32, scheduling c_uint32, reads c_uint64,"
+        "writes c_uint64, others c_uint64, read_bytes c_uint64, written_bytes c_uint64, other_bytes c_uint64,"
+        "process_memory c_size_t, job_memory c_size_t, peak_process_memory c_size_t, peak_job_memory c_size_t"
+    )
+
+
+class _MemoryCounters(ctypes.Structure):
+    """PROCESS_MEMORY_COUNTERS."""
+
+    _fields_ = _list_fields(
+        "size c_uint32, faults c_uint32, peak_set c_size_t, set c_size_t, peak_paged c_size_t, paged c_size_t,"
+        "peak_fixed c_size_t, fixed c_size_t, committed c_size_t, peak_committed c_size_t"
+    )
+
+
+class JobLimit(MemoryLimit):
+    """A job object of Windows with this process in it. `kernel` are the calls of kernel32."""
+
+    def __init__(self, kernel: Any) -> None:
+        kernel.CreateJobObjectW.restype = kernel.GetCurrentProcess.restype = c_void_p
+        kernel.AssignProcessToJobObject.argtypes = [c_void_p, c_void_p]
+        kernel.SetInformationJobObject.argtypes = [c_void_p, c_uint32, c_void_p, c_uint32]
+        kernel.K32GetProcessMemoryInfo.argtypes = [c_void_p, POINTER(_MemoryCounters), c_uint32]
+        self._kernel = kernel
+        self._job = kernel.CreateJobObjectW(None, None)
+        if not self._job or not kernel.AssignProcessToJobObject(self._job, kernel.GetCurrentProcess()):
+            raise OSError("the reader process cannot be limited: no job object")
+        super().__init__()
+
+    def count(self) -> int:
+        """The memory that this process has committed."""
+        counters = _MemoryCounters(size=sizeof(_MemoryCounters))
+        process = self._kernel.GetCurrentProcess()
+        found = self._kernel.K32GetProcessMemoryInfo(process, byref(counters), sizeof(counters))
+        return int(counters.committed) if found else 0
+
+    def set(self, most: int | None) -> None:
+        """Limit what this process may commit."""
+        limits = _JobLimits(flags=0 if most is None else _PROCESS_MEMORY, process_memory=most or 0)
+        if not self._kernel.SetInformationJobObject(self._job, _EXTENDED_LIMITS, byref(limits), sizeof(limits)):
+            raise OSError("the reader process cannot be limited: its job object takes no limit")
+
+
+def choose_limit(platform: str = sys.platform) -> MemoryLimit:
+    """The limit that this system has."""
+    if platform == "win32":
+        return JobLimit(ctypes.WinDLL("kernel32"))  # type: ignore[attr-defined]
+    return DataLimit() if platform == "linux" else MemoryLimit()

@@ -320,8 +320,7 @@ class Library:
                 file.seek(0)
                 async with self._lock(name):
                     self._find_place(name)
-                    exact_rows = self._settings.exact_rows
-                    await asyncio.to_thread(import_all, place, source, file, check, exact_rows=exact_rows)
+                    await asyncio.to_thread(import_all, place, source, file, check)
         try:
             await self.open(name)
         except TomewiseError:  # it could not be used here

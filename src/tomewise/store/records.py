@@ -38,20 +38,6 @@ class DocumentRecord(Noun):
     """Further fields that the source states, or that were given."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchState:
-    """How the nearest vectors of a tome are searched."""
-
-    exact_rows: int
-    """Above so many vectors a space may be searched approximately; 0: all are searched exactly."""
-    approximate: Mapping[str, int]
-    """The spaces that are, with their vectors."""
-    exact: Mapping[str, int]
-    """The spaces above `exact_rows` that are searched exactly all the same, with their vectors."""
-    because: str
-    """Why, with the remedy; empty where no space is."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intake:
     """The node keys that a layer has processed, and those that failed, each with its reason."""

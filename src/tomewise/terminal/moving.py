@@ -49,14 +49,14 @@ def import_(
     """Make a new tome of an export: its memory, sessions, replies and traces. Stopped on the way, it leaves none."""
     from tomewise.tome.open_store import import_all
 
-    path, exact_rows = find_tome(tome), configuration.load().exact_rows
+    path = find_tome(tome)
     with show_work(f"importing {path.name}"):
         if file == "-":
-            import_all(path, "standard input", sys.stdin.buffer, exact_rows=exact_rows)
+            import_all(path, "standard input", sys.stdin.buffer)
         else:
             try:
                 with open(file, "rb") as stream:
-                    import_all(path, file, stream, exact_rows=exact_rows)
+                    import_all(path, file, stream)
             except OSError as error:
                 raise UsageError(f"{file!r} cannot be read ({error.strerror}): check the path") from None
     console().print(f"[bold]imported[/bold] {escape(str(path))}")
@@ -77,7 +77,7 @@ def copy(
 
     places = find_tome_address(source), find_tome_address(target)
     with show_work(f"copying {places[0].name}"):
-        copy_tome(*places, exact_rows=configuration.load().exact_rows)
+        copy_tome(*places)
     console().print(f"[bold]copied[/bold] {escape(str(places[0]))} to {escape(str(places[1]))}")
 
 
@@ -110,7 +110,7 @@ def change_embedder(
     settings = configuration.load()
     chosen = choose_embedder(embedder, base_url=settings.embedder_base_url)
     path = find_tome(tome)
-    with closing(open_store(path, create=False, exact_rows=settings.exact_rows)) as store:
+    with closing(open_store(path, create=False)) as store:
         if read_setting(store, "embedder") == chosen.name:
             raise UsageError(f"{path} was made with {chosen.name} already: name another embedder")
         with show_work("counting texts"):

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tomewise.store.contract import Texts
-    from tomewise.store.records import SearchState
     from tomewise.systems.registry import Variant
     from tomewise.tome.entities import Entity
     from tomewise.tome.holdings import Contents
@@ -305,8 +304,6 @@ def print_contents(contents: Contents, out: Console) -> None:
         out.print(f"[dim]{escape(name)}: of the replies of the model {counts}[/dim]")
     for name, network in contents.networks.items():
         out.print(f"[dim]{escape(name)}: {describe_network([network])}[/dim]")
-    if contents.search:
-        _print_search(contents.search, out)
     for failed in contents.failed[:_FAILURES]:
         places = ", ".join(map(str, failed.passages))
         where = f"{escape(failed.layer)} lacks {escape(failed.document)}, passage {shorten(places, 60)}"
@@ -325,18 +322,6 @@ def print_contents(contents: Contents, out: Console) -> None:
     out.print(documents)
     if len(contents.documents) > 50:
         out.print(f"[dim]… and {len(contents.documents) - 50:,} more: tome show --json lists all[/dim]")
-
-
-def _print_search(search: SearchState, out: Console) -> None:
-    """How large spaces of vectors are searched; nothing where none is large."""
-    approximate, exact = (
-        ", ".join(f"{escape(name)} ({count:,})" for name, count in found.items())
-        for found in (search.approximate, search.exact)
-    )
-    if approximate:
-        out.print(f"[dim]searched approximately, above {search.exact_rows:,} vectors: {approximate}[/dim]")
-    if exact:
-        out.print(f"[dim]searched exactly: {exact}, because {escape(search.because)}[/dim]")
 
 
 def _shorten_path(path: str) -> str:

@@ -10,9 +10,8 @@ from typing import Any
 from tomewise.memory.grounds import find_grounds
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_setting
-from tomewise.store.records import BUILDS, DocumentRecord, SearchState
+from tomewise.store.records import BUILDS, DocumentRecord
 from tomewise.systems.advice import Recommendation, recommend_system
-from tomewise.tome.open_store import describe_search
 from tomewise.types import DocumentId, Failure, Noun, Source
 
 
@@ -56,8 +55,6 @@ class Contents(Noun):
     failed: tuple[FailedPart, ...]
     recommended: Recommendation | None
     """The system that suits it as it is; None if it is empty."""
-    search: SearchState | None
-    """How vectors are searched in a database; None for a file."""
 
 
 def read_contents(store: Store, model: str) -> Contents:
@@ -77,7 +74,6 @@ def read_contents(store: Store, model: str) -> Contents:
         networks=_list_records(store, "network"),
         failed=tuple(_list_failures(store)),
         recommended=recommend_system([record.passages for record in documents], tokens, model),
-        search=describe_search(store),
     )
 
 

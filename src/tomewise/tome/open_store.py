@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from tomewise.errors import StoreError
-from tomewise.settings import Settings
 from tomewise.store.address import DatabaseAddress, TomeAddress
 from tomewise.store.contract import Store
 from tomewise.store.rights import work_alone
@@ -19,25 +18,17 @@ from tomewise.tome.fixed_settings import find_embedder
 from tomewise.types import Embedder
 
 if TYPE_CHECKING:
-    from tomewise.store.records import SearchState
+    pass
 
 _LONGEST_LINE = 1 << 30  # bytes; no row of a tome takes as much
 
 
-def open_store(
-    path: TomeAddress, *, create: bool = True, read_only: bool = False, exact_rows: int = Settings.exact_rows
-) -> Store:
+def open_store(path: TomeAddress, *, create: bool = True, read_only: bool = False) -> Store:
     """Open the store at a path; if `create` is true, create it if it does not exist. Raises StoreError and Locked.
 
-    With `read_only` nothing is written to it: no trace and no reply is kept. A space of more vectors than `exact_rows`
-    is searched approximately where a database can do that.
+    With `read_only` nothing is written to it: no trace and no reply is kept.
     """
-    return SqlStore.open(path, create=create, read_only=read_only, exact_rows=exact_rows)
-
-
-def describe_search(store: Store) -> SearchState | None:
-    """How the nearest vectors of a tome in a database are searched; None for other stores."""
-    return store.describe_search() if isinstance(store, SqlStore) else None
+    return SqlStore.open(path, create=create, read_only=read_only)
 
 
 def exists(path: TomeAddress) -> bool:
@@ -50,14 +41,13 @@ def list_tomes(database: DatabaseAddress) -> dict[str, int]:
     return find_sizes(database)
 
 
-def copy_tome(source: TomeAddress, target: TomeAddress, *, exact_rows: int = Settings.exact_rows) -> None:
+def copy_tome(source: TomeAddress, target: TomeAddress) -> None:
     """Make a new tome with all that another one holds, keys, replies and traces too: whole, or not at all.
 
-    In a database, spaces of more vectors than `exact_rows` get an index. Raises StoreError, also where there is
-    something at the target.
+    Raises StoreError, also where there is something at the target.
     """
     with closing(SqlStore.open(source, create=False)) as store:
-        SqlStore.restore(target, (line.encode() for line in store.dump()), exact_rows=exact_rows)
+        SqlStore.restore(target, (line.encode() for line in store.dump()))
 
 
 def export_all(path: TomeAddress) -> Iterator[str]:
@@ -71,8 +61,6 @@ def import_all(
     source: str,
     file: BinaryIO,
     check: Callable[[Mapping[str, str]], None] | None = None,
-    *,
-    exact_rows: int = Settings.exact_rows,
 ) -> None:
     """Make a new tome of the lines that `export_all` gave: whole, or not at all.
 
@@ -81,7 +69,7 @@ def import_all(
     """
     lines = iter(lambda: file.readline(_LONGEST_LINE), b"")
     try:
-        SqlStore.restore(path, lines, check, exact_rows=exact_rows)
+        SqlStore.restore(path, lines, check)
     except StoreError as error:
         raise type(error)(f"{source} was not imported: {error}") from None
 

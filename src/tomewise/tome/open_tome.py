@@ -90,7 +90,7 @@ def open_parts(
         place = find_tome_address(settings.tome if path is None else path)
         is_made = create and not read_only
         unfilled = place if is_made and not exists(place) else None
-        store = open_store(place, create=is_made, read_only=read_only, exact_rows=settings.exact_rows)
+        store = open_store(place, create=is_made, read_only=read_only)
     else:
         check_part("path", path, "snapshot", "a path or a Store")
         store = path

@@ -87,11 +87,6 @@ class Arrays:
             return mirror.read(version) or former.change(version, delta)
         return None
 
-    def count_loaded(self, space: str) -> int:
-        """How many rows of a space are in memory, be they those of now or of before; 0 if none are."""
-        found = self._columns.get(space)
-        return 0 if found is None else len(found.stored_keys)
-
     def find_packed(self, space: str, found: Columns) -> Columns | None:
         """The vectors `found` of a space packed, with the same keys; None if they are few, or cannot be written now."""
         if not are_worth_packing(len(found.stored_keys)):

@@ -32,7 +32,6 @@ class SqliteDialect:
 
     follows_steps = False  # every writer changes the files of arrays, and these may come from a stranger
     remedy = "check the permissions of it and its folder, or copy it"
-    near = tend_indexes = None  # vectors in a file are searched exactly
     append = repair = None  # SQLite has one writer: replies, traces and files of arrays wait for a write transaction
     guard_files = partial(nullcontext, True)  # which guards the files of arrays
 
@@ -50,13 +49,13 @@ class SqliteDialect:
     # ------------------------------------------------------------ the file, its transactions and rights
 
     @classmethod
-    def open(cls, address: TomeAddress, *, create: bool, read_only: bool, exact_rows: int) -> SqliteDialect:
+    def open(cls, address: TomeAddress, *, create: bool, read_only: bool) -> SqliteDialect:
         """Open the file; create it if needed. Raises Locked, and StoreError if it is not a tome."""
         path = Path(str(address)).absolute()
         return cls(path, connect(path, create=create and not read_only))
 
     @staticmethod
-    def begin_new(address: TomeAddress, exact_rows: int) -> AbstractContextManager[SqliteTransaction]:
+    def begin_new(address: TomeAddress) -> AbstractContextManager[SqliteTransaction]:
         """One write transaction in a new file, which has this path once all is written. Raises StoreError."""
         return begin_new(Path(str(address)).absolute())
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
-import psycopg
 from filelock import FileLock, Timeout
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
 
-from tomewise.errors import Locked, StoreError
+from tomewise.errors import Locked
 from tomewise.settings import find_cache_folder
 from tomewise.store.address import DatabaseAddress, TomeAddress
 from tomewise.store.beside import FolderBeside
@@ -22,10 +19,8 @@ from tomewise.store.sql.damage import name_damage
 from tomewise.store.sql.local_words import FILE_NAMES as WORDS_NAMES
 from tomewise.store.sql.local_words import LocalWords
 from tomewise.store.sql.mirror import FILE_NAMES, Deltas
-from tomewise.store.sql.near_rows import NearRows
 from tomewise.store.sql.postgres_rows import PostgresTransaction
 from tomewise.store.sql.postgres_server import PostgresServer, Right
-from tomewise.store.sql.row_values import find_cause
 
 _LOCK = "files.lock"
 _LOCK_SECONDS = 3.0
@@ -40,7 +35,7 @@ class PostgresDialect:
     remedy = "ask its owner for the right to write, or name the main server"
     forget_removed_words = None  # words stay in the cache, which is deleted whole
 
-    def __init__(self, server: PostgresServer, exact_rows: int) -> None:
+    def __init__(self, server: PostgresServer) -> None:
         marks = server.marks  # None while the tome is made
         self.address = str(server.address)
         self.read_only = marks is not None and marks.read_only
@@ -49,7 +44,6 @@ class PostgresDialect:
         self.cache = FolderBeside(folder / name, "-cache", f"{FILE_NAMES}|{WORDS_NAMES}|{_LOCK}")
         with suppress(OSError):  # where nothing can be written, the arrays and words are read anew
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.near = NearRows(server.address.tome, exact_rows)
         self._server = server
         self._is_pooled = marks is not None and marks.is_pooled
         self._words = LocalWords(self.cache)
@@ -59,24 +53,24 @@ class PostgresDialect:
     # ------------------------------------------------------------ the database, its transactions and rights
 
     @classmethod
-    def open(cls, place: TomeAddress, *, create: bool, read_only: bool, exact_rows: int) -> PostgresDialect:
+    def open(cls, place: TomeAddress, *, create: bool, read_only: bool) -> PostgresDialect:
         """Open the tome; make it if needed. Raises Locked, and StoreError where neither is possible."""
         assert isinstance(place, DatabaseAddress)
         server = PostgresServer(place)
         try:
             server.prepare(create=create and not read_only)
-            return cls(server, exact_rows)
+            return cls(server)
         except BaseException:
             server.engine.dispose()
             raise
 
     @classmethod
     @contextmanager
-    def begin_new(cls, place: TomeAddress, exact_rows: int) -> Iterator[PostgresTransaction]:
+    def begin_new(cls, place: TomeAddress) -> Iterator[PostgresTransaction]:
         """One write transaction in a new tome, which is there once all is written. Raises StoreError."""
         assert isinstance(place, DatabaseAddress)
         server = PostgresServer(place)
-        dialect = cls(server, exact_rows)
+        dialect = cls(server)
         try:
             with server.write() as connection:
                 transaction = dialect._make_transaction(connection)
@@ -86,7 +80,6 @@ class PostgresDialect:
                 transaction.run("INSERT INTO versions SELECT space, version, 1 FROM spaces")
                 transaction.run(_ANALYZE)
                 transaction.end_step()
-            dialect.tend_indexes()
         finally:
             server.engine.dispose()
 
@@ -151,7 +144,6 @@ class PostgresDialect:
 
     def finish_write(self, transaction: Any, deltas: Deltas, rows: int) -> None:
         """Record the changes of the arrays, and let the planner learn what many new rows changed, before the commit."""
-        self.near.keep(transaction, deltas)
         transaction.record_step(deltas)
         if rows >= _MANY:
             transaction.run(_ANALYZE)
@@ -183,42 +175,6 @@ class PostgresDialect:
         """The size of the tables in bytes, with their indices."""
         with self.read() as transaction:
             return int(transaction.read_value(postgres_server.SIZE))
-
-    def tend_indexes(self) -> None:
-        """Make the tables and indexes of vectors that are missing, and drop those of spaces that became small.
-
-        What was committed before stays, whatever happens. A failure is a warning, and the space is searched exactly.
-        """
-        try:
-            with self.read() as transaction:
-                needs_tables, without_index = self.near.find_work(transaction)
-            if needs_tables:
-                with self.write() as transaction:
-                    without_index = self.near.make_tables(transaction)
-        except (StoreError, DBAPIError, psycopg.Error) as error:
-            cause = find_cause(error.__cause__ if isinstance(error, StoreError) else error)
-            self.near.is_hopeless = isinstance(cause, psycopg.errors.DiskFull | psycopg.errors.OutOfMemory)
-            self._warn("tables for approximate search", error)
-            return
-        for state in without_index:
-            for is_parallel in (True, False):  # without parallel workers where these lack shared memory
-                try:
-                    with self.append() as transaction:
-                        self.near.make_index(transaction, state, is_parallel=is_parallel)
-                    break
-                except (StoreError, DBAPIError, psycopg.Error) as error:
-                    if not is_parallel:
-                        if not isinstance(error, Locked):
-                            self.near.failed.add(state.space)
-                        self._warn(f"the index of {state.space}", error)
-
-    def _warn(self, what: str, error: Exception) -> None:
-        reason = " ".join(str(error).split())
-        warnings.warn(
-            f"{self.address}: all was written, but {what} could not be made ({reason}): search is exact until a later "
-            "command makes it",
-            stacklevel=2,
-        )
 
     def delete(self, *, if_empty: bool = False) -> None:
         """Delete the tome, which nobody here has open any more. Raises StoreError where others use its schema."""

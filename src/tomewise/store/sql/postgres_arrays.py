@@ -96,11 +96,7 @@ def read_keys(joined: bytes | None) -> Keys:
 
 
 def write_columns(driver: psycopg.Connection, table: str, columns: Mapping[str, str | NDArray[Any]]) -> None:
-    """Insert rows of which each column is one text, numbers (n,) of 64 bits, or vectors (n, d).
-
-    Vectors of float32 are bytes. Those of float16 are the `halfvec` of pgvector: its dimensions, an unused number, and
-    the numbers, all of them big-endian.
-    """
+    """Insert rows of which each column is one text, numbers (n,) of 64 bits, or vectors (n, d) of float32, as bytes."""
     length = next(len(column) for column in columns.values() if not isinstance(column, str))
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), names)
@@ -124,10 +120,7 @@ def write_columns(driver: psycopg.Connection, table: str, columns: Mapping[str, 
 def _encode(column: NDArray[Any]) -> NDArray[np.uint8]:
     """The bytes (n, w) of numbers (n,) or vectors (n, d)."""
     kind = column.dtype if column.dtype == np.float32 else column.dtype.newbyteorder(">")
-    content = column.astype(kind).reshape(len(column), -1).view(np.uint8)
-    if column.dtype != np.float16:
-        return content
-    return np.hstack([_repeat(np.array([column.shape[1], 0], ">i2"), len(column)), content])
+    return column.astype(kind).reshape(len(column), -1).view(np.uint8)
 
 
 def _repeat(row: NDArray[Any], count: int) -> NDArray[np.uint8]:

@@ -48,7 +48,7 @@ _PATIENCE = "3s"  # for a writer behind a pooler: as long as SQLite waits
 # default (but for that of a step) with an expression; a column that is computed, or of a type that may be.
 _TRAPS = r"""
 SELECT c.relname, pg_get_userbyid(n.nspowner) FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid
-WHERE n.nspname = current_schema() AND (c.relname = ANY(%s) OR c.relname LIKE 'near\_%%' AND c.relkind <> 'i')
+WHERE n.nspname = current_schema() AND c.relname = ANY(%s)
   AND (c.relkind <> 'r' OR c.relhastriggers OR c.relhasrules
   OR c.relhassubclass
   OR EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype NOT IN ('p', 'u', 'n'))
@@ -129,7 +129,6 @@ WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = {_SCHEMA} AND d.d
   AND NOT coalesce(c.relname = ANY(%s), false) ORDER BY 1
 """
 _THERE = f"SELECT relname FROM pg_class WHERE relnamespace = {_SCHEMA} AND relkind = 'r' AND relname = ANY(%s)"
-_NEAR = r"SELECT name FROM near_spaces WHERE name ~ '^near_[0-9a-f]{16}$' AND to_regclass(name) IS NOT NULL"
 _SIZES = """
 SELECT n.nspname, coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
 FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind = 'r'
@@ -523,10 +522,8 @@ def rename(connection: Connection, address: DatabaseAddress, new: DatabaseAddres
 
 
 def _find_tables(connection: Connection) -> list[str]:
-    """The tables of the tome that are there, with those by which it is searched approximately, see `near_rows`."""
-    names = [*_NAMES, "near_spaces"]
-    found = list(connection.exec_driver_sql(_THERE, (names,)).scalars())
-    return [*found, *(connection.exec_driver_sql(_NEAR).scalars() if "near_spaces" in found else ())]
+    """The tables of the tome that are there."""
+    return list(connection.exec_driver_sql(_THERE, (list(_NAMES),)).scalars())
 
 
 def _refuse_foreign(connection: Connection, address: DatabaseAddress, tables: list[str], verb: str) -> None:

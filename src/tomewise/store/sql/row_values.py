@@ -8,12 +8,10 @@ names the table, the row and the remedy.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
@@ -78,12 +76,6 @@ def decode_object(value: Any, table: str) -> dict[str, Any]:
     if type(fields) is not dict:
         raise Misfit(table)
     return fields
-
-
-def stack_vectors(values: Iterable[Any]) -> NDArray[np.float32]:
-    """The vectors (n, d) that the bytes of rows hold. Raises Misfit if they differ in width."""
-    with decode_plain("vectors"):
-        return np.stack([np.frombuffer(value, np.float32) for value in values])
 
 
 def find_cause(error: BaseException | None) -> BaseException | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +34,6 @@ from tomewise.store.sql.mirror import Columns, Keys
 from tomewise.store.sql.row_values import decode_plain
 from tomewise.store.sql.stored_records import StoredPart, reads
 
-if TYPE_CHECKING:
-    from tomewise.store.sql.near_rows import NearRows
-
 _BLOCK = 1024  # rows that several queries share while they are in the processor's cache
 _PACKED_SHARE = 1 / 8  # of the rows: a smaller scope is searched by itself
 CANDIDATE_SHARE = 1 / 8  # of the rows: with more candidates all exact products are quicker
@@ -56,19 +53,13 @@ class StoredSpaces(StoredPart):
     """See `store.contract.Spaces`."""
 
     _arrays: Arrays
-    _near: NearRows | None
 
     def nearest(self, space: str, queries: Vectors, limit: int, *, among: Keys | None = None) -> Nearest:
         """The vectors nearest to any of the queries.
 
         In a large space the best are chosen by exact products, so that they are the same with packed rows and without.
-        In a database they may be those that an index finds, see `near_rows`.
         """
         name = f"vectors/{space}"
-        if self._near is not None and self._near.may_search(self._arrays.count_loaded(name)):
-            indexed = self._search_indexed(self._near, space, queries, limit, among)
-            if indexed is not None:
-                return indexed
         columns = self._read_columns(name)
         count = len(columns.stored_keys)
         is_large = count >= int8_rows.LEAST_ROWS and (among is None or len(among) > _PACKED_SHARE * count)
@@ -149,13 +140,6 @@ class StoredSpaces(StoredPart):
     def keep(self, name: str, versions: Mapping[str, int], content: NDArray[np.int8]) -> None:
         """Keep bytes that follow from these versions of spaces, if that can be done now, in place of earlier ones."""
         self._arrays.keep(name, versions, content)
-
-    @reads
-    def _search_indexed(
-        self, transaction: Transaction, near: NearRows, space: str, queries: Vectors, limit: int, among: Keys | None
-    ) -> Nearest | None:
-        table = near.find_table(transaction, space)
-        return None if table is None else table.search(transaction.driver, queries, limit, among)
 
     @reads
     def _read_columns(self, transaction: Transaction, space: str) -> Columns:

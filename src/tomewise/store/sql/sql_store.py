@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import threading
@@ -10,13 +9,11 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tomewise.errors import Locked, StoreError
-from tomewise.settings import Settings
 from tomewise.store.address import TomeAddress
 from tomewise.store.beside import UnsafeFile
-from tomewise.store.rights import WRITER, work_alone
+from tomewise.store.rights import work_alone
 from tomewise.store.sql.arrays import Arrays, load_rows, read_space_version
 from tomewise.store.sql.call_cache import StoredCalls
 from tomewise.store.sql.damage import find_damage
@@ -29,10 +26,6 @@ from tomewise.store.sql.stored_records import StoredRecords, StoredTraces, reads
 from tomewise.store.sql.texts import StoredTexts, StoredWords
 from tomewise.store.sql.whole import fill, write_lines
 from tomewise.store.sql.write import Write
-
-if TYPE_CHECKING:
-    from tomewise.store.records import SearchState
-    from tomewise.store.sql.near_rows import NearRows
 
 _TURN_SECONDS = 60.0  # longer than any transaction takes
 # The forms of settings; an empty number counts as none.
@@ -48,10 +41,9 @@ _FORMS = {
 class StoredSnapshot(StoredTexts, StoredSpaces, StoredWords, StoredRecords):
     """What reads a tome, see `store.contract.Snapshot`. All is read in one transaction."""
 
-    def __init__(self, transaction: Transaction, arrays: Arrays, near: NearRows | None) -> None:
+    def __init__(self, transaction: Transaction, arrays: Arrays) -> None:
         self._transaction = transaction
         self._arrays = arrays
-        self._near = near
         self._scopes = ScopeKeys(arrays)
 
     def read(self) -> AbstractContextManager[Transaction]:
@@ -87,23 +79,17 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
                 f"{self.cache_folder} {fault}, so it is not used and answers take longer: delete it, it is made again",
                 stacklevel=2,
             )
-        self._near = dialect.near
         self._arrays = Arrays(self._cache, identity, self._begin_repair, follows_steps=dialect.follows_steps)
         self._scopes = ScopeKeys(self._arrays)
-        self._writers = 0  # how many in this process hold the right to write
-        self._tending: list[threading.Thread] = []
         self.calls = StoredCalls(self.read, None if self.read_only else self.begin_append)
 
     @classmethod
-    def open(
-        cls, path: TomeAddress, *, create: bool = True, read_only: bool = False, exact_rows: int = Settings.exact_rows
-    ) -> SqlStore:
+    def open(cls, path: TomeAddress, *, create: bool = True, read_only: bool = False) -> SqlStore:
         """Open a tome; if `create` is true, create it if it does not exist. Raises StoreError and Locked.
 
-        With `read_only` nothing is written to the file: no trace and no reply is stored. A space of more vectors than
-        `exact_rows` is searched approximately where a database can do that.
+        With `read_only` nothing is written to the file: no trace and no reply is stored.
         """
-        dialect = find_dialect(path).open(path, create=create, read_only=read_only, exact_rows=exact_rows)
+        dialect = find_dialect(path).open(path, create=create, read_only=read_only)
         try:
             with dialect.read() as transaction:
                 identity = _check_settings(transaction)["identity"]
@@ -118,14 +104,12 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         path: TomeAddress,
         lines: Iterable[bytes],
         check: Callable[[Mapping[str, str]], None] | None = None,
-        *,
-        exact_rows: int = Settings.exact_rows,
     ) -> None:
         """Make a new tome of what `dump` wrote: whole, or not at all. Raises StoreError, also for hostile lines.
 
         `check` gets the rows of the table meta, and may raise.
         """
-        with find_dialect(path).begin_new(path, exact_rows) as transaction:
+        with find_dialect(path).begin_new(path) as transaction:
             fill(transaction, lines)
             _check_settings(transaction)
             if check:
@@ -155,7 +139,7 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
 
     @contextmanager
     def write(self) -> Iterator[Write]:
-        """One transaction; the cached arrays are updated with its changes, and so are indexes of vectors."""
+        """One transaction; the cached arrays are updated with its changes."""
         with self._begin_write() as transaction:
             change = Write(transaction)
             yield change
@@ -164,45 +148,17 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
                 if is_free:
                     self._arrays.apply_deltas(transaction, deltas)
             self.dialect.finish_write(transaction, deltas, change.rows_written)
-        if not self._writers:
-            self._tend_indexes()
 
-    @contextmanager
-    def hold(self, name: str, refusal: str, *, is_long: bool = False) -> Iterator[None]:
-        """See `contract.Store`. Indexes that its writes make necessary are made once, at the end of the work."""
+    def hold(self, name: str, refusal: str, *, is_long: bool = False) -> AbstractContextManager[None]:
+        """See `contract.Store`."""
         self._check(writes=True)
-        with self.dialect.hold(name, refusal, is_long=is_long):
-            self._writers += name == WRITER
-            try:
-                yield
-            finally:
-                self._writers -= name == WRITER
-        if not self._writers:
-            self._tend_indexes()
-
-    def _tend_indexes(self) -> None:
-        """Make what indexes need since vectors changed: in a thread where an event loop would wait for it."""
-        tend = self.dialect.tend_indexes
-        if self._near is None or tend is None or not self._near.has_work:
-            return
-        self._near.has_work = False
-        if not _is_in_event_loop():
-            tend()
-            return
-        thread = threading.Thread(target=tend, name="indexes")  # which an exit waits for
-        self._tending = [each for each in self._tending if each.is_alive()] + [thread]
-        thread.start()
-
-    @reads
-    def describe_search(self, transaction: Transaction) -> SearchState | None:
-        """How the nearest vectors are searched in a database; None for a file, where search is exact."""
-        return None if self._near is None else self._near.describe(transaction)
+        return self.dialect.hold(name, refusal, is_long=is_long)
 
     @contextmanager
     def snapshot(self) -> Iterator[StoredSnapshot]:
         """The methods that read, in one read transaction."""
         with self.read() as transaction:
-            yield StoredSnapshot(transaction, self._arrays, self._near)
+            yield StoredSnapshot(transaction, self._arrays)
 
     def find_damage(self) -> str:
         """What is damaged: the file, the row, and the remedy; empty if nothing is. This reads the whole file.
@@ -263,9 +219,6 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
         forked = self._process not in (None, os.getpid())
         self._process = None
         if not forked:
-            if not _is_in_event_loop():
-                for thread in self._tending:
-                    thread.join()
             self.calls.close()
         self.dialect.close(forked=forked)
 
@@ -309,14 +262,6 @@ class SqlStore(StoredTexts, StoredSpaces, StoredWords, StoredRecords, StoredTrac
                 yield transaction
         finally:
             self._turn.release()
-
-
-def _is_in_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _check_settings(transaction: Transaction) -> dict[str, str]:
