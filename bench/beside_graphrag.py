@@ -114,16 +114,16 @@ def make_tables(tome: Any, shelf: Any, found: Sequence[Sequence[str]], questions
                 all_homes.setdefault(member, []).append(each.report.id)
 
     def rank_pair(pair: tuple[int, int]) -> tuple[str, ...]:
-        return tuple(sorted(state.entity_ids[vertex] for vertex in pair))
+        return tuple(sorted(state.entities[vertex].id for vertex in pair))
 
     relations = []
     for a, b in sorted(state.facts, key=rank_pair):
         where = dict.fromkeys(passage for key in state.facts[a, b] for passage in stated[key])
         relations.append(
             {
-                "id": f"{state.names[a]}, {state.names[b]}",
-                "source": state.names[a],
-                "target": state.names[b],
+                "id": f"{state.entities[a].text}, {state.entities[b].text}",
+                "source": state.entities[a].text,
+                "target": state.entities[b].text,
                 "rank": degrees[a] + degrees[b],
                 "text_unit_ids": [passages[key].id for key in where],
             }
@@ -135,7 +135,7 @@ def make_tables(tome: Any, shelf: Any, found: Sequence[Sequence[str]], questions
         "entities": [
             {
                 "id": str(key),
-                "title": state.names[vertex],
+                "title": state.entities[vertex].text,
                 "rank": degrees.get(vertex, 0),
                 "text_unit_ids": [passages[each].id for each in seen[key]],
                 "community_ids": [shelf.communities[homes[key]].report.id] if key in homes else [],

@@ -36,7 +36,7 @@ from tomewise.language.call_slots import CallSlots
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.memory.building import build, estimate
-from tomewise.memory.passages import PassagesLayer
+from tomewise.memory.passages import store_documents
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.run import ModelCall, meter, report_call
 from tomewise.sample import STORY
@@ -111,9 +111,8 @@ async def open_filled_store(text: str, embedder: Embedder) -> AsyncIterator[SqlS
         store = SqlStore.open(Path(folder) / "a.tome")
         with store.write() as change:
             change.put_note(SETTINGS, "dimensions", str(embedder.dimensions))
-        layer = PassagesLayer(store, embedder, PassageSplitter(embedder.tokenizer, embedder.max_tokens))
-        async for _ in layer.add([Document(id="text", text=text)]):
-            pass
+        splitter = PassageSplitter(embedder.tokenizer, embedder.max_tokens)
+        await store_documents([Document(id="text", text=text)], store, embedder, splitter, lambda _: None)
         yield store
         store.close()
 

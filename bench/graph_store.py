@@ -28,7 +28,7 @@ from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.imports.extraction_file import read_extractions
-from tomewise.memory.passages import PassagesLayer
+from tomewise.memory.passages import store_documents
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.store.lookups import read_vectors
 from tomewise.store.records import SETTINGS
@@ -181,8 +181,7 @@ async def time_musique_import(folder: Path) -> None:
     rows = [json.loads(line) for line in (source / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
     documents = [Document(id=str(row["id"]), text=row["text"], title=row["title"]) for row in rows]
     splitter = PassageSplitter(embedder.tokenizer, 256)  # type: ignore[arg-type]
-    async for _ in PassagesLayer(store, embedder, splitter).add(documents):  # type: ignore[arg-type]
-        pass
+    await store_documents(documents, store, embedder, splitter, ignore_progress)  # type: ignore[arg-type]
     embedder.seconds, start = 0.0, time.perf_counter()
     imported = read_extractions(source / "openie.jsonl", store)
     report = await GraphLayer(store, ScriptedModel({}), embedder).import_extractions(imported, ignore_progress)  # type: ignore[arg-type]

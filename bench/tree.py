@@ -28,7 +28,7 @@ from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import SummaryIn
 from tomewise.memory.build_records import forget_layer
 from tomewise.memory.building import build, estimate
-from tomewise.memory.passages import PassagesLayer
+from tomewise.memory.passages import store_documents
 from tomewise.memory.tree import clustering
 from tomewise.memory.tree.clustering import Fit, Reduction, choose_reduction, find_clusters, reduce_by_pca
 from tomewise.memory.tree.tree_layer import TreeLayer
@@ -99,9 +99,8 @@ async def make_filled_store(path: Path, text: str, embedder: Embedder) -> SqlSto
     store = SqlStore.open(path)
     with store.write() as change:
         change.put_note(SETTINGS, "dimensions", str(embedder.dimensions))
-    layer = PassagesLayer(store, embedder, PassageSplitter(embedder.tokenizer, embedder.max_tokens))
-    async for _ in layer.add([Document(id="novel", text=text)]):
-        pass
+    splitter = PassageSplitter(embedder.tokenizer, embedder.max_tokens)
+    await store_documents([Document(id="novel", text=text)], store, embedder, splitter, lambda _: None)
     return store
 
 

@@ -27,8 +27,8 @@ from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.mapped import Ask, DocumentLayer, MappedLayer, Plan, PlanResult, Window
-from tomewise.memory.reply_lengths import Typical
 from tomewise.memory.summaries import SummariesLayer
+from tomewise.memory.token_estimates import Typical
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import CollapsedTree, DenseDerived, TreeTraversal
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from tests.memory.memories import EMBEDDER, put_text
 
-from tomewise.memory.passages import LostDocuments, PassagesLayer
+from tomewise.memory.passages import LostDocuments, store_documents
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.tome.tome import Tome
-from tomewise.types import Change, Document
+from tomewise.types import Document
 
 
 async def test_a_document_that_its_source_lost_and_that_is_found_elsewhere_keeps_its_passages(store: SqlStore) -> None:
@@ -19,8 +19,7 @@ async def test_a_document_that_its_source_lost_and_that_is_found_elsewhere_keeps
     before = store.node_keys("passages")
     found = Document(id="kept", text="The old text.", title=store.document("kept").title, metadata={"year": 1911})
     splitter = PassageSplitter(EMBEDDER.tokenizer, 256)
-    layer = PassagesLayer(store, EMBEDDER, splitter, [LostDocuments(("kept",)), found])
-    await layer.update(Change(), lambda _: None)
+    await store_documents([LostDocuments(("kept",)), found], store, EMBEDDER, splitter, lambda _: None)
     assert store.node_keys("passages") == before
     assert store.document("kept").metadata == {"year": 1911}
 

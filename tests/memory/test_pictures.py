@@ -23,7 +23,7 @@ from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.graph.graph_picture import draw_graph
 from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
-from tomewise.memory.summary_picture import draw_line, draw_schemata, draw_tree
+from tomewise.memory.summary_picture import draw_schemata, draw_summaries
 from tomewise.pictures import Picture, Uses
 from tomewise.store.lookups import read_sources
 from tomewise.store.sql.sql_store import SqlStore
@@ -33,7 +33,7 @@ from tomewise.types import Node
 
 COMMUNITIES = CommunityNames()
 SCHEMATA = SchemataNames()
-LINKS = SchemataNames.from_rules(SchemataRules(levels=0))
+LINKS = SchemataNames(SchemataRules(levels=0).layer)
 RELATIONS = (
     "Xodar ~ Carter ~ Carter defeated Xodar",
     "Issus ~ Xodar ~ Issus degraded Xodar",
@@ -95,8 +95,8 @@ CASES: dict[str, tuple[Any, Draw]] = {
     "communities": (fill_communities, lambda store, **more: draw_communities(store, COMMUNITIES, **more)),
     "schemata": (fill_schemata, lambda store, **more: draw_schemata(store, SCHEMATA, **more)),
     "links": (fill_links, lambda store, **more: draw_schemata(store, LINKS, **more)),
-    "episodes": (fill_episodes, lambda store, **more: draw_line(store, "episodes:levels=2", **more)),
-    "tree": (fill_tree, lambda store, **more: draw_tree(store, "tree", **more)),
+    "episodes": (fill_episodes, lambda store, **more: draw_summaries(store, "episodes:levels=2", "line", **more)),
+    "tree": (fill_tree, lambda store, **more: draw_summaries(store, "tree", "tree", **more)),
 }
 
 
@@ -161,11 +161,11 @@ def test_a_graph_around_one_entity_grows_by_hops(open_filled, around, more, labe
 
 def test_a_tree_shows_its_top_first(open_filled):
     store = open_filled("tree")
-    picture = draw_tree(store, "tree", uses=Uses(shown=frozenset({"s1"})))
+    picture = draw_summaries(store, "tree", "tree", uses=Uses(shown=frozenset({"s1"})))
     assert list_labels(picture)[:3] == ["All", "Part 0", "Part 1"]
     assert {link.target for link in picture.links if link.source == "top"} == {"s0", "s1"}
     assert [node.use for node in picture.nodes][:3] == ["", "", "shown"]
-    cut = draw_tree(store, "tree", limit=4)
+    cut = draw_summaries(store, "tree", "tree", limit=4)
     assert [node.group for node in cut.nodes] == ["level 2", "level 1", "level 1", "passages"]
     assert (cut.shown, cut.total) == (4, 9)
 

@@ -220,7 +220,7 @@ def _describe_build(store: Store, layers: Sequence[Layer], openie: Path | None) 
 
 def _asks_model_anyway(layer: Layer, openie: Path | None) -> bool:
     """Whether a graph asks the model despite the file of extractions: its source is not the passages."""
-    return openie is not None and isinstance(layer, GraphLayer) and layer.source != PASSAGES
+    return openie is not None and isinstance(layer, GraphLayer) and layer.names.source != PASSAGES
 
 
 def _make_provider(store: Store, openie: Path, report: Report) -> Provide:
@@ -230,7 +230,7 @@ def _make_provider(store: Store, openie: Path, report: Report) -> Provide:
         if not isinstance(layer, GraphLayer) or _asks_model_anyway(layer, openie):
             return None
         extractions = await asyncio.to_thread(read_extractions, openie, store)
-        return await layer.import_extractions(extractions, report) if layer.style == extractions.style else None
+        return await layer.import_extractions(extractions, report) if layer.names.style == extractions.style else None
 
     return provide
 

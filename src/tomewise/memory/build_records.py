@@ -1,13 +1,20 @@
-"""What the tome keeps of the builds of each layer: one note a layer, changed in the transaction of its memory."""
+"""What the tome keeps of the builds of each layer, and how memory is removed so that the next build asks for it again.
+
+It is one note a layer, changed in the transaction of its memory.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from secrets import token_hex
 from typing import Any
 
-from tomewise.store.contract import Notes, Write
-from tomewise.store.records import BUILDS
+from tomewise.errors import UnknownName
+from tomewise.store.contract import Notes, Store, Write
+from tomewise.store.lookups import find_keys
+from tomewise.store.records import BUILDS, PASSAGES
+from tomewise.types import Layer
 
 _FIELDS_OF_ALL_BUILDS = ("replies", "writes")  # of the record of a build, when a new one replaces it
 
@@ -40,13 +47,52 @@ def change_record(change: Write, layer: str, **fields: Any) -> None:
     change.put_note(BUILDS, layer, {**read_build(change, layer), **fields})
 
 
-def count_replies(change: Write, layer: str, counts: Mapping[str, int]) -> None:
+def count_replies(store: Store, layer: str, counts: Mapping[str, int]) -> None:
     """Add to the counts of replies, by kind, in the layer's record; they cover all builds."""
-    total = Counter(read_build(change, layer).get("replies", {})) + Counter(counts)
-    change_record(change, layer, replies=dict(sorted(total.items())))
+    with store.write() as change:
+        total = Counter(read_build(change, layer).get("replies", {})) + Counter(counts)
+        change_record(change, layer, replies=dict(sorted(total.items())))
 
 
 def forget_layer(change: Write, layer: str) -> None:
     """Delete the intake and the record of a layer, so that the next build processes all nodes again."""
     change.forget_intake(layer)
     change.remove_note(BUILDS, layer)
+
+
+def forget_memory(wanted: Iterable[str], layers: Sequence[Layer], store: Store) -> None:
+    """Remove the nodes of the layers with these names, and all memory that was made from the passages with these ids.
+
+    Marks the layers, so that their next build does not use cached replies from before. The mark lasts until the layer
+    is built: a build that is stopped keeps the replies that came after the mark. Each name is one transaction. Raises
+    UnknownName.
+    """
+    mark = token_hex(8)  # the same for all layers, so that a request that two of them make is asked once
+    for name in dict.fromkeys(wanted):
+        layer = next((layer for layer in layers if name in (layer.name, *layer.writes)), None)
+        if layer is not None:
+            _forget_nodes(layer, store, mark)
+        else:
+            _forget_passage(name, layers, store, mark)
+
+
+def _forget_nodes(layer: Layer, store: Store, mark: str) -> None:
+    keys = [key for part in layer.writes for key in store.node_keys(part)]
+    with store.write() as change:
+        change.remove_nodes(keys)
+        forget_layer(change, layer.name)
+        change_record(change, layer.name, again=mark, writes=list(layer.writes))
+
+
+def _forget_passage(name: str, layers: Sequence[Layer], store: Store, mark: str) -> None:
+    key = find_keys(store, [name]).get(name)
+    if key is None or store.nodes_at([key])[key].layer != PASSAGES:
+        known = ", ".join(layer.name for layer in layers) or "none"
+        raise UnknownName(
+            f"{name!r} is not a layer of this system ({known}) and not the id of a passage: "
+            "`tome ask --json` gives ids with its citations"
+        )
+    with store.write() as change:
+        change.renew_passage(key)
+        for layer in layers:
+            change_record(change, layer.name, again=mark)

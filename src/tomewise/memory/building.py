@@ -36,7 +36,6 @@ async def build(
     first one that could not be.
     """
     order = _sort_layers(layers)
-    _require_extras(layers)
     if pending := await run_in_thread(_count_pending, layers, store):
         await prove_room(store.calls, pending)
     providers = {layer.name: [below.name for below in _find_providers(layer, layers)] for layer in layers}
@@ -78,7 +77,6 @@ async def build(
 async def estimate(layers: Sequence[Layer], store: Store, report: Report = lambda _: None) -> list[Estimate]:
     """Estimate the model calls of a build, layer by layer, without asking the model. Raises MissingDependency."""
     order = _sort_layers(layers)
-    _require_extras(layers)
     estimates: list[Estimate] = []
     with watch_steps(report):
         for layer in order.values():
@@ -180,12 +178,7 @@ async def _update(layer: Layer, change: Change, store: Store, report: Report, ma
         finally:
             if used.repaired or used.refused:
                 counts = {"repaired": used.repaired, "refused": used.refused}
-                await run_in_thread(_count_replies, store, layer.name, counts)
-
-
-def _count_replies(store: Store, layer: str, counts: Mapping[str, int]) -> None:
-    with store.write() as change:
-        count_replies(change, layer, counts)
+                await run_in_thread(count_replies, store, layer.name, counts)
 
 
 def _record_writes(layer: Layer, store: Store) -> None:
@@ -204,14 +197,11 @@ def _has_changes_below(layer: Layer, layers: Sequence[Layer], store: Store) -> b
     )
 
 
-def _require_extras(layers: Sequence[Layer]) -> None:
-    for layer in layers:
-        if extra := getattr(layer, "extra", ""):
-            require_extra(extra, f"the layer {layer.name}")
-
-
 def _sort_layers(layers: Sequence[Layer]) -> dict[str, Layer]:
-    """Sort layers so that each comes once, after the layers that it needs. Raises UsageError for a circle of needs."""
+    """Sort layers so that each comes once, after the layers that it needs.
+
+    Raises UsageError for a circle of needs, MissingDependency where the extra that a layer states is not installed.
+    """
     order: dict[str, Layer] = {}
 
     def visit(layer: Layer, above: tuple[str, ...]) -> None:
@@ -223,4 +213,7 @@ def _sort_layers(layers: Sequence[Layer]) -> dict[str, Layer]:
 
     for layer in layers:
         visit(layer, ())
+    for layer in layers:
+        if extra := getattr(layer, "extra", ""):
+            require_extra(extra, f"the layer {layer.name}")
     return order

@@ -30,15 +30,12 @@ def group_pairs(store: Spaces, space: str) -> defaultdict[int, set[int]]:
 
 
 def write_edges(change: Write, store: Spaces, space: str, a: Ints, b: Ints, weights: Floats) -> None:
-    """Make the edges of a space equal to these; only what differs is written."""
+    """Make the edges of a space equal to these, each pair once; only what differs is written."""
     old = read_edges(store, space).rows
-    old_a, old_b = old[:, 0].astype(np.int64), old[:, 1].astype(np.int64)
-    codes, wanted = old_a << 32 | old_b, a << 32 | b
-    order = np.argsort(codes, kind="stable")  # takes sorted runs as they are: edges are stored in a few of them
-    at = np.searchsorted(codes, wanted, sorter=order)
-    at = order[np.minimum(at, len(order) - 1)] if len(order) else np.zeros(len(wanted), np.int64)
-    is_same = (codes[at] == wanted) & (old[at, 2] == weights) if len(order) else np.zeros(len(wanted), np.bool_)
-    is_gone = np.ones(len(old), np.bool_)
-    is_gone[at[is_same]] = False
-    change.remove_edges(space, np.column_stack((old_a, old_b))[is_gone])
-    change.put_edges(space, a[~is_same], b[~is_same], weights[~is_same])
+    pairs = old[:, :2].astype(np.int64)
+    old_codes, codes = pairs[:, 0] << 32 | pairs[:, 1], a << 32 | b
+    _, at_old, at_new = np.intersect1d(old_codes, codes, assume_unique=True, return_indices=True)
+    is_same = old[at_old, 2] == weights[at_new]
+    fresh = np.delete(np.arange(len(a)), at_new[is_same])
+    change.remove_edges(space, np.delete(pairs, at_old[is_same], axis=0))
+    change.put_edges(space, a[fresh], b[fresh], weights[fresh])

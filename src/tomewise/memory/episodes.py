@@ -13,9 +13,9 @@ from tomewise.language.forwarding import join_names
 from tomewise.language.roles import NARRATE, SummaryIn, SummaryOut
 from tomewise.memory.ask_each import Replies
 from tomewise.memory.mapped import Ask, DocumentLayer, Plan, PlanResult, Window
-from tomewise.memory.reply_lengths import estimate_from_sample
+from tomewise.memory.token_estimates import estimate_from_sample
 from tomewise.store.contract import Store
-from tomewise.types import Change, DocumentId, Embedder, LanguageModel, NodeId, Passage, Report, content_id
+from tomewise.types import Change, Cost, DocumentId, Embedder, LanguageModel, NodeId, Passage, Report, content_id
 
 NAME = "episodes"
 _SUMMARY_TOKENS = 500
@@ -134,12 +134,12 @@ class EpisodesLayer(DocumentLayer[SummaryIn, SummaryOut]):
             texts[ask.node] = " ".join(filled.role_input.texts)[: 4 * _estimate_reply_tokens(filled.role_input)]
             yield filled
 
-    async def estimate_calls(self, groups: Sequence[Sequence[SummaryIn]]) -> tuple[int, int, int]:
+    async def estimate_calls(self, groups: Sequence[Sequence[SummaryIn]]) -> Cost:
         """One call a window; a summary is as long as its limit, or as half of its texts where that is less."""
-        calls, input_tokens, _ = await super().estimate_calls(groups)
         inputs = [role_input for group in groups for role_input in group]
         sampled = await estimate_from_sample(self._model, NARRATE, inputs)
-        return calls, input_tokens, sampled or sum(map(_estimate_reply_tokens, inputs))
+        output_tokens = sampled or sum(map(_estimate_reply_tokens, inputs))
+        return replace(await super().estimate_calls(groups), output_tokens=output_tokens)
 
     def make_record(self, result: PlanResult[Window, SummaryIn, SummaryOut]) -> dict[str, Any]:
         """The record has the settings too, and `taken`, the number of all passages that were processed."""

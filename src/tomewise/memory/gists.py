@@ -15,7 +15,7 @@ from tomewise.memory.build_records import read_build
 from tomewise.memory.inventions import find_unsupported
 from tomewise.memory.leading import find_leads
 from tomewise.memory.mapped import MappedLayer, PlanResult
-from tomewise.memory.reply_lengths import Typical
+from tomewise.memory.token_estimates import Typical
 from tomewise.run import GIST_REPEATED, GIST_REPLACED
 from tomewise.types import Node, Passage
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from tomewise.store.contract import Readable
 from tomewise.store.lookups import read_sources
@@ -14,13 +15,11 @@ def find_grounds(store: Readable, keys: Sequence[int], layer: str) -> dict[int, 
     Works for passages themselves and for any layer whose nodes are made from passages or from nodes of that layer.
     """
     sources_of: dict[int, list[int]] = {}
-    front = list(dict.fromkeys(keys))
+    front = set(keys)
     while front:
         found = read_sources(store, front, layer)
         sources_of |= found
-        front = list(
-            dict.fromkeys(source for sources in found.values() for source in sources if source not in sources_of)
-        )
+        front = set(chain.from_iterable(found.values())) - sources_of.keys()
     return {key: _find_leaves(key, sources_of) for key in keys}
 
 

@@ -21,8 +21,7 @@ from tomewise.memory.ask_each import Replies, run_groups
 from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.neighbours import Groups, Position, add_size, group_neighbours
-from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
-from tomewise.memory.step_reports import sum_tokens
+from tomewise.memory.token_estimates import Typical, estimate_reply_tokens, sum_tokens
 from tomewise.run import meter, write_notes
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_derived
@@ -227,10 +226,9 @@ class MappedLayer(Generic[S, In, R]):
             record["together"] = add_size(read_build(self._store, self.name), self.together)
         return record
 
-    async def estimate_calls(self, groups: Sequence[Sequence[In]]) -> tuple[int, int, int]:
+    async def estimate_calls(self, groups: Sequence[Sequence[In]]) -> Cost:
         """The calls, the input tokens and the output tokens of asking about each group in one call."""
-        costs = [await self.estimate_tokens(role, self.typical, groups) for role in self.roles]
-        return len(costs) * len(groups), sum(tokens for tokens, _ in costs), sum(replies for _, replies in costs)
+        return sum([await self.estimate_role(role, self.typical, groups) for role in self.roles], Cost())
 
     # ---------------------------------------------------------------- the driver
 
@@ -246,12 +244,8 @@ class MappedLayer(Generic[S, In, R]):
     async def estimate(self, change: Change) -> Estimate:
         """The calls about each distinct input, without those that follow a reply that cannot be used."""
         groups = await run_in_thread(self._foresee_groups, change)
-        calls, input_tokens, output_tokens = await self.estimate_calls(groups)
-        return Estimate(
-            layer=self.name,
-            model=join_names(self._model, self.roles),
-            cost=Cost(calls=calls, input_tokens=input_tokens, output_tokens=output_tokens),
-        )
+        cost = await self.estimate_calls(groups)
+        return Estimate(layer=self.name, model=join_names(self._model, self.roles), cost=cost)
 
     async def ask_about(self, asks: Mapping[int, Ask[S, In]], report: Report) -> Replies[int, R]:
         """The replies to these asks; equal inputs share a reply."""
@@ -259,17 +253,13 @@ class MappedLayer(Generic[S, In, R]):
         inputs = {index: asks[index].role_input for group in groups.keys for index in group}
         return groups.share(await run_groups(inputs, groups.keys, self.ask_group, report, self.label), asks)
 
-    async def estimate_tokens(
-        self, role: Role[In, Any], typical: Typical | None, groups: Sequence[Sequence[In]]
-    ) -> tuple[int, int]:
-        """The input and output tokens of asking a role about each group in one call."""
+    async def estimate_role(self, role: Role[In, Any], typical: Typical | None, groups: Sequence[Sequence[In]]) -> Cost:
+        """The calls, the input tokens and the output tokens of asking a role about each group in one call."""
         inputs = list(chain.from_iterable(groups))
-        reply = await estimate_reply_tokens(
-            self._store, self._model, role, typical or Typical(role.output_tokens, 0), inputs
-        )
-        return await sum_tokens(
-            groups, lambda group: count_tokens_together(self._model, role, group, self.together)
-        ), reply
+        usual = typical or Typical(role.output_tokens, 0)
+        replies = await estimate_reply_tokens(self._store, self._model, role, usual, inputs)
+        read = await sum_tokens(groups, lambda group: count_tokens_together(self._model, role, group, self.together))
+        return Cost(calls=len(groups), input_tokens=read, output_tokens=replies)
 
     def _make_asks(self, sources: Mapping[int, Any]) -> list[Ask[S, In]]:
         asks = []

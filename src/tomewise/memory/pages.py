@@ -17,7 +17,7 @@ from tomewise.language.roles import SHORTEN, ShortenIn, ShortenOut
 from tomewise.language.roles.memory_roles import estimate_words
 from tomewise.memory.leading import find_leads
 from tomewise.memory.mapped import DocumentLayer, PlanResult, Window
-from tomewise.memory.reply_lengths import Typical
+from tomewise.memory.token_estimates import Typical
 from tomewise.store.contract import Store
 from tomewise.types import DocumentId, Embedder, LanguageModel, Passage, content_id
 
@@ -84,12 +84,13 @@ class PagesLayer(DocumentLayer[ShortenIn, ShortenOut]):
     def make_windows(self, document: DocumentId, passages: Mapping[int, Passage]) -> Iterator[tuple[Window, ShortenIn]]:
         """The pages of a document."""
         keys, pieces = list(passages), list(passages.values())
-        text = self._store.document(document).text
-        spans = cut_pages(pieces, [text[left.end : right.start] for left, right in pairwise(pieces)], self._words)
+        whole = self._store.document(document).text
+        spans = cut_pages(pieces, [whole[left.end : right.start] for left, right in pairwise(pieces)], self._words)
         leads = find_leads(self._store, [pieces[span.start] for span in spans])
         for position, span in enumerate(spans):
             page = pieces[span.start : span.stop]
-            role_input = ShortenIn(text=join_page(page), title=page[0].title, before=leads[page[0].id])
+            text = "\n".join(passage.text for passage in page)
+            role_input = ShortenIn(text=text, title=page[0].title, before=leads[page[0].id])
             ids = tuple(passage.id for passage in page)
             node = content_id("pg", self.name, *role_input.grounds, *ids)
             covered = tuple(keys[span.start : span.stop])
@@ -102,8 +103,3 @@ class PagesLayer(DocumentLayer[ShortenIn, ShortenOut]):
     def make_record(self, result: PlanResult[Window, ShortenIn, ShortenOut]) -> dict[str, Any]:
         """With the size of the pages."""
         return {"model": join_names(self._model, self.roles), "words": self._words}
-
-
-def join_page(passages: Sequence[Passage]) -> str:
-    """The text of a page."""
-    return "\n".join(passage.text for passage in passages)

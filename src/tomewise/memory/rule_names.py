@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import TypeVar
-
-R = TypeVar("R")
+from dataclasses import dataclass
+from typing import ClassVar
 
 
-def name_layer(name: str, rules: R, usual: R) -> str:
-    """The name of a layer with these rules, such as `schemata:k=4`; a text stands there without the name of its field.
+@dataclass(frozen=True)
+class LayerRules:
+    """The settings of a layer, numbers and texts; an instance without arguments has the usual ones."""
 
-    Both are instances of one dataclass, with numbers and texts in their fields.
-    """
-    values = {field.name: getattr(rules, field.name) for field in fields(rules)}  # type: ignore[arg-type]
-    changed = {field: value for field, value in values.items() if value != getattr(usual, field)}
-    parts = [value if isinstance(value, str) else f"{field}={value:g}" for field, value in changed.items()]
-    return ":".join([name, *([",".join(parts)] if parts else [])])
+    base: ClassVar[str]  # the name of the layer with the usual settings
+
+    @property
+    def layer(self) -> str:
+        """The name of the layer, such as `schemata:k=4`; a text stands there without the name of its field."""
+        usual = vars(type(self)())
+        changed = {field: value for field, value in vars(self).items() if value != usual[field]}
+        parts = [value if isinstance(value, str) else f"{field}={value:g}" for field, value in changed.items()]
+        return ":".join([self.base, *([",".join(parts)] if parts else [])])

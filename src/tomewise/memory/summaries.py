@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tomewise.language.roles import SUMMARISE, SummaryIn, SummaryOut
 from tomewise.memory.mapped import MappedLayer
-from tomewise.memory.reply_lengths import Typical
+from tomewise.memory.token_estimates import Typical
 from tomewise.types import Node, Passage
 
 NAME = "summaries"

@@ -6,9 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TypeAlias
-
-import numpy as np
+from typing import Literal, TypeAlias
 
 from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.pictures import LIMIT, UNUSED, Group, Kind, Picture, PictureNode, Sketch, Use, Uses
@@ -21,16 +19,24 @@ Facts: TypeAlias = Mapping[str, str | int]
 _LEAVES = Group(PASSAGES, "Passages", "diamond")
 
 
-def draw_tree(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses = UNUSED) -> Picture:
-    """The nodes of a layer from the highest level down, then its passages: at most `limit` in all."""
-    levels = _Levels.read(store, layer)
-    return _draw_summaries(levels, "tree", "Tree of summaries", levels.list_keys(), limit, uses)
+def draw_summaries(
+    store: Readable, layer: str, kind: Literal["tree", "line"], *, limit: int = LIMIT, uses: Uses = UNUSED
+) -> Picture:
+    """At most `limit` nodes of a layer.
 
-
-def draw_line(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses = UNUSED) -> Picture:
-    """The nodes of a layer in their order, those that were made from others beside these: at most `limit` in all."""
+    In a tree they come from the highest level down, then its passages; in a line in their order, those that were made
+    from others beside these.
+    """
     levels = _Levels.read(store, layer)
-    return _draw_summaries(levels, "line", "Summaries in order", list(levels.nodes), limit, uses)
+    keys = levels.list_keys() if kind == "tree" else list(levels.nodes)
+
+    def describe(key: int) -> tuple[Facts, Use]:
+        data = levels.nodes[key].data if key in levels.nodes else {}
+        facts = {"document": str(data["document"])} if "document" in data else {}
+        return facts, uses.find((levels.ids[key], *levels.list_passages(key)))
+
+    title = "Tree of summaries" if kind == "tree" else "Summaries in order"
+    return levels.draw(kind, title, keys[:limit], len(keys), describe)
 
 
 def draw_schemata(store: Readable, names: SchemataNames, *, limit: int = LIMIT, uses: Uses = UNUSED) -> Picture:
@@ -148,27 +154,17 @@ def _make_leaf(passage: Passage, facts: Facts, use: Use) -> PictureNode:
     )
 
 
-def _draw_summaries(levels: _Levels, kind: Kind, title: str, keys: Sequence[int], limit: int, uses: Uses) -> Picture:
-    def describe(key: int) -> tuple[Facts, Use]:
-        data = levels.nodes[key].data if key in levels.nodes else {}
-        facts = {"document": str(data["document"])} if "document" in data else {}
-        return facts, uses.find((levels.ids[key], *levels.list_passages(key)))
-
-    return levels.draw(kind, title, keys[:limit], len(keys), describe)
-
-
 def _draw_links(store: Readable, names: SchemataNames, limit: int, uses: Uses) -> Picture:
     """The passages that an answer used, then the most linked ones, and the links between them."""
-    sketch, table = Sketch(), read_edges(store, names.links(0)).rows.reshape(-1, 3)
-    ends = table[:, :2].astype(np.int64)
-    keys, counts = np.unique(ends, return_counts=True)
-    used = np.array(list(find_keys(store, uses.shown | uses.cited).values()), np.int64)
-    chosen = keys[np.lexsort((keys, -counts, ~np.isin(keys, used)))][:limit]
-    degrees = dict(zip(keys.tolist(), counts.tolist(), strict=True))
-    passages = store.passages(np.sort(chosen).tolist())
+    links = [(int(a), int(b), score) for a, b, score in read_edges(store, names.links(0)).rows.tolist()]
+    degrees = Counter(chain.from_iterable((a, b) for a, b, _ in links))
+    used = set(find_keys(store, uses.shown | uses.cited).values())
+    chosen = sorted(degrees, key=lambda key: (key not in used, -degrees[key], key))[:limit]
+    passages, sketch = store.passages(sorted(chosen)), Sketch()
     for key, passage in passages.items():
         sketch.add(_make_leaf(passage, {"links": degrees[key]}, uses.find([passage.id])))
-    inner = np.isin(ends, chosen).all(axis=1)
-    for (a, b), score in zip(ends[inner].tolist(), table[inner, 2].tolist(), strict=True):
-        sketch.link(passages[a].id, passages[b].id, f"{score:.2f}")
-    return sketch.finish("graph", "Links between passages", [_LEAVES], total=len(keys), about=f"Layer {names.layer}")
+    for a, b, score in links:
+        if a in passages and b in passages:
+            sketch.link(passages[a].id, passages[b].id, f"{score:.2f}")
+    about = f"Layer {names.layer}"
+    return sketch.finish("graph", "Links between passages", [_LEAVES], total=len(degrees), about=about)

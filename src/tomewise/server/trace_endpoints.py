@@ -83,11 +83,11 @@ def list_evidence(number: Number, opened: Opened) -> Any:
     found: dict[str, Any] = {}
     events = opened.traces[number].events
     room = _MOST_CHARACTERS
-    for node, piece in read_texts(list_nodes(events), opened.store):
+    for piece in read_texts(list_nodes(events), opened.store):
         room -= len(piece.text)
         if room < 0:
             break
-        found[node] = piece
+        found[piece.id] = piece
     return opened.documents.names.hide({"evidence": found})
 
 

@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import UsageError
+from tomewise.memory.build_records import forget_memory
 from tomewise.memory.building import Provide, build
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.imports.extraction_file import read_extractions
 from tomewise.memory.neighbours import note_sizes
-from tomewise.memory.renewal import forget_memory
 from tomewise.run import open_run
 from tomewise.store.contract import Store
 from tomewise.store.records import BUILDS
@@ -78,7 +78,9 @@ def provide_extractions(layers: Sequence[Layer], path: Path, store: Store, repor
     """
     extractions = read_extractions(path, store)
     graphs = {
-        layer.name: layer for layer in layers if isinstance(layer, GraphLayer) and layer.style == extractions.style
+        layer.name: layer
+        for layer in layers
+        if isinstance(layer, GraphLayer) and layer.names.style == extractions.style
     }
     if not graphs:
         kind = extractions.style

@@ -16,7 +16,7 @@ from tomewise.addresses import is_address
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import MissingDependency, ReadingError, TomewiseError, UsageError
 from tomewise.language.cached import prove_room
-from tomewise.memory.passages import LostDocuments, Outcome, PassagesLayer
+from tomewise.memory.passages import LostDocuments, Outcome, store_documents
 from tomewise.notebook_display import write_table
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.folder import FolderRules, Skipped
@@ -39,7 +39,7 @@ from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.reports import AddReport, RemoveReport
 from tomewise.tome.session_memory import forget_in_all
 from tomewise.tome.stated_fields import StatedFields, check_fields, forget_unused
-from tomewise.types import Change, Document, DocumentId, Lagging, Layer, Metadata, Report
+from tomewise.types import Document, DocumentId, Lagging, Layer, Metadata, Report
 
 Named: TypeAlias = str | Path | Document | NamedFile  # a source
 _MOST_SHOWN = 20  # documents
@@ -99,20 +99,18 @@ async def add_documents(
         noted = failed if keep_going else None
         folders: dict[DocumentId, str] = {}
         documents = _read_documents(sources, reader, claims, skipped, noted, folders, prefix)
-        layer = PassagesLayer(store, embedder, splitter, files.follow(documents, stated))
         try:
-            await layer.update(Change(), report)
+            outcomes = await store_documents(files.follow(documents, stated), store, embedder, splitter, report)
         finally:  # also for what was kept before an error
             _remember_folders(store, folders)
             forget_unused(store)
         await run_in_thread(forget_in_all, kit)
         lagging = await _find_lag(kit)
     by_outcome = {
-        outcome: tuple(each.document for each in layer.outcomes if each.outcome == outcome)
-        for outcome in get_args(Outcome)
+        outcome: tuple(each.document for each in outcomes if each.outcome == outcome) for outcome in get_args(Outcome)
     }
     by_outcome["unchanged"] = tuple(name for name in by_outcome["unchanged"] if name not in set(files.moved))
-    passages = sum(each.passages for each in layer.outcomes)
+    passages = sum(each.passages for each in outcomes)
     moved = tuple(files.moved)
     return AddReport(**by_outcome, passages=passages, skipped=skipped, moved=moved, failed=failed, lagging=lagging)
 

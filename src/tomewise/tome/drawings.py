@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Literal
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.loops.working_pictures import Drawable
@@ -13,7 +14,7 @@ from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.graph.graph_picture import draw_graph
 from tomewise.memory.growing_tree.memtree_names import MEMTREE
 from tomewise.memory.schemata.schemata_names import SCHEMATA, SchemataNames
-from tomewise.memory.summary_picture import draw_line, draw_schemata, draw_tree
+from tomewise.memory.summary_picture import draw_schemata, draw_summaries
 from tomewise.memory.tree.tree_layer import NAME as TREE
 from tomewise.pictures import LIMIT, UNUSED, Picture, PicturePassage, read_uses
 from tomewise.store.contract import Store
@@ -65,14 +66,15 @@ def draw_layer(
     elif kind == SCHEMATA:
         drawn = draw_schemata(store, SchemataNames(layer), limit=limit, uses=uses)
     else:
-        drawn = (draw_tree if kind in (TREE, MEMTREE) else draw_line)(store, layer, limit=limit, uses=uses)
+        shape: Literal["tree", "line"] = "tree" if kind in (TREE, MEMTREE) else "line"
+        drawn = draw_summaries(store, layer, shape, limit=limit, uses=uses)
     return fill_texts(drawn, store)
 
 
 def fill_texts(picture: Picture, store: Store, longest: int = _TEXT, room: int = _TEXTS) -> Picture:
     """The picture with the texts of its passages as the tome has them, cut to `longest`, as far as there is `room`."""
     wanted = picture.list_texts()
-    known = {passage.id: passage for passage in picture.passages} | dict(read_texts(wanted, store))
+    known = {passage.id: passage for passage in (*picture.passages, *read_texts(wanted, store))}
     kept = []
     for passage in (known[node] for node in wanted if node in known):
         text = passage.text if len(passage.text) <= longest else passage.text[: longest - 1] + "…"
@@ -90,26 +92,21 @@ def fill_texts(picture: Picture, store: Store, longest: int = _TEXT, room: int =
     return replace(picture, nodes=nodes, passages=tuple(kept), missing=(*picture.missing, *missing))
 
 
-def read_texts(wanted: Iterable[NodeId], store: Store) -> Iterator[tuple[NodeId, PicturePassage]]:
-    """Those of these nodes that the tome has, with their texts; passages also with their place in a document."""
+def read_texts(wanted: Iterable[NodeId], store: Store) -> Iterator[PicturePassage]:
+    """The texts of those of these nodes that the tome has; passages also with their place in a document."""
     keys = find_keys(store, wanted)
     passages = store.passages(keys.values())
     for passage in passages.values():
-        place = describe_place(passage.place, passage.position + 1)
-        yield (
-            passage.id,
-            PicturePassage(
-                id=passage.id,
-                text=passage.text,
-                document=passage.document,
-                title=passage.title,
-                place=place,
-                start=passage.start,
-                end=passage.end,
-            ),
+        yield PicturePassage(
+            id=passage.id,
+            text=passage.text,
+            document=passage.document,
+            title=passage.title,
+            place=describe_place(passage.place, passage.position + 1),
+            start=passage.start,
+            end=passage.end,
         )
-    for node in store.nodes_at(key for key in keys.values() if key not in passages).values():
-        yield node.id, _describe_node(node)
+    yield from map(_describe_node, store.nodes_at(key for key in keys.values() if key not in passages).values())
 
 
 def _describe_node(node: Node) -> PicturePassage:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tomewise.memory.edge_rows import split_rows
 from tomewise.memory.graph.graph_rows import find_synonyms, format_fact
 from tomewise.memory.growing_tree.memtree_names import MEMTREE
 from tomewise.memory.schemata.schemata_names import SCHEMATA, SchemataNames
@@ -97,8 +98,7 @@ def replace_embedder(store: Store, embedder: Embedder, report: Report) -> None:
                     change.remove_edges(SchemataNames(layer).lists)
             for space, pairs in synonyms.items():
                 change.remove_edges(space)
-                table = np.array(pairs, np.float64).reshape(-1, 3)
-                change.put_edges(space, table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2])
+                change.put_edges(space, *split_rows(pairs))
 
 
 def _find_sizes(store: Store, embedder: Embedder) -> dict[str, int]:

@@ -79,7 +79,7 @@ def check_state(store: Store, alive: Sequence[str]) -> None:
     for number, pairs in inner.items():
         degrees = Counter(vertex for pair in pairs for vertex in pair)
         for vertex, degree in degrees.items():
-            assert f"{state.names[vertex].casefold()} has {degree} links" in texts[digests[number]]
+            assert f"{state.entities[vertex].text.casefold()} has {degree} links" in texts[digests[number]]
     assert texts.keys() == set(digests.values()) == state.reports.keys()
     marks = {word for node in reports.values() for word in node.text.split() if word.startswith("mark")}
     assert marks <= set(alive)

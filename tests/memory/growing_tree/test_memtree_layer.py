@@ -65,7 +65,7 @@ async def fill_tree(numbers, rules=USUAL, write=write_text):
 
 def read_tree(store, rules=USUAL):
     """The tree as nested tuples: numbers of passages, and of each node (text or None, whether it is due, children)."""
-    names = MemTreeNames.from_rules(rules)
+    names = MemTreeNames(rules.layer)
     passages = {key: int(passage.document[1:]) for key, passage in store.passages().items()}
     links = [(int(a), int(b)) for a, b, _ in read_edges(store, names.links).rows.tolist()]
     texts = {int(a): int(b) for a, b, _ in read_edges(store, names.texts).rows.tolist()}
@@ -179,7 +179,7 @@ async def test_batches_of_one_are_the_paper(scale):
     assert read_tree(store, rules) == slow.read()
     assert max(depth for _, depth in list_all_nodes(store, rules)) >= 2
     assert len(model.calls) <= rules.most_nodes_above * 40
-    vectors = read_vectors(store, MemTreeNames.from_rules(rules).layer)
+    vectors = read_vectors(store, MemTreeNames(rules.layer).layer)
     texts = [store.nodes_at([key])[key].text for key in vectors.keys.tolist()]
     assert np.allclose(vectors.rows, EMBEDDER.embed(texts))
 
@@ -226,14 +226,14 @@ async def test_after_any_history_the_tree_is_sound(steps, rules, every):
     fails = False
     assert not (await build_tree(store, model, rules)).failed
     check_tree(store, rules, present)
-    assert not store.intake(MemTreeNames.from_rules(rules).layer).failed
+    assert not store.intake(MemTreeNames(rules.layer).layer).failed
     before = len(model.calls)
     await build_tree(store, model, rules)
     assert len(model.calls) == before
 
 
 def check_nothing_gone(store, rules, present):
-    for node in store.nodes(MemTreeNames.from_rules(rules).layer).values():
+    for node in store.nodes(MemTreeNames(rules.layer).layer).values():
         assert read_notes(node.text) <= present, "no text tells of what is gone"
 
 
@@ -241,7 +241,7 @@ def check_tree(store, rules, present):
     check_nothing_gone(store, rules, present)
     leaves = [leaf for top in read_tree(store, rules) for leaf in list_leaves(top)]
     assert sorted(leaves) == sorted(present), "each passage is a leaf once"
-    failed = store.intake(MemTreeNames.from_rules(rules).layer).failed
+    failed = store.intake(MemTreeNames(rules.layer).layer).failed
     late = {int(passage.document[1:]) for passage in store.passages(failed).values()}
     for (text, is_due, children), depth in list_all_nodes(store, rules):
         assert len(children) > 1

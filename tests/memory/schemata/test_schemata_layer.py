@@ -20,7 +20,7 @@ from tomewise.testing import ScriptedModel, check_layer
 NAMES = SchemataNames()
 NAME = NAMES.layer
 EXACT = SchemataRules(k=4, renew=0)
-EXACT_NAME = SchemataNames.from_rules(EXACT).layer
+EXACT_NAME = SchemataNames(EXACT.layer).layer
 
 
 def make_model():

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from importlib.metadata import version
-from itertools import groupby
+from itertools import chain
 from typing import Any
 
 from tomewise.calls import CallCount
@@ -21,6 +20,7 @@ from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.community_state import (
     CommunityState,
     Pair,
+    StoredReport,
     load_entities,
     load_state,
 )
@@ -28,7 +28,7 @@ from tomewise.memory.communities.partition import RANDOMNESS, RESOLUTION, SEED, 
 from tomewise.memory.communities.report_inputs import Entity, Part, ReportSource, make_source
 from tomewise.memory.edge_rows import split_rows, write_edges
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.memory.step_reports import sum_tokens
+from tomewise.memory.token_estimates import estimate_asks
 from tomewise.store.contract import Store, Write
 from tomewise.types import Change, Cost, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report
 
@@ -45,17 +45,15 @@ _TOKENS_PER_WORD, _CHARACTERS_PER_WORD = 1.5, 6
 class _Plan:
     """What a build has to do. Communities are given by their numbers.
 
-    `inner` has the related pairs of each, `digests` what its report has to be new for. `kept` has the keys of the
-    reports that stay, `reports` their nodes, `due` the communities without one, the finest level first. `entities` are
-    by vertex.
+    `inner` has the related pairs of each, `digests` what its report has to be new for. `kept` are the reports that
+    stay, `due` the communities without one by level, the finest first. `entities` are by vertex.
     """
 
     state: CommunityState
     inner: Mapping[int, Sequence[Pair]]
     digests: Mapping[int, str]
-    kept: Mapping[int, int]
-    reports: Mapping[int, Node]
-    due: Sequence[int]
+    kept: Mapping[int, StoredReport]
+    due: Mapping[int, Sequence[int]]
     entities: Mapping[int, Entity]
 
     @property
@@ -64,12 +62,7 @@ class _Plan:
 
     def list_texts(self) -> dict[int, str]:
         """The texts of the reports that stay."""
-        return {number: report.text for number, report in self.reports.items()}
-
-    def group_by_level(self) -> list[tuple[int, list[int]]]:
-        """The communities that are due, level by level, the finest first."""
-        groups = groupby(self.due, key=lambda number: self.communities[number].level)
-        return [(level, list(numbers)) for level, numbers in groups]
+        return {number: report.node.text for number, report in self.kept.items()}
 
 
 @dataclass
@@ -94,7 +87,7 @@ class CommunitiesLayer:
     relations inside of its community, and where these do not fit, the reports of its parts, as in the paper.
     """
 
-    kind = CommunityNames.kind
+    kind = "summary"
     extra = GRAPH
     calls = CallCount(f"1 for each new or changed community, in all about 1 for {_PASSAGES} passages", _MOST)
 
@@ -115,7 +108,7 @@ class CommunitiesLayer:
         plan = await run_in_thread(self._plan)
         texts = plan.list_texts()
         written = _Written({}, {}, {})
-        for level, numbers in plan.group_by_level():
+        for level, numbers in plan.due.items():
             sources = await run_in_thread(self._make_sources, plan, numbers, texts)
             # A report that needs those of its parts waits until all of them are written.
             failed_parts = {plan.communities[number].parent: reason for number, reason in written.failed.items()}
@@ -141,23 +134,16 @@ class CommunitiesLayer:
         texts = plan.list_texts()
         inputs: list[ReportIn] = []
         words = self.communities.words
-        for _, numbers in plan.group_by_level():
+        for numbers in plan.due.values():
             sources = await run_in_thread(self._make_sources, plan, numbers, texts)
             for number, source in sources.items():
                 inputs.append(source.given)
                 texts[number] = " ".join(source.given.grounds)[: round(_REPLY_SHARE * _CHARACTERS_PER_WORD * words)]
         names = self.communities.graph
         unread = len(self._store.find_pending_keys(names.layer, [names.source])) // _PASSAGES
-        tokens = await sum_tokens(inputs, partial(self._model.count_input_tokens, self._role))
-        return Estimate(
-            layer=self.name,
-            model=find_name(self._model, self._role),
-            cost=Cost(
-                calls=len(inputs) + unread,
-                input_tokens=tokens + unread * _TYPICAL_TOKENS,
-                output_tokens=round(_REPLY_SHARE * _TOKENS_PER_WORD * words * (len(inputs) + unread)),
-            ),
-        )
+        output_tokens = round(_REPLY_SHARE * _TOKENS_PER_WORD * words * (len(inputs) + unread))
+        known = await estimate_asks(self.name, self._model, self._role, inputs, output_tokens)
+        return replace(known, cost=known.cost + Cost(calls=unread, input_tokens=unread * _TYPICAL_TOKENS))
 
     def _plan(self) -> _Plan:
         state = load_state(self._store, self.communities)
@@ -169,14 +155,17 @@ class CommunitiesLayer:
         gone = {each.key for digest, each in state.reports.items() if digest not in wanted}
         kept = {digest: each for digest, each in state.reports.items() if digest in wanted}
         # A report goes with those that it rests on.
-        while lost := [digest for digest, each in kept.items() if not each.parts.isdisjoint(gone)]:
+        while lost := [digest for digest, each in kept.items() if not each.grounds.isdisjoint(gone)]:
             gone |= {kept.pop(digest).key for digest in lost}
-        due = [number for number in by_level if digests[number] not in kept]
-        members = {vertex for number in due for pair in inner[number] for vertex in pair}
+        due: dict[int, list[int]] = {}
+        members: set[int] = set()
+        for number in by_level:
+            if digests[number] not in kept:
+                due.setdefault(state.partition.communities[number].level, []).append(number)
+                members.update(chain.from_iterable(inner[number]))
         entities = load_entities(self._store, self.communities, state, members)
-        keys = {number: kept[digest].key for number, digest in digests.items() if digest in kept}
-        nodes = self._store.nodes_at(keys.values())
-        return _Plan(state, inner, digests, keys, {number: nodes[key] for number, key in keys.items()}, due, entities)
+        stay = {number: kept[digest] for number, digest in digests.items() if digest in kept}
+        return _Plan(state, inner, digests, stay, due, entities)
 
     def _make_sources(self, plan: _Plan, numbers: Sequence[int], texts: Mapping[int, str]) -> dict[int, ReportSource]:
         """What reports about these communities are written from; `texts` are the reports of their parts."""
@@ -200,8 +189,8 @@ class CommunitiesLayer:
 
     def _commit(self, plan: _Plan, change: Change, written: _Written, vectors: Any) -> LayerReport:
         state, names = plan.state, self.communities
-        kept = set(plan.kept.values())
-        obsolete = [each.key for each in state.reports.values() if each.key not in kept]
+        kept = {number: each.key for number, each in plan.kept.items()}
+        obsolete = {each.key for each in state.reports.values()}.difference(kept.values())
         lost = {
             key: reason
             for number, reason in written.failed.items()
@@ -214,7 +203,7 @@ class CommunitiesLayer:
             communities = self._write_communities(writing, state)
             reports = self._write_reports(writing, plan, written)
             writing.put_vectors(names.reports, [reports[number] for number in written.replies], vectors)
-            about = [(key, communities[number], 1.0) for number, key in {**plan.kept, **reports}.items()]
+            about = [(key, communities[number], 1.0) for number, key in (kept | reports).items()]
             related = [(*pair, weight) for pair, weight in state.related.items()]
             for space, edges in ((names.about, about), (names.related, related)):
                 write_edges(writing, self._store, space, *split_rows(edges))
@@ -228,7 +217,17 @@ class CommunitiesLayer:
         """Make the communities in the store those of the state; returns their keys by number."""
         communities = state.partition.communities
         writing.remove_nodes(key for number, key in state.nodes.items() if number not in communities)
-        nodes = {number: self._make_community(community, state) for number, community in communities.items()}
+        nodes = {
+            number: Node(
+                id=self.communities.community(number),
+                layer=self.communities.layer,
+                text="",
+                sources=tuple(state.entities[vertex].id for vertex in sorted(community.members)),
+                level=community.level,
+                data={"number": number, "parent": community.parent},
+            )
+            for number, community in communities.items()
+        }
         stayed = sorted(nodes.keys() & state.stored.keys())
         changed = [nodes[number] for number in stayed if state.stored[number] != communities[number]]
         writing.update_nodes(changed, lifetime="layer")
@@ -236,19 +235,9 @@ class CommunitiesLayer:
         keys = writing.put_nodes(list(fresh.values()), lifetime="layer")
         return {number: keys[node.id] if number in fresh else state.nodes[number] for number, node in nodes.items()}
 
-    def _make_community(self, community: Community, state: CommunityState) -> Node:
-        return Node(
-            id=self.communities.community(community.number),
-            layer=self.communities.layer,
-            text="",
-            sources=tuple(state.entity_ids[vertex] for vertex in sorted(community.members)),
-            level=community.level,
-            data={"number": community.number, "parent": community.parent},
-        )
-
     def _write_reports(self, writing: Write, plan: _Plan, written: _Written) -> dict[int, int]:
         """Write new reports, those first on which others rest, and return their keys by the numbers of communities."""
-        ids = {number: report.id for number, report in plan.reports.items()}
+        ids = {number: report.node.id for number, report in plan.kept.items()}
         nodes: dict[int, Node] = {}
         for number, reply in written.replies.items():  # the finest level first
             nodes[number] = self._make_report(plan, number, reply, written.sources[number], ids)
@@ -279,10 +268,7 @@ class CommunitiesLayer:
             level=plan.communities[number].level,
             data={
                 "digest": plan.digests[number],
-                "title": reply.title,
-                "summary": reply.summary,
-                "importance": reply.importance,
-                "reason": reply.reason,
+                **reply.model_dump(exclude={"findings"}),
                 "findings": findings,
             },
         )

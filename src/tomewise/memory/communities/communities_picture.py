@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-
-import numpy as np
+from itertools import chain
 
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.community_state import StoredCommunities
@@ -27,9 +26,8 @@ def draw_communities(store: Readable, names: CommunityNames, *, limit: int = LIM
     stored, sketch = StoredCommunities.read(store, names), Sketch()
     nodes, members, homes = stored.nodes, stored.members, stored.find_homes()
     entities = store.nodes_at(sorted(homes))
-    related = read_edges(store, names.related).rows.reshape(-1, 3)
-    own = related[related[:, 0] == related[:, 1]]
-    strengths = dict(zip(own[:, 0].astype(np.int64).tolist(), own[:, 2].tolist(), strict=True))
+    related = read_edges(store, names.related).rows.tolist()
+    strengths = {int(a): weight for a, b, weight in related if a == b}
 
     def rank(entity: int) -> tuple[float, int]:
         return -strengths.get(entity, 0.0), entity
@@ -48,25 +46,28 @@ def draw_communities(store: Readable, names: CommunityNames, *, limit: int = LIM
         tops[key] = key if parent is None else tops[parent]
     roots = [key for key in order if above[key] is None][:_COLOURS]
     groups = {key: Group(f"community {at}", shorten_label(name(key))) for at, key in enumerate(roots, start=1)}
-    grounds = _read_grounds(store, names, stored.reports.values())
+    findings = chain.from_iterable(report.data["findings"] for report in stored.reports.values())
+    facts = find_keys(store, {fact for finding in findings for fact in finding["facts"]})
+    sources = name_sources(store, facts.values(), names.graph.facts, None)
+    grounds = {fact: sources[key] for fact, key in facts.items()}  # the passages that state a fact, by ids
     deepest = max((node.level for node in nodes.values()), default=0)
     chosen = [*order, *sorted(homes, key=rank)][:limit]
     for key in chosen:
         group = groups.get(tops[key], _OTHERS).id
         if key in homes:
-            node, label = entities[key], entities[key].text
-            drawn = PictureNode(id=node.id, label=label, group=group, use=uses.find([node.id]))
+            node = entities[key]
+            drawn = PictureNode(id=node.id, label=node.text, group=group, use=uses.find([node.id]))
         else:
             community, report = nodes[key], stored.reports.get(key)
             notes = _make_notes(report, grounds)
             passages = _join(note.passages for note in notes)
-            facts = {"members": len(members.get(key, ())), "level": community.level}
+            values = {"members": len(members.get(key, ())), "level": community.level}
             drawn = PictureNode(
                 id=community.id,
                 label=name(key),
                 group=group,
                 text=report.text if report else "",
-                facts=facts | ({"importance": float(report.data["importance"])} if report else {}),
+                facts=values | ({"importance": float(report.data["importance"])} if report else {}),
                 level=1 + deepest - community.level,
                 use=uses.find_cited(passages) or ("shown" if report and report.id in uses.shown else ""),
                 passages=passages,
@@ -86,15 +87,6 @@ def draw_communities(store: Readable, names: CommunityNames, *, limit: int = LIM
     )
 
 
-def _read_grounds(store: Readable, names: CommunityNames, reports: Iterable[Node]) -> dict[NodeId, tuple[NodeId, ...]]:
-    """The ids of the passages that state each fact which a finding names."""
-    keys = find_keys(
-        store, {fact for report in reports for finding in report.data["findings"] for fact in finding["facts"]}
-    )
-    passages = name_sources(store, keys.values(), names.graph.facts, None)
-    return {fact: passages[key] for fact, key in keys.items()}
-
-
 def _make_notes(report: Node | None, grounds: Mapping[NodeId, tuple[NodeId, ...]]) -> tuple[Note, ...]:
     """The findings of a report."""
     return tuple(
@@ -108,4 +100,4 @@ def _make_notes(report: Node | None, grounds: Mapping[NodeId, tuple[NodeId, ...]
 
 
 def _join(parts: Iterable[Sequence[NodeId]]) -> tuple[NodeId, ...]:
-    return tuple(dict.fromkeys(each for part in parts for each in part))
+    return tuple(dict.fromkeys(chain.from_iterable(parts)))

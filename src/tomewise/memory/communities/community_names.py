@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from tomewise.language.roles.community_roles import REPORT_WORDS
 from tomewise.memory.graph.graph_names import GraphNames
@@ -26,7 +25,6 @@ class CommunityNames:
 
     graph: GraphNames = _USUAL
     words: int = REPORT_WORDS
-    kind: ClassVar = "summary"  # what reports are
 
     @classmethod
     def read(cls, layer: str) -> CommunityNames:

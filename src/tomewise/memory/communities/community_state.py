@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,8 +17,8 @@ from tomewise.memory.communities.report_inputs import Entity, Relation
 from tomewise.memory.edge_rows import group_pairs
 from tomewise.memory.graph.fact_ends import read_fact_ends
 from tomewise.store.contract import Readable, Store
-from tomewise.store.lookups import read_edges, read_pairs
-from tomewise.types import Node, NodeId, content_id
+from tomewise.store.lookups import find_derived, read_edges, read_pairs
+from tomewise.types import Node, content_id
 
 Pair = tuple[int, int]
 _LEAST_STRENGTH = 0.1  # of a fact that a model calls worth nothing: the pair is related all the same
@@ -57,33 +58,33 @@ class StoredCommunities:
 
 @dataclass(frozen=True, slots=True)
 class StoredReport:
-    """The key of a report, and the keys of the reports that it rests on."""
+    """A report with its key, and the keys of what it rests on."""
 
     key: int
-    parts: frozenset[int]
+    node: Node
+    grounds: set[int]
 
 
 @dataclass(eq=False)
 class CommunityState:
     """A graph of relations, the communities of the last build, and what has changed since.
 
-    A vertex is the place of an entity among the names in order; `keys`, `names` and `entity_ids` are by vertex. `facts`
-    has the facts of each pair of vertices, `weights` the sum of their strengths, once for each passage that states one.
-    `nodes` are the keys of the communities of the last build by number, which are `stored`, and `reports` those that
-    exist, by the digest of their community.
+    A vertex is the place of an entity among the names in order; `keys` and `entities` are by vertex. `facts` has the
+    facts of each pair of vertices, `weights` the sum of their strengths, once for each passage that states one; the
+    weights of the last build are `old_related`. `nodes` are the keys of the communities of the last build by number,
+    which are `stored`, and `reports` those that exist, by the digest of their community.
     """
 
     keys: list[int]
-    names: list[str]
+    entities: list[Node]
     fact_nodes: Mapping[int, Node]
     facts: Mapping[Pair, list[int]]
     weights: Mapping[Pair, float]
-    touched: frozenset[int]
+    old_related: Mapping[Pair, float]
     partition: Partition
     nodes: Mapping[int, int]
     stored: Mapping[int, Community]
     reports: Mapping[str, StoredReport]
-    entity_ids: Sequence[NodeId]
 
     @cached_property
     def graph(self) -> WeightedGraph:
@@ -96,34 +97,29 @@ class CommunityState:
         sums = {vertex: sum(weights.values()) for vertex, weights in self.graph.neighbours.items()}
         return edges | {(self.keys[vertex], self.keys[vertex]): weight for vertex, weight in sums.items()}
 
+    @cached_property
+    def touched(self) -> set[int]:
+        """The vertices with an edge that is new, gone, or of another weight."""
+        changed = {key for pair, _ in self.related.items() ^ self.old_related.items() for key in pair}
+        return {vertex for vertex, key in enumerate(self.keys) if key in changed}
+
     def list_inner_pairs(self) -> dict[int, list[Pair]]:
         """The related pairs of which both ends are in a community, by its number, in order."""
-        inner: defaultdict[int, list[Pair]] = defaultdict(list)
-        homes: list[dict[int, int]] = []
-        for community in self.partition.communities.values():
-            while len(homes) <= community.level:
-                homes.append({})
-            homes[community.level].update(dict.fromkeys(community.members, community.number))
-        for a, b in sorted(self.facts):
-            for home in homes:
-                number = home.get(a)
-                if number is None or number != home.get(b):
-                    break
-                inner[number].append((a, b))
-        return dict(inner)
+        communities = self.partition.communities.values()
+        inner = {each.number: self.graph.list_inner(each.members) for each in communities}
+        return {number: [(a, b) for a, b, _ in edges] for number, edges in inner.items() if edges}
 
     def make_digest(self, community: Community, pairs: Iterable[Pair]) -> str:
         """What a report about this community has to be new for: its members, and the facts between them."""
-        members = sorted(self.names[vertex] for vertex in community.members)
+        members = sorted(self.entities[vertex].text for vertex in community.members)
         facts = sorted(self.fact_nodes[key].id for pair in pairs for key in self.facts[pair])
         return content_id("d", len(members), *members, *facts)
 
     def make_relations(self, pairs: Iterable[Pair]) -> list[Relation]:
         """The relations of these pairs; of each the strongest facts first."""
-        relations = []
+        facts, relations = self.fact_nodes, []
         for pair in pairs:
-            facts = {key: self.fact_nodes[key] for key in self.facts[pair]}
-            ranked = sorted(facts, key=lambda key: (-read_strength(facts[key]), key))
+            ranked = sorted(self.facts[pair], key=lambda key: (-read_strength(facts[key]), key))
             texts = {key: str(facts[key].data.get("description") or facts[key].text) for key in ranked}
             relations.append(Relation(pair, texts))
         return relations
@@ -141,31 +137,29 @@ def load_state(store: Store, names: CommunityNames) -> CommunityState:
     vertices = {key: vertex for vertex, key in enumerate(keys)}
     fact_nodes = store.nodes(names.graph.facts)
     facts, weights = _read_weights(store, names, vertices, fact_nodes)
-    partition, nodes = _read_partition(store, names, vertices)
-    digests = {key: node.data["digest"] for key, node in store.nodes(names.reports).items()}
-    rests_on = group_pairs(store, f"made-of:{names.reports}")
-    stored = {number: replace(each, members=set(each.members)) for number, each in partition.communities.items()}
-    state = CommunityState(
+    members, rests_on = (group_pairs(store, space) for space in (names.members, f"made-of:{names.reports}"))
+    communities: dict[int, Community] = {}
+    nodes: dict[int, int] = {}
+    for key, node in store.nodes(names.layer).items():
+        number, parent = int(node.data["number"]), node.data["parent"]
+        communities[number] = Community(number, node.level, parent, {vertices[entity] for entity in members[key]})
+        nodes[number] = key
+    related = read_edges(store, names.related).rows.tolist()
+    return CommunityState(
         keys=keys,
-        names=[entities[key].text for key in keys],
+        entities=[entities[key] for key in keys],
         fact_nodes=fact_nodes,
         facts=facts,
         weights=weights,
-        touched=frozenset(),
-        partition=partition,
+        old_related={(int(a), int(b)): weight for a, b, weight in related},
+        partition=Partition(communities, int(read_build(store, names.layer).get("made", 0))),
         nodes=nodes,
-        stored=stored,
+        stored=deepcopy(communities),
         reports={
-            digest: StoredReport(key, frozenset(rests_on[key] & digests.keys())) for key, digest in digests.items()
+            node.data["digest"]: StoredReport(key, node, rests_on[key])
+            for key, node in store.nodes(names.reports).items()
         },
-        entity_ids=[entities[key].id for key in keys],
     )
-    old = {(int(a), int(b)): weight for a, b, weight in read_edges(store, names.related).rows.reshape(-1, 3).tolist()}
-    changed = {pair for pair, weight in state.related.items() if old.get(pair) != weight} | (
-        old.keys() - state.related.keys()
-    )
-    state.touched = frozenset(vertices[key] for pair in changed for key in pair if key in vertices)
-    return state
 
 
 def load_entities(
@@ -173,17 +167,14 @@ def load_entities(
 ) -> dict[int, Entity]:
     """How reports show the entities of these vertices."""
     keys = [state.keys[vertex] for vertex in sorted(wanted)]
-    edges = store.edges_at([names.graph.mentioned], keys, "b")[:, :2].astype(np.int64)
-    mentions: defaultdict[int, list[int]] = defaultdict(list)
-    for mention, entity in edges[np.argsort(edges[:, 0], kind="stable")].tolist():
-        if len(mentions[entity]) < _DESCRIBED:
-            mentions[entity].append(mention)
+    derived = find_derived(store, keys, names.graph.mentioned)
+    mentions = {entity: sorted(found)[:_DESCRIBED] for entity, found in derived.items()}
     nodes = store.nodes_at(key for found in mentions.values() for key in found)
     shown: dict[int, Entity] = {}
     for vertex in wanted:
         found = [nodes[key] for key in mentions[state.keys[vertex]]]
         texts = dict.fromkeys(text for node in found if (text := str(node.data.get("description") or "")))
-        name = next((str(node.data["name"]) for node in found), state.names[vertex])
+        name = next((str(node.data["name"]) for node in found), state.entities[vertex].text)
         shown[vertex] = Entity(name, " ".join(texts), tuple(node.id for node in found))
     return shown
 
@@ -203,18 +194,3 @@ def _read_weights(
         facts[a, b].append(key)
         weights[a, b] += read_strength(fact_nodes[key]) * int(counts[key])
     return dict(facts), {pair: round(weight, 6) for pair, weight in weights.items()}
-
-
-def _read_partition(
-    store: Store, names: CommunityNames, vertices: Mapping[int, int]
-) -> tuple[Partition, dict[int, int]]:
-    found = store.nodes(names.layer)
-    members = group_pairs(store, names.members)
-    numbers = {int(node.data["number"]): key for key, node in found.items()}
-    communities = {
-        number: Community(
-            number, found[key].level, found[key].data["parent"], {vertices[entity] for entity in members[key]}
-        )
-        for number, key in numbers.items()
-    }
-    return Partition(communities, int(read_build(store, names.layer).get("made", 0))), numbers

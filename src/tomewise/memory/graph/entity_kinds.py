@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Mapping
+from itertools import chain
 
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.store.contract import Readable
+from tomewise.store.lookups import find_derived
 from tomewise.text.names import find_mentions, find_sort
 
 _SAME = {"geo": "place", "location": "place", "people": "person", "organisation": "organization"}
@@ -21,14 +23,15 @@ def find_kinds(entities: Mapping[int, str], names: GraphNames, store: Readable) 
 
 def _read_stated(entities: Collection[int], names: GraphNames, store: Readable) -> dict[int, str]:
     """The kind that most mentions of an entity state; of several the first by name."""
-    edges = store.edges_at([names.mentioned], entities, "b")[:, :2].astype(int).tolist()
-    mentions = store.nodes_at(mention for mention, _ in edges)
-    counts: defaultdict[int, Counter[str]] = defaultdict(Counter)
-    for mention, entity in edges:
-        kind = " ".join(str(mentions[mention].data.get("type", "")).lower().split())[:_LONGEST]
-        if kind:
-            counts[entity][_SAME.get(kind, kind)] += 1
-    return {key: min(kinds, key=lambda kind: (-kinds[kind], kind)) for key, kinds in counts.items()}
+    found = find_derived(store, entities, names.mentioned)
+    mentions = store.nodes_at(chain.from_iterable(found.values()))
+    stated: dict[int, str] = {}
+    for entity, keys in found.items():
+        words = (" ".join(str(mentions[key].data.get("type", "")).lower().split())[:_LONGEST] for key in keys)
+        kinds = Counter(_SAME.get(kind, kind) for kind in words if kind)
+        if kinds:
+            stated[entity] = min(kinds, key=lambda kind: (-kinds[kind], kind))
+    return stated
 
 
 def _guess_kind(name: str) -> str:

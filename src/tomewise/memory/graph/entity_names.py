@@ -25,11 +25,6 @@ def split_words(text: str) -> list[str]:
     return "".join(map(_keep_sign, unicodedata.normalize("NFKC", text))).split()
 
 
-def count_alphanumerics(name: str) -> int:
-    """Count the letters and digits of a normalised name."""
-    return sum(sign.isalnum() for sign in name)
-
-
 def _keep_sign(sign: str) -> str:
     if sign.isalnum():
         return sign

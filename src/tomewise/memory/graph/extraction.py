@@ -110,9 +110,12 @@ class ReplyCleaner:
             self.faults["values that are no text"] += 1
 
 
-def drop_repeats(items: Iterable[str]) -> tuple[str, ...]:
-    """Keep each item once, in order."""
-    return tuple(dict.fromkeys(items))
+def gather_extraction(
+    names: Iterable[str], facts: Sequence[Fact], mentions: Iterable[Mention], faults: Mapping[str, int]
+) -> Extraction:
+    """The extraction of which these names, then the ends of the facts, are the entities, each once."""
+    ends = (end for fact in facts for end in (fact.head, fact.tail))
+    return Extraction(tuple(dict.fromkeys([*names, *ends])), tuple(facts), tuple(mentions), dict(faults))
 
 
 def make_storable(text: str) -> str:
@@ -163,8 +166,7 @@ def clean_triples(raw: TriplesOut) -> Extraction:
     facts: dict[tuple[str, ...], Fact] = {}
     for triple in raw.triples:
         facts.update((fact.key, fact) for fact in _read_facts(triple, cleaner))
-    ends = [end for fact in facts.values() for end in (fact.head, fact.tail)]
-    return Extraction(drop_repeats([*listed, *ends]), tuple(facts.values()), faults=dict(cleaner.faults))
+    return gather_extraction(listed, list(facts.values()), (), cleaner.faults)
 
 
 def _read_facts(triple: object, cleaner: ReplyCleaner) -> Iterator[Fact]:
@@ -235,10 +237,7 @@ def clean_relations(raw: RelationsOut) -> Extraction:
         fact = _make_fact(relationship, cleaner)
         if fact is not None:
             facts.setdefault(fact.key, fact)
-    ends = [end for fact in facts.values() for end in (fact.head, fact.tail)]
-    return Extraction(
-        drop_repeats([*mentions, *ends]), tuple(facts.values()), tuple(mentions.values()), faults=dict(cleaner.faults)
-    )
+    return gather_extraction(mentions, list(facts.values()), mentions.values(), cleaner.faults)
 
 
 def _join_mentions(first: Mention, second: Mention) -> Mention:

@@ -36,7 +36,7 @@ class FactEnds:
 
 def read_fact_ends(store: Spaces, names: GraphNames) -> FactEnds:
     """All facts of a graph."""
-    return join_fact_ends(read_edges(store, names.ends).rows.reshape(-1, 3))
+    return join_fact_ends(read_edges(store, names.ends).rows)
 
 
 def join_fact_ends(rows: NDArray[np.float64]) -> FactEnds:

@@ -33,11 +33,22 @@ from tomewise.memory.imports.extraction_file import Imported
 from tomewise.memory.leading import find_leads
 from tomewise.memory.mapped import Ask, MappedLayer, Plan, PlanResult
 from tomewise.memory.neighbours import add_size
-from tomewise.memory.reply_lengths import Typical
+from tomewise.memory.token_estimates import Typical
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_pairs
 from tomewise.store.records import PASSAGES
-from tomewise.types import Change, Embedder, LanguageModel, LayerReport, Passage, PassageId, Progress, Report, Role
+from tomewise.types import (
+    Change,
+    Cost,
+    Embedder,
+    LanguageModel,
+    LayerReport,
+    Passage,
+    PassageId,
+    Progress,
+    Report,
+    Role,
+)
 
 _Passages: TypeAlias = tuple[PassageId, ...]  # those that a text was made from
 _Ask: TypeAlias = Ask[_Passages, PassageIn]
@@ -104,17 +115,7 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
     @property
     def extra(self) -> str:
         """A graph of triples is made for walks, which need the extra. One of relations can be searched without it."""
-        return GRAPH if self.style == "triples" else ""
-
-    @property
-    def source(self) -> str:
-        """The node layer whose texts it reads."""
-        return self.names.source
-
-    @property
-    def style(self) -> Style:
-        """The style of its extractions."""
-        return self.names.style
+        return GRAPH if self.names.style == "triples" else ""
 
     @property
     def writes(self) -> tuple[str, ...]:
@@ -176,8 +177,8 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
     def foresee(self, change: Change) -> list[_Ask]:
         """The texts to read; one that does not exist yet counts as long as its passage."""
         asks = self._load_asks(change.added)
-        if self.source != PASSAGES:
-            done = self._store.intake(self.source).done
+        if self.names.source != PASSAGES:
+            done = self._store.intake(self.names.source).done
             unmade = [key for key in self._store.node_keys(PASSAGES) if key not in done]
             asks += [
                 _make_ask(key, PassageIn(text=passage.text, title=passage.title), [passage])
@@ -185,30 +186,26 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
             ]
         return asks
 
-    async def estimate_calls(self, groups: Sequence[Sequence[PassageIn]]) -> tuple[int, int, int]:
-        """Each call about each group."""
+    async def estimate_calls(self, groups: Sequence[Sequence[PassageIn]]) -> Cost:
+        """Each call about each group; a second call reads the first reply."""
         costs = [
-            await self.estimate_tokens(role, typical, [[_widen(role, text) for text in group] for group in groups])
+            await self.estimate_role(role, typical, [[_widen(role, text) for text in group] for group in groups])
             for role, typical in self._typical.items()
         ]
         costs += costs[-1:] * (self.names.gleanings - 1)
-        tokens, replies = sum(tokens for tokens, _ in costs), [reply for _, reply in costs]
-        return len(costs) * len(groups), tokens + sum(replies[:-1]), sum(replies)  # a second call reads the first reply
+        return sum(costs, Cost(input_tokens=sum(cost.output_tokens for cost in costs[:-1])))
 
     def _load_asks(self, keys: Sequence[int]) -> list[_Ask]:
-        if self.source == PASSAGES:
-            passages = self._store.passages(keys)
-            leads = find_leads(self._store, passages.values())
-            return [
-                _make_ask(key, PassageIn(text=each.text, title=each.title, before=leads[each.id]), [each])
-                for key, each in passages.items()
-            ]
-        grounds = find_grounds(self._store, keys, self.source)
-        texts = {key: node.text for key, node in self._store.nodes_at(keys).items()}
+        grounds = find_grounds(self._store, keys, self.names.source)
         passages = self._store.passages(dict.fromkeys(chain.from_iterable(grounds.values())))
-        below = {key: [passages[ground] for ground in found] for key, found in grounds.items()}
-        # A gist or a summary names in full who is meant.
-        return [_make_ask(key, PassageIn(text=texts[key], title=of[0].title), of) for key, of in below.items()]
+        # A gist or a summary names in full who is meant; a passage does not.
+        leads = find_leads(self._store, passages.values()) if self.names.source == PASSAGES else {}
+        asks = []
+        for key, node in self._store.nodes_at(keys).items():
+            below = [passages[ground] for ground in grounds[key]]
+            role_input = PassageIn(text=node.text, title=below[0].title, before=leads.get(node.id, ""))
+            asks.append(_make_ask(key, role_input, below))
+        return asks
 
     async def _add_extractions(
         self, read: Sequence[SourcedExtraction], taken: Sequence[int], failed: Mapping[int, str], report: Report
@@ -218,39 +215,36 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
         vectors = [await self._embed_texts(fresh, report) for fresh in rows.list_texts()]
         await run_in_thread(rows.find_synonyms, vectors[0])
         faults = sum((Counter(extraction.faults) for _, extraction in read), Counter[str]())
-        record = await run_in_thread(self._describe_build, len(taken), faults)
 
-        def commit() -> int:
+        def commit() -> LayerReport:
+            earlier = read_build(self._store, self.name)
+            texts = self._store.count_taken(self.name) + len(taken)  # that were read in all builds
+            record = {
+                "taken": texts,
+                "model": join_names(self._model, self.roles),
+                "calls": self.names.calls,
+                "together": add_size(earlier, self.together),
+                "dirt": dict(sorted((faults + Counter(earlier.get("dirt", {}))).items())),  # over all builds
+            }
             with self._store.write() as change:
                 added = rows.write(change, vectors)
                 change.record_intake(self.name, taken, failed)
                 record_build(change, self.name, record)
-            return added
+            notes = [f"left out or mended: {count} {kind}" for kind, count in sorted(faults.items())]
+            notes += self._describe_hubs(texts)
+            return LayerReport(layer=self.name, added=added, failed=dict(failed), notes=tuple(notes))
 
-        added = await run_in_thread(commit)
-        notes = [f"left out or mended: {count} {kind}" for kind, count in sorted(faults.items())]
-        notes += await run_in_thread(self._describe_hubs, record["taken"])
-        return LayerReport(layer=self.name, added=added, failed=dict(failed), notes=tuple(notes))
+        return await run_in_thread(commit)
 
     async def _embed_texts(self, texts: Sequence[str], report: Report) -> NDArray[np.float32]:
         rows = [np.empty((0, self._embedder.dimensions), np.float32)]
-        for start in range(0, len(texts), _BATCH_SIZE):
-            report(Progress(label=f"parts of {self.name} embedded", done=start, total=len(texts)))
+        label, total = f"parts of {self.name} embedded", len(texts)
+        for start in range(0, total, _BATCH_SIZE):
+            report(Progress(label=label, done=start, total=total))
             rows.append(await run_in_thread(self._embedder.embed, texts[start : start + _BATCH_SIZE]))
         if texts:
-            report(Progress(label=f"parts of {self.name} embedded", done=len(texts), total=len(texts)))
+            report(Progress(label=label, done=total, total=total))
         return np.concatenate(rows)
-
-    def _describe_build(self, read: int, faults: Counter[str]) -> dict[str, Any]:
-        """Make the build record: `taken` counts all texts read, `dirt` counts by kind over all builds."""
-        earlier = read_build(self._store, self.name)
-        return {
-            "taken": self._store.count_taken(self.name) + read,
-            "model": join_names(self._model, self.roles),
-            "calls": self.names.calls,
-            "together": add_size(earlier, self.together),
-            "dirt": dict(sorted((faults + Counter(earlier.get("dirt", {}))).items())),
-        }
 
     def _describe_hubs(self, texts: int) -> list[str]:
         """Describe entities in most passages, which hardly help to find one; recall weights them down."""

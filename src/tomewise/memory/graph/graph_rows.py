@@ -10,7 +10,6 @@ from typing import TypeAlias
 import numpy as np
 
 from tomewise.memory.edge_rows import split_rows
-from tomewise.memory.graph.entity_names import count_alphanumerics
 from tomewise.memory.graph.extraction import Extraction, Fact, Mention
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.store.contract import Readable, Vectors, Write
@@ -32,29 +31,27 @@ class GraphRows:
     def __init__(self, store: Readable, names: GraphNames) -> None:
         self._store = store
         self._names = names
-        self._entities: dict[NodeId, Node] = {}
-        self._facts: dict[NodeId, Node] = {}
-        self._ends: dict[NodeId, tuple[NodeId, NodeId]] = {}
-        self._fresh: tuple[list[Node], ...] = ()  # entities, facts and mentions that the store does not have yet
+        self._shared: list[list[Node]] = []  # all entities, all facts
+        self._fresh: list[list[Node]] = []  # entities, facts and mentions that the store does not have yet
         self._synonyms: list[tuple[NodeId, NodeId, float]] = []
 
     def gather(self, extractions: Sequence[SourcedExtraction]) -> None:
         """Gather equal entities and facts with all their passages, and find the new ones."""
+        found: dict[NodeId, Node] = {}
         seen: dict[NodeId, dict[PassageId, None]] = {}
         mentions: dict[str, list[Node]] = {}  # by entity
         for passages, extraction in extractions:
-            nodes = [self._add_entity(name) for name in extraction.entities]
-            nodes += [self._add_fact(fact) for fact in extraction.facts]
-            for node in nodes:
+            for node in (*map(self._make_entity, extraction.entities), *map(self._make_fact, extraction.facts)):
+                found.setdefault(node.id, node)
                 seen.setdefault(node.id, {}).update(dict.fromkeys(passages))
             for mention in extraction.mentions:
                 mentions.setdefault(mention.entity, []).append(self._make_mention(mention, passages))
-        for nodes_by_id in (self._entities, self._facts):
-            for name, node in nodes_by_id.items():
-                nodes_by_id[name] = replace(node, sources=tuple(seen[name]))
-        groups = (self._entities.values(), self._facts.values(), list(chain.from_iterable(mentions.values())))
+        shared = [replace(node, sources=tuple(seen[name])) for name, node in found.items()]
+        layers = (self._names.entities, self._names.facts)
+        self._shared = [[node for node in shared if node.layer == layer] for layer in layers]
+        groups = (*self._shared, list(chain.from_iterable(mentions.values())))
         known = find_keys(self._store, (node.id for node in chain.from_iterable(groups)))
-        self._fresh = tuple([node for node in nodes if node.id not in known] for nodes in groups)
+        self._fresh = [[node for node in nodes if node.id not in known] for nodes in groups]
 
     def list_texts(self) -> list[list[str]]:
         """List the texts to embed: those of new entities, of new facts, of new mentions."""
@@ -75,17 +72,18 @@ class GraphRows:
 
     def write(self, change: Write, vectors: Sequence[Vectors]) -> int:
         """Write all rows; `vectors` are those of `list_texts()`. Returns how many nodes are new."""
-        keys = change.put_nodes(list(self._entities.values()), lifetime="any")
-        keys |= change.put_nodes(list(self._facts.values()), lifetime="any")
+        keys: dict[NodeId, int] = {}
+        for nodes in self._shared:
+            keys |= change.put_nodes(nodes, lifetime="any")
         keys |= change.put_nodes(self._fresh[2])
         spaces = (self._names.entities, self._names.facts, self._names.mentions)
         for space, nodes, rows in zip(spaces, self._fresh, vectors, strict=True):
             change.put_vectors(space, [keys[node.id] for node in nodes], rows)
-        ends = [(node.id, self._ends[node.id]) for node in self._fresh[1]]
+        ends = [(node.id, *(self._names.entity(node.data[end]) for end in ("head", "tail"))) for node in self._fresh[1]]
         ground = {**keys, **find_keys(self._store, {end for a, b, _ in self._synonyms for end in (a, b)})}
         for space, edges in (
-            (self._names.ends, [(fact, head, 0.0) for fact, (head, _) in ends]),
-            (self._names.ends, [(fact, tail, 1.0) for fact, (head, tail) in ends if head != tail]),
+            (self._names.ends, [(fact, head, 0.0) for fact, head, _ in ends]),
+            (self._names.ends, [(fact, tail, 1.0) for fact, head, tail in ends if head != tail]),
             (self._names.synonyms, self._synonyms),
             (
                 self._names.mentioned,
@@ -95,14 +93,11 @@ class GraphRows:
             change.put_edges(space, *split_rows((ground[a], ground[b], weight) for a, b, weight in edges))
         return sum(len(nodes) for nodes in self._fresh)
 
-    def _add_entity(self, name: str) -> Node:
-        node = Node(id=self._names.entity(name), layer=self._names.entities, text=name, sources=())
-        return self._entities.setdefault(node.id, node)
+    def _make_entity(self, name: str) -> Node:
+        return Node(id=self._names.entity(name), layer=self._names.entities, text=name, sources=())
 
-    def _add_fact(self, fact: Fact) -> Node:
-        node = Node(id=self._names.fact(fact.key), layer=self._names.facts, text=fact.text, sources=(), data=fact.data)
-        self._ends[node.id] = (self._names.entity(fact.head), self._names.entity(fact.tail))
-        return self._facts.setdefault(node.id, node)
+    def _make_fact(self, fact: Fact) -> Node:
+        return Node(id=self._names.fact(fact.key), layer=self._names.facts, text=fact.text, sources=(), data=fact.data)
 
     def _make_mention(self, mention: Mention, passages: tuple[PassageId, ...]) -> Node:
         data = {"entity": mention.entity, "name": mention.name}
@@ -136,7 +131,7 @@ def _name_pairs(
 
 def _is_telling(entity: Node) -> bool:
     """Whether its name is long enough to have synonyms."""
-    return count_alphanumerics(entity.text) > _SHORT_NAME
+    return sum(map(str.isalnum, entity.text)) > _SHORT_NAME
 
 
 def format_fact(fact: Node) -> str:

@@ -20,7 +20,7 @@ from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.edge_rows import split_rows
 from tomewise.memory.growing_tree.memtree_names import USUAL, MemTreeNames, MemTreeRules
 from tomewise.memory.growing_tree.placement import ROOT, GrowingTree
-from tomewise.memory.step_reports import estimate_asks
+from tomewise.memory.token_estimates import estimate_asks
 from tomewise.store.contract import Store, Write
 from tomewise.store.lookups import read_edges, read_pairs
 from tomewise.store.records import PASSAGES
@@ -106,7 +106,7 @@ class MemTreeLayer:
         self._model = model
         self._embedder = embedder
         self._rules = rules
-        self.names = MemTreeNames.from_rules(rules)
+        self.names = MemTreeNames(rules.layer)
         self.name = self.names.layer
         self.writes = (self.name, self.names.places)
 
@@ -152,7 +152,11 @@ class MemTreeLayer:
         written: list[int] = []
 
         async def write(node: int) -> str:
-            return await self._write(step.make_inputs(node))
+            text = ""
+            for given in step.make_inputs(node):
+                led = given.model_copy(update={"texts": [text, *given.texts]}) if text else given
+                text = (await self._model.ask(AGGREGATE, led)).summary if self._rules.aggregation else _join(led)
+            return text
 
         for wave in step.list_waves():
             below = {
@@ -166,13 +170,6 @@ class MemTreeLayer:
             written += replies
         vectors = await run_in_thread(self._embedder.embed, [step.texts[node] for node in written])
         return await run_in_thread(self._commit, step, dict(zip(written, vectors, strict=True)))
-
-    async def _write(self, inputs: Sequence[AggregateIn]) -> str:
-        text = ""
-        for given in inputs:
-            led = given.model_copy(update={"texts": [text, *given.texts]}) if text else given
-            text = (await self._model.ask(AGGREGATE, led)).summary if self._rules.aggregation else _join(led)
-        return text
 
     def _plan(self, fresh: Sequence[int]) -> _Step:
         """The step that adds these passages, or the one that mends the tree."""
@@ -224,9 +221,8 @@ class MemTreeLayer:
     def _load_rows(self, known: Mapping[int, int], keys: Sequence[int]) -> NDArray[np.float32]:
         """The vectors (n, d) of passages, and of nodes with a text."""
         rows = np.empty((len(keys), self._embedder.dimensions), np.float32)
-        texts = {at: known[key] for at, key in enumerate(keys) if key in known}
-        passages = {at: key for at, key in enumerate(keys) if key not in known}
-        for space, wanted in ((self.name, texts), (PASSAGES, passages)):
+        for space, is_node in ((self.name, True), (PASSAGES, False)):
+            wanted = {at: known.get(key, key) for at, key in enumerate(keys) if (key in known) == is_node}
             if wanted:
                 rows[list(wanted)] = self._store.rows(space, wanted.values())
         return rows
@@ -270,10 +266,9 @@ class MemTreeLayer:
         tree, missed, made = step.tree, step.find_missed(), self._count_places()
         ids = {node: self._name_place(made, node) for node in tree.firsts}
         places = [Node(id=ids[node], layer=self.names.places, text="", sources=()) for node in ids]
-        texts = self._make_texts(step, rows, ids)
-        new, old = (
-            {node: text for node, text in texts.items() if (node in step.known) == is_old} for is_old in (False, True)
-        )
+        texts = self._make_texts(step, rows)
+        new = {node: text for node, text in texts.items() if node not in step.known}
+        old = {node: text for node, text in texts.items() if node in step.known}
         with self._store.write() as writing:
             writing.remove_nodes(step.pruned)
             put = writing.put_nodes(places, lifetime="layer")
@@ -283,10 +278,10 @@ class MemTreeLayer:
             if rows:
                 at = [text_keys[texts[node].id] for node in rows]
                 writing.put_vectors(self.name, at, np.array(list(rows.values())), replace=True)
-            new_edges = [(keys.get(node, node), text_keys[text.id], 0.0) for node, text in new.items()]
-            writing.put_edges(self.names.texts, *split_rows(new_edges))
-            old_edges = [(node, step.known[node], float(node in step.failed)) for node in old]
-            writing.put_edges(self.names.texts, *split_rows(old_edges), replace=True)
+            edges = (
+                (keys.get(node, node), text_keys[text.id], node in step.failed) for node, text in (new | old).items()
+            )
+            writing.put_edges(self.names.texts, *split_rows(edges), replace=True)
             writing.record_intake(self.name, {*step.fresh, *step.late} - missed.keys(), missed)
             record_build(writing, self.name, self._make_record(tree, made + len(places)))
         return LayerReport(layer=self.name, added=len(new), removed=len(step.pruned), failed=missed)
@@ -301,7 +296,7 @@ class MemTreeLayer:
         links = ((keys.get(parents[key], parents[key]), keys.get(key, key), 1.0) for key in placed)
         writing.put_edges(self.names.links, *split_rows(links))
 
-    def _make_texts(self, step: _Step, written: Collection[int], new_ids: Mapping[int, NodeId]) -> dict[int, Node]:
+    def _make_texts(self, step: _Step, written: Collection[int]) -> dict[int, Node]:
         """The texts to put or to update, by node: those `written`, and stored ones whose children changed."""
         tree, known = step.tree, step.known
         changed = {*written, *tree.touched, *step.due}
@@ -310,12 +305,10 @@ class MemTreeLayer:
         tellers = known.keys() | set(written)  # nodes with a text
         sources = {node: tree.list_tops(node, tellers) for node in kept}
         wanted = {key for keys in sources.values() for key in keys} | set(kept)
-        stored = self._store.nodes_at(sorted(known.get(key, key) for key in wanted if key >= 0))
-        ids = {}
-        for key in wanted:
-            at = known.get(key, key)
-            id = stored[at].id if at >= 0 else new_ids[key]
-            ids[key] = content_id("b", id) if key in tree.children and key not in known else id
+        stored = self._store.nodes_at(known[node] for node in kept if node not in written)
+        ids = self._find_ids([known.get(key, key) for key in wanted])
+        ids |= {key: ids[known[key]] for key in wanted & known.keys()}
+        ids |= {key: content_id("b", ids[key]) for key in wanted & tree.children.keys() - known.keys()}
         heights = tree.find_heights()
         positions = self._store.passage_order()[2].tolist()
         return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tomewise.memory.rule_names import name_layer
+from tomewise.memory.rule_names import LayerRules
 from tomewise.store.records import name_source_space
 
 MEMTREE = "memtree"
@@ -13,13 +13,15 @@ _BASE, _RATE = 0.4, 0.5  # theta 0 and lambda of the paper
 
 
 @dataclass(frozen=True)
-class MemTreeRules:
+class MemTreeRules(LayerRules):
     """How a tree grows.
 
     A passage goes below a child whose cosine reaches the threshold of the depth; `depth_scale` divides the depth in it.
     A `batch` of passages is placed by the vectors from before the batch, and then each node above them is written once.
     Without `aggregation` no model writes: a node has the beginning of the texts below it.
     """
+
+    base = MEMTREE
 
     depth_scale: float = 1.0
     batch: int = 64
@@ -42,19 +44,13 @@ USUAL = MemTreeRules()
 class MemTreeNames:
     """The names of the tree that some rules make.
 
-    The layer of the default rules is `memtree`; other rules are part of the layer's name, so that each has its own
-    tree. There are two node layers. `places` are the shape of the tree: they have no text, and stay while passages
-    below them come and go. `layer` has their texts and vectors: a text goes with the first of its passages that goes.
-    Edge spaces: `links` (place, and the place or passage below it), `texts` (place, text, and 1 if it is due to be
-    written again, else 0), and the store's `made-of:LAYER`.
+    The `layer` is that of the rules, so that each has its own tree. There are two node layers. `places` are the shape
+    of the tree: they have no text, and stay while passages below them come and go. `layer` has their texts and vectors:
+    a text goes with the first of its passages that goes. Edge spaces: `links` (place, and the place or passage below
+    it), `texts` (place, text, and 1 if it is due to be written again, else 0), and the store's `made-of:LAYER`.
     """
 
     layer: str = MEMTREE
-
-    @classmethod
-    def from_rules(cls, rules: MemTreeRules) -> MemTreeNames:
-        """The names for these rules."""
-        return cls(name_layer(MEMTREE, rules, USUAL))
 
     @property
     def places(self) -> str:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from tomewise.errors import ReadingError
 from tomewise.language.roles import Relationship, RelationsOut, TriplesOut, TypedEntity
 from tomewise.memory.graph.entity_names import normalise_name
-from tomewise.memory.graph.extraction import Extraction, clean_relations, clean_triples, drop_repeats
+from tomewise.memory.graph.extraction import Extraction, clean_relations, clean_triples, gather_extraction
 from tomewise.memory.graph.graph_names import Style
 from tomewise.store.contract import Texts
 from tomewise.store.records import PASSAGES
@@ -36,7 +37,6 @@ class Imported:
     style: Style
     extractions: Mapping[int, Extraction]
     passages: int
-    rows: int
     unmatched: int
 
     @property
@@ -67,7 +67,7 @@ def read_extractions(path: Path, store: Texts) -> Imported:
     if not extractions:
         expected = "texts of its passages" if style == "relations" else "ids in its rows"
         raise ReadingError(f"{path} is about no document of this tome: the {expected} match none of them")
-    return Imported(style, extractions, len(store.node_keys(PASSAGES)), len(rows), unmatched)
+    return Imported(style, extractions, len(store.node_keys(PASSAGES)), unmatched)
 
 
 def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
@@ -132,10 +132,9 @@ def _split_by_passage(whole: Extraction, texts: Mapping[int, str]) -> dict[int, 
     }
     found = {}
     for key in texts:
-        passage_facts = tuple(fact for fact in whole.facts if key in facts[fact.key])
+        passage_facts = [fact for fact in whole.facts if key in facts[fact.key]]
         listed = [name for name, keys in names.items() if key in keys]
-        listed += [end for fact in passage_facts for end in (fact.head, fact.tail)]
-        found[key] = Extraction(drop_repeats(listed), passage_facts, faults=whole.faults if key in first else {})
+        found[key] = gather_extraction(listed, passage_facts, (), whole.faults if key in first else {})
     return found
 
 
@@ -192,18 +191,17 @@ def _pair_descriptions(row: Row, words: Mapping[int, frozenset[str]]) -> list[tu
     descriptions = [text for text in row["description"].split(_SEPARATOR) if text.strip()] or [""]
     if not indices:
         return []
-    fits: dict[tuple[int, int], float] = {}  # the share of the words of a description that a passage has
-    for at, text in enumerate(descriptions):
-        own = frozenset(normalise_name(text).split())
-        fits |= {(at, index): len(own & words[index]) / max(1, len(own)) for index in indices}
-    pairs = {
-        (max(indices, key=lambda index: (fits[at, index], -index)), text): None for at, text in enumerate(descriptions)
-    }
+    own = {text: frozenset(normalise_name(text).split()) for text in descriptions}
+
+    def rate(text: str, index: int) -> float:
+        """The share of the words of a description that a passage has."""
+        return len(own[text] & words[index]) / max(1, len(own[text]))
+
+    pairs = {(max(indices, key=lambda index: (rate(text, index), -index)), text): None for text in descriptions}
     used = {index for index, _ in pairs}
     for index in indices:
         if index not in used:
-            best = max(range(len(descriptions)), key=lambda at: (fits[at, index], -at))
-            pairs[index, descriptions[best]] = None
+            pairs[index, max(descriptions, key=lambda text: rate(text, index))] = None
     return list(pairs)
 
 
@@ -235,60 +233,44 @@ def _compute_strength(row: Row) -> float:
     return min(max(weight / max(1, len(row["passages"])), 0.0), 10.0)
 
 
-@dataclass(frozen=True)
-class _CondensedDocument:
-    """A document without white space, so that line ends and indents do not matter.
-
-    `spans` has the start and the end of each of its passages, by key, in the text without white space.
-    """
-
-    text: str
-    spans: Mapping[int, tuple[int, int]]
-
-
 def _locate_texts(texts: Mapping[int, str], store: Texts) -> dict[int, dict[int, int]]:
     """Where texts are among the passages: for each, by its index, the passages that it overlaps.
 
-    Each passage comes with the number of shared characters, without white space. Those that the texts do not cover at
-    least by half are left out. A text is looked for first in the document of the text before it, then in all documents;
-    texts may overlap.
+    Each passage comes with the number of shared characters. Those that the texts do not cover at least by half are left
+    out. White space does not count, so that line ends and indents do not matter. A text is looked for first in the
+    document of the text before it, behind that, then in all documents; texts may overlap.
     """
     documents = [_condense(store, record.id) for record in store.documents()]
+    whole = " ".join(text for text, _ in documents)
+    ends = list(accumulate(len(text) + 1 for text, _ in documents))
     overlaps: dict[int, dict[int, int]] = {}
-    spans: dict[int, list[tuple[int, int]]] = {}
-    number, after = 0, 0  # the document and the offset of the text found last
+    parts: dict[int, list[tuple[int, int]]] = {}
+    after, number = 0, 0  # the offset of the text found last, and its document
     for index, text in texts.items():
         wanted = "".join(text.strip("\ufeff\ufffd").split())  # a token that was cut in half leaves such a character
-        found = _find_text(wanted, documents, number, after) if wanted else None
-        if found is None:
+        at = whole.find(wanted, after, ends[number]) if wanted and documents else -1
+        if at < 0 and (not wanted or (at := whole.find(wanted)) < 0):
             continue
-        number, after = found
+        after, number = at, bisect_right(ends, at)
+        condensed, spans = documents[number]
+        at -= ends[number] - 1 - len(condensed)
         overlaps[index] = {}
-        for key, (first, last) in documents[number].spans.items():
-            start, end = max(after, first), min(after + len(wanted), last)
+        for key, (first, last) in spans.items():
+            start, end = max(at, first), min(at + len(wanted), last)
             if start < end:
                 overlaps[index][key] = end - start
-                spans.setdefault(key, []).append((start, end))
-    lengths = {key: end - start for document in documents for key, (start, end) in document.spans.items()}
-    covered = {key for key, parts in spans.items() if _measure_union(parts) >= _HALF * lengths[key]}
+                parts.setdefault(key, []).append((start, end))
+    lengths = {key: end - start for _, spans in documents for key, (start, end) in spans.items()}
+    covered = {key for key, found in parts.items() if _measure_union(found) >= _HALF * lengths[key]}
     return {index: {key: sizes[key] for key in sizes if key in covered} for index, sizes in overlaps.items()}
 
 
-def _condense(store: Texts, name: str) -> _CondensedDocument:
+def _condense(store: Texts, name: str) -> tuple[str, dict[int, tuple[int, int]]]:
+    """A document without white space, and where its passages start and end in that, by key."""
     document, passages = store.document(name), store.passages(documents=[name])
     solid = [offset for offset, char in enumerate(document.text) if not char.isspace() and char not in "\ufeff\ufffd"]
     spans = {key: (bisect_left(solid, each.start), bisect_left(solid, each.end)) for key, each in passages.items()}
-    return _CondensedDocument("".join(document.text[offset] for offset in solid), spans)
-
-
-def _find_text(wanted: str, documents: list[_CondensedDocument], current: int, after: int) -> tuple[int, int] | None:
-    """Find the document and the offset of a text: first behind `after` in the document `current`, then anywhere."""
-    if documents and (offset := documents[current].text.find(wanted, after)) >= 0:
-        return current, offset
-    for number, document in enumerate(documents):
-        if (offset := document.text.find(wanted)) >= 0:
-            return number, offset
-    return None
+    return "".join(document.text[offset] for offset in solid), spans
 
 
 def _measure_union(spans: list[tuple[int, int]]) -> int:

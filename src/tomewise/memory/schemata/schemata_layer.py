@@ -24,10 +24,21 @@ from tomewise.memory.edge_rows import write_edges
 from tomewise.memory.schemata.hierarchy import Hierarchy, Level, fill_clusters, grow_hierarchy
 from tomewise.memory.schemata.network import Floats, Ints, Links, Lists, Passages, complete_lists
 from tomewise.memory.schemata.schemata_names import USUAL, SchemataNames, SchemataRules
-from tomewise.memory.step_reports import estimate_asks
+from tomewise.memory.token_estimates import estimate_asks
 from tomewise.store.contract import Store, Vectors
 from tomewise.store.lookups import read_edges, read_pairs, read_vectors
-from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
+from tomewise.types import (
+    Change,
+    Embedder,
+    Estimate,
+    LanguageModel,
+    LayerReport,
+    Node,
+    NodeId,
+    Passage,
+    Report,
+    content_id,
+)
 
 _UNKNOWN = -2  # the key of a cluster without a node; -1 is that of no member
 _SUMMARY_TOKENS = 150
@@ -117,30 +128,20 @@ def load_stored(store: Store, names: SchemataNames, passages: Ints, without: Col
 
 
 def load_shared(store: Store, base: Base, rules: SchemataRules) -> Links:
-    """Links between passages that see the same entity, see `pair_passages`."""
+    """Links between passages that see the same entity, for entities that 2 to k passages see.
+
+    An entity of more passages says little of each of them. (The paper does not state its rule.)
+    """
+    from scipy.sparse import csr_array, triu
+
     entities, passages = read_pairs(store, f"seen-in:{rules.entities}").T
     indices = find_indices(base.keys, passages)
-    a, b = pair_passages(entities[indices >= 0], indices[indices >= 0], rules.k)
+    _, groups, sizes = np.unique(entities[indices >= 0], return_inverse=True, return_counts=True)
+    is_rare = sizes[groups] <= rules.k
+    groups, seen = groups[is_rare], indices[indices >= 0][is_rare]
+    table = csr_array((np.ones(len(seen)), (groups, seen)), shape=(len(sizes), len(base.keys)))
+    a, b = (ends.astype(np.int64) for ends in triu(table.T @ table, 1).nonzero())
     return Links.from_pairs(a, b, base.passages.score(a, b, rules))
-
-
-def pair_passages(entities: Ints, passages: Ints, most: int) -> tuple[Ints, Ints]:
-    """All pairs of passages that see the same entity, for entities that 2 to `most` passages see.
-
-    `entities` and `passages` (n,) say which passage sees which entity; no pair of these comes twice. An entity of more
-    passages says little of each of them. (The paper does not state its rule.) A pair may be found more than once.
-    """
-    order = np.lexsort((passages, entities))
-    entities, passages = entities[order], passages[order]
-    _, groups, sizes = np.unique(entities, return_inverse=True, return_counts=True)
-    is_rare = sizes[groups] <= most
-    groups, passages = groups[is_rare], passages[is_rare]
-    firsts, seconds = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for gap in range(1, most):
-        is_pair = groups[gap:] == groups[:-gap]
-        firsts.append(passages[:-gap][is_pair])
-        seconds.append(passages[gap:][is_pair])
-    return np.concatenate(firsts), np.concatenate(seconds)
 
 
 def find_indices(keys: Ints, wanted: Floats | Ints) -> Ints:
@@ -158,6 +159,7 @@ class _Plan:
     `keys` are those of the passages and of the nodes that stay, by name, -1 for a cluster without a node. `carried` are
     the clusters that take over the summary of an old node: its key, and the share of passages that have changed since
     that summary was made. `asked` are the clusters to summarise; `older` counts the nodes that stay with such a share.
+    `known` are, by name, the members of all these clusters that exist, and the nodes whose summaries are taken over.
     """
 
     base: Base
@@ -167,6 +169,11 @@ class _Plan:
     carried: Mapping[int, tuple[int, float]]
     asked: Sequence[int]
     older: int
+    known: Mapping[int, Passage | Node]
+
+    def list_texts(self) -> dict[int, str]:
+        """The texts of what is known, by name."""
+        return {name: each.content if isinstance(each, Passage) else each.text for name, each in self.known.items()}
 
 
 class SchemataLayer:
@@ -186,7 +193,7 @@ class SchemataLayer:
         self._model = model
         self._embedder = embedder
         self._rules = rules
-        self.names = SchemataNames.from_rules(rules)
+        self.names = SchemataNames(rules.layer)
         self.name = self.names.layer
         self.needs = ("passages", rules.entities) if rules.entities else ("passages",)
         self.writes = (self.name,)
@@ -203,7 +210,7 @@ class SchemataLayer:
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Summarise the clusters that changed. A cluster whose summary failed is tried again by the next build."""
         plan = await run_in_thread(self._plan, bool(change.removed))
-        texts = await run_in_thread(self._load_texts, plan)
+        texts = plan.list_texts()
         heights, passages = plan.hierarchy.heights, plan.hierarchy.passages
         failed: dict[int, str] = {}
 
@@ -222,7 +229,7 @@ class SchemataLayer:
     async def estimate(self, change: Change) -> Estimate:
         """The calls of one update, exact. A new summary counts with the beginnings of its texts."""
         plan = await run_in_thread(self._plan, bool(change.removed))
-        texts = await run_in_thread(self._load_texts, plan)
+        texts = plan.list_texts()
         inputs = []
         for cluster in plan.asked:
             inputs.append(_make_input(plan.hierarchy, cluster, texts))
@@ -250,22 +257,19 @@ class SchemataLayer:
             if (drift := distance + drifts.get(heir, 0.0)) <= self._rules.renew
         }
         asked = [cluster for cluster in missing.tolist() if cluster not in carried]
-        return _Plan(base, hierarchy, levels, keys, carried, asked, len(drifts.keys() & set(keys.tolist())))
-
-    def _load_texts(self, plan: _Plan) -> dict[int, str]:
-        """The texts that exist of the members of changed clusters, and those that clusters take over, by name."""
-        names = plan.hierarchy.list_children(plan.asked)
-        keys = {name: key for name, key in zip(names, plan.keys[names].tolist(), strict=True) if key >= 0}
-        keys |= {plan.hierarchy.passages + cluster: heir for cluster, (heir, _) in plan.carried.items()}
-        passages = self._store.passages(keys.values())
-        texts = {key: passage.content for key, passage in passages.items()}
-        texts |= {key: node.text for key, node in self._store.nodes_at(set(keys.values()) - texts.keys()).items()}
-        return {name: texts[key] for name, key in keys.items()}
+        members = hierarchy.list_children(missing.tolist())
+        wanted = {name: key for name, key in zip(members, keys[members].tolist(), strict=True) if key >= 0}
+        wanted |= {hierarchy.passages + cluster: heir for cluster, (heir, _) in carried.items()}
+        passages = self._store.passages(wanted.values())
+        found: dict[int, Passage | Node] = {**passages}
+        found |= self._store.nodes_at(set(wanted.values()) - passages.keys())
+        known = {name: found[key] for name, key in wanted.items()}
+        return _Plan(base, hierarchy, levels, keys, carried, asked, len(drifts.keys() & set(keys.tolist())), known)
 
     def _commit(
         self, plan: _Plan, change: Change, texts: Mapping[int, str], vectors: Vectors, failed: Mapping[int, str]
     ) -> LayerReport:
-        """Write what changed. `vectors` are those of the new summaries, in their order; `texts` see `_load_texts`."""
+        """Write what changed. `vectors` are those of the new summaries, in their order; `texts` are by name."""
         store, passages = self._store, plan.hierarchy.passages
         made = [cluster for cluster in plan.asked if cluster not in failed]
         nodes = self._make_nodes(plan, texts, failed)
@@ -280,9 +284,7 @@ class SchemataLayer:
         keys = plan.keys.copy()
         with store.write() as writing:
             writing.remove_nodes(obsolete)
-            put = writing.put_nodes(
-                sorted(nodes.values(), key=lambda node: node.level)
-            )  # after what they are made from
+            put = writing.put_nodes(sorted(nodes.values(), key=lambda node: node.level))  # after their members
             keys[[passages + cluster for cluster in nodes]] = [put[node.id] for node in nodes.values()]
             if nodes:
                 node_keys = keys[[passages + cluster for cluster in (*made, *plan.carried)]].tolist()
@@ -302,12 +304,9 @@ class SchemataLayer:
 
     def _make_nodes(self, plan: _Plan, texts: Mapping[int, str], failed: Mapping[int, str]) -> dict[int, Node]:
         """The nodes of the clusters without one, by cluster."""
-        hierarchy, changed = plan.hierarchy, sorted((*plan.asked, *plan.carried))
-        names = hierarchy.list_children(changed)
-        at = {key: name for name, key in zip(names, plan.keys[names].tolist(), strict=True) if key >= 0}
-        ids: dict[int, NodeId] = {at[key]: node.id for key, node in self._store.nodes_at(at).items()}
-        nodes: dict[int, Node] = {}
-        for cluster in changed:
+        hierarchy, nodes = plan.hierarchy, dict[int, Node]()
+        ids: dict[int, NodeId] = {name: each.id for name, each in plan.known.items()}
+        for cluster in sorted((*plan.asked, *plan.carried)):
             name, members = hierarchy.passages + cluster, hierarchy.list_children([cluster])
             ids[name] = content_id(self.name, *(ids[member] for member in members))
             if cluster in failed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from tomewise.memory.rule_names import name_layer
+from tomewise.memory.rule_names import LayerRules
 
 SCHEMATA = "schemata"
 MOST_LEVELS = 10
@@ -13,7 +13,7 @@ Clusters: TypeAlias = Literal["overlapping", "disjoint", "shuffled"]
 
 
 @dataclass(frozen=True)
-class SchemataRules:
+class SchemataRules(LayerRules):
     """How passages are linked and clustered; names as in the paper, equation 2.
 
     The score of two passages is alpha times the cosine, plus, within a document, 1 - alpha times a Gaussian of the
@@ -26,6 +26,8 @@ class SchemataRules:
     a control. There are at most so many `levels` of clusters; with 0 there are links alone. A summary of summaries is
     kept while at most the share `renew` of the passages below it has changed.
     """
+
+    base = SCHEMATA
 
     alpha: float = 0.7
     sigma: float = 1.0
@@ -44,19 +46,13 @@ USUAL = SchemataRules()
 class SchemataNames:
     """The names of the schemata that some rules make.
 
-    The layer of the default rules is `schemata`; other rules are part of the layer's name, so that each has its own
-    state. Nodes and vectors have the layer's name. Edge spaces: `LAYER-lists` (passage, partner, score; the k best
-    partners of each passage), `LAYER-links:L` (vertex, vertex, weight; each link of level L once), and the store's
-    `made-of:LAYER`.
+    The `layer` is that of the rules, so that each has its own state. Nodes and vectors have the layer's name. Edge
+    spaces: `LAYER-lists` (passage, partner, score; the k best partners of each passage), `LAYER-links:L` (vertex,
+    vertex, weight; each link of level L once), and the store's `made-of:LAYER`.
     """
 
     layer: str = SCHEMATA
     kind: ClassVar = "summary"  # what its nodes are
-
-    @classmethod
-    def from_rules(cls, rules: SchemataRules) -> SchemataNames:
-        """The names for these rules."""
-        return cls(name_layer(SCHEMATA, rules, USUAL))
 
     @property
     def lists(self) -> str:

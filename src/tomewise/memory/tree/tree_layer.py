@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -15,7 +15,7 @@ from tomewise.language.forwarding import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.build_records import record_build
-from tomewise.memory.step_reports import estimate_asks
+from tomewise.memory.token_estimates import estimate_asks
 from tomewise.memory.tree.clustering import SMALL, Reduction, choose_reduction, find_clusters
 from tomewise.store.contract import Store, Vectors
 from tomewise.store.lookups import find_keys
@@ -43,10 +43,9 @@ _SHARE = 0.95  # of its token limit that a summary usually takes
 
 @dataclass(frozen=True, slots=True)
 class _Parent:
-    """A cluster that is to become a node."""
+    """A cluster that is to become a node, which has no text yet."""
 
-    id: NodeId
-    level: int
+    node: Node
     members: tuple[int, ...]
     summary_input: SummaryIn
 
@@ -111,8 +110,8 @@ class TreeLayer:
         reduction, keys, ground, existing = await run_in_thread(self._load)
 
         async def summarise(_: _Level, parents: list[_Parent]) -> tuple[_Summaries, Mapping[NodeId, str]]:
-            inputs = {parent.id: parent.summary_input for parent in parents}
-            label = f"summaries, level {parents[0].level}" if parents else ""
+            inputs = {parent.node.id: parent.summary_input for parent in parents}
+            label = f"summaries, level {parents[0].node.level}" if parents else ""
             replies = await ask_each(self.model, SUMMARISE, inputs, report, label)
             texts = [reply.summary for reply in replies.values()]
             vectors = await run_in_thread(self.embedder.embed, texts)
@@ -131,7 +130,7 @@ class TreeLayer:
 
         async def summarise(level_below: _Level, parents: list[_Parent]) -> tuple[_Summaries, Mapping[NodeId, str]]:
             inputs.extend(parent.summary_input for parent in parents)
-            return {parent.id: _make_stand_in(level_below, parent) for parent in parents}, {}
+            return {parent.node.id: _make_stand_in(level_below, parent) for parent in parents}, {}
 
         await self._grow_tree(ground, existing, reduction, summarise)
         output_tokens = sum(_estimate_characters(each) // _CHARACTERS_PER_TOKEN for each in inputs)
@@ -162,14 +161,14 @@ class TreeLayer:
             if len(found) >= len(level_below.nodes):
                 break
             parents = [self._make_parent(level_below, level, members) for members in found]
-            fresh, failed = await summarise(level_below, [each for each in parents if each.id not in existing])
+            fresh, failed = await summarise(level_below, [each for each in parents if each.node.id not in existing])
             for parent in parents:
-                if parent.id in failed:
-                    tree.failed.update(dict.fromkeys(level_below.find_passages(parent), failed[parent.id]))
+                if reason := failed.get(parent.node.id):
+                    tree.failed.update(dict.fromkeys(level_below.find_passages(parent), reason))
             summaries = existing | fresh
-            parents = [parent for parent in parents if parent.id in summaries]
-            made = [summaries[parent.id] for parent in parents]
-            nodes = [_make_node(level_below, parent, text) for parent, (text, _) in zip(parents, made, strict=True)]
+            parents = [parent for parent in parents if parent.node.id in summaries]
+            made = [summaries[parent.node.id] for parent in parents]
+            nodes = [replace(parent.node, text=text) for parent, (text, _) in zip(parents, made, strict=True)]
             tree.nodes.extend(zip(nodes, (row for _, row in made), strict=True))
             tree.sizes.append(len(parents))
             # Parents are sorted by members, and therefore in document order.
@@ -186,9 +185,13 @@ class TreeLayer:
         return find_clusters(level_below.vectors, [len(found.ids) for found in encoded], reduction, self.cluster_tokens)
 
     def _make_parent(self, level_below: _Level, level: int, members: tuple[int, ...]) -> _Parent:
+        """The cluster; the position of its node is that of its first passage in the document of that passage."""
+        sources = tuple(level_below.nodes[member].id for member in members)
+        position = level_below.nodes[members[0]].position
+        name = content_id("t", level, *sources)
+        node = Node(id=name, layer=NAME, text="", sources=sources, level=level, position=position)
         texts = [level_below.texts[member] for member in members]
-        name = content_id("t", level, *(level_below.nodes[member].id for member in members))
-        return _Parent(name, level, members, SummaryIn(texts=texts, max_tokens=self.summary_tokens))
+        return _Parent(node, members, SummaryIn(texts=texts, max_tokens=self.summary_tokens))
 
     def _commit(self, keys: Sequence[int], tree: _Tree, existing: _Summaries, reduction: Reduction) -> LayerReport:
         """Write the new nodes and remove the obsolete ones."""
@@ -215,18 +218,6 @@ class TreeLayer:
             record_build(writing, NAME, record)
         notes = (reduction.note,) if reduction.note and tree.sizes else ()
         return LayerReport(layer=NAME, added=len(fresh), removed=len(obsolete), failed=failed, notes=notes)
-
-
-def _make_node(level_below: _Level, parent: _Parent, text: str) -> Node:
-    """Make the node of a cluster; `position` is that of its first passage in the document of that passage."""
-    return Node(
-        id=parent.id,
-        layer=NAME,
-        text=text,
-        sources=tuple(level_below.nodes[member].id for member in parent.members),
-        level=parent.level,
-        position=level_below.nodes[parent.members[0]].position,
-    )
 
 
 def _make_stand_in(level_below: _Level, parent: _Parent) -> tuple[str, Vectors]:

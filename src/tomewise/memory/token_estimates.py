@@ -1,16 +1,22 @@
-"""Estimate how long replies will be before asking for them."""
+"""Estimate the tokens of prompts and replies before asking."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
 
 from tomewise.language.forwarding import find_name
 from tomewise.language.usage import estimate_tokens
+from tomewise.memory.step_reports import report_step
 from tomewise.store.contract import Store
-from tomewise.types import In, LanguageModel, MeasuresReplies, Out, Role
+from tomewise.types import Cost, Estimate, In, LanguageModel, MeasuresReplies, Out, Role
 
 _SAMPLE_SIZE = 160  # inputs, evenly spread: their mean length is within a few percent of the mean of all
+_AT_ONCE = 64  # inputs whose tokens are counted before the event loop has a turn: some 10 ms
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -50,3 +56,29 @@ async def estimate_from_sample(model: LanguageModel, role: Role[In, Out], inputs
         return None
     lengths = [length for role_input in sample if (length := await model.measure_reply(role, role_input)) is not None]
     return round(sum(lengths) * len(inputs) / len(sample)) if len(lengths) == len(sample) else None
+
+
+async def estimate_asks(
+    layer: str, model: LanguageModel, role: Role[In, Any], inputs: Sequence[In], output_tokens: float
+) -> Estimate:
+    """The estimate of a layer that asks a role about each of these inputs; `output_tokens` are those of all replies."""
+    return Estimate(
+        layer=layer,
+        model=find_name(model, role),
+        cost=Cost(
+            calls=len(inputs),
+            input_tokens=await sum_tokens(inputs, partial(model.count_input_tokens, role)),
+            output_tokens=int(output_tokens),
+        ),
+    )
+
+
+async def sum_tokens(inputs: Sequence[T], count: Callable[[T], int]) -> int:
+    """The input tokens of all calls; `count` counts those of one. Other work of the event loop goes on meanwhile."""
+    total = 0
+    for start in range(0, len(inputs), _AT_ONCE):
+        report_step("calls estimated", start, len(inputs))
+        total += sum(map(count, inputs[start : start + _AT_ONCE]))
+        await asyncio.sleep(0)
+    report_step("calls estimated", len(inputs), len(inputs))
+    return total
