@@ -51,10 +51,10 @@ class Lexical(PlainSearch):
 
 @dataclass(frozen=True)
 class Fused:
-    """Several retrievers joined by reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009; k = 60).
+    """Several `retrievers` joined by reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009, with k = 60).
 
-    A piece of evidence gets 1 / (k + rank) from each retriever, where ranks count from 1. Each retriever gives `depth`
-    pieces.
+    A piece of evidence gets 1 / (`k` + rank) from each retriever, where ranks count from 1. Each retriever gives
+    `depth` pieces.
     """
 
     retrievers: Sequence[Retriever]

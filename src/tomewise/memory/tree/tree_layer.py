@@ -87,7 +87,7 @@ class TreeLayer:
     A cluster with the same members as before keeps its node, so that only new clusters are summarised. The tree ends
     after 5 levels, above a level of 11 nodes or fewer, or where the next level would not have fewer nodes than the one
     below it (there the released code goes on). Passages are clustered and summarised with their titles. `reduction` is
-    UMAP where it is installed, else PCA.
+    UMAP where it is installed, else PCA. A cluster has at most `cluster_tokens`, a summary aims at `summary_tokens`.
     """
 
     name = NAME
