@@ -240,15 +240,15 @@ MUTATIONS = (
     Mutation(
         "captions: a short caption that comes twice is not a rolling line",
         "reading/captions.py",
-        "return cue.lines[0] == before.lines[-1] and len(cue.lines) + len(before.lines) > 2",
-        "return cue.lines[0] == before.lines[-1]",
+        "cue.lines[:1] == before.lines[-1:] and len(cue.lines) + len(before.lines) > 2",
+        "cue.lines[:1] == before.lines[-1:]",
         ("tests/reading/test_captions.py",),
     ),
     Mutation(
         "folder: the .gitignore that is deeper down has the last word",
         "reading/folder.py",
-        "for each in reversed(ignored) if",
-        "for each in ignored if",
+        "for each in reversed(files) if",
+        "for each in files if",
         ("tests/reading/test_folder.py",),
     ),
     Mutation(
@@ -289,15 +289,15 @@ MUTATIONS = (
     Mutation(
         "MCP: a part of a name removes nothing",
         "server/mcp_tools.py",
-        "if document not in (*names, *map(show_name, names)):",
+        "if document not in (*exact, *map(show_name, exact)):",
         "if False:",
         ("tests/mcp_server/test_mcp_tools.py",),
     ),
     Mutation(
         "jobs: interrupted jobs are not forgotten",
         "server/jobs.py",
-        'job.tome == tome and job.state not in (*_OPEN, "interrupted")]',
-        "job.tome == tome and job.state not in _OPEN]",
+        'not job.is_open and job.state != "interrupted"]',
+        "not job.is_open]",
         ("tests/server/test_jobs.py",),
     ),
     Mutation(

@@ -13,7 +13,7 @@ from tests.stories import put_titled
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.diffusion import Coverage
+from tomewise.recall.diffusion import WordCoverage
 from tomewise.recall.mentions import TitleLinks
 from tomewise.recall.rewriting import Lead, Lifts, Rewriter, Rewriting, take_stems, write_rewrites
 from tomewise.store.lookups import read_edges, read_pairs, read_vectors
@@ -204,9 +204,9 @@ def test_a_passage_with_new_words_comes_before_one_with_the_same(open_store) -> 
     texts = ("The keeper burned it.", "A keeper burns.", "A letter was here.", "Nothing.")
     keys = np.array([put_document(store, EMBEDDER, document_of(f"d{i}", text))[0] for i, text in enumerate(texts)])
     ranking = keys, np.array([1.0, 0.9, 0.8, 0.0])
-    ((order, scores),) = Coverage(store).reorder("Which keeper burned a letter?", [ranking])
+    ((order, scores),) = WordCoverage(store).reorder("Which keeper burned a letter?", [ranking])
     assert order.tolist() == keys[[0, 2, 1, 3]].tolist()
     idf = [log(1 + 4 / 3), log(1 + 4 / 3), log(1 + 4 / 2)]
     assert scores[:2] == pytest.approx([1, 0.8 * exp(idf[2] / sum(idf)) / exp((idf[0] + idf[1]) / sum(idf))])
-    (near,) = Coverage(store, reach=2).reorder("Which keeper burned a letter?", [ranking])
+    (near,) = WordCoverage(store, reach=2).reorder("Which keeper burned a letter?", [ranking])
     assert near[0].tolist() == keys.tolist(), "what is out of reach stays"

@@ -28,7 +28,7 @@ _ALL_RULES = FolderRules()
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ReadSource:
     """One source: its documents, which can be iterated over once, and the ids of all of them.
 
     `name` is the absolute path of a file. `is_file` is False for a source that cannot be read again, such as standard
@@ -63,11 +63,11 @@ class SourceReader:
 
     process: ReaderProcess
     _: KW_ONLY
-    check: Callable[[Source], None] | None = None
+    check: Callable[[ReadSource], None] | None = None
     prefix: str = ""
     rules: FolderRules = _ALL_RULES
 
-    def read(self, path: Path | str, *, name: str = "") -> Source:
+    def read(self, path: Path | str, *, name: str = "") -> ReadSource:
         """Read one file, or standard input for `-`; each row of a JSON Lines file is a document.
 
         The id of a file is its resolved absolute path, or the `name` that it is read under; the id of standard input is
@@ -79,7 +79,7 @@ class SourceReader:
             source = _read_stdin(self.process.bounds) if str(path) == STDIN else self._read_file(Path(path), name)
         return self._check(source)
 
-    def read_address(self, address: str) -> Source:
+    def read_address(self, address: str) -> ReadSource:
         """Read the page at an address, which is its id, see `reading.fetching`. Raises `ReadingError`."""
         from tomewise.reading.fetching import fetch  # late: few sources are addresses
 
@@ -93,7 +93,7 @@ class SourceReader:
             source = replace(source, documents=tuple(source.documents))  # while the file is there
         return self._check(source)
 
-    def read_all(self, paths: Iterable[Path | str], seen: set[Path] | None = None) -> Iterator[Source | Skipped]:
+    def read_all(self, paths: Iterable[Path | str], seen: set[Path] | None = None) -> Iterator[ReadSource | Skipped]:
         """Read files, folders (recursively, sorted by name) and standard input.
 
         A file that is named directly must be readable, or `ReadingError` is raised. In a folder, an entry is skipped
@@ -116,12 +116,12 @@ class SourceReader:
                 seen.add(path)
                 yield self.read(named)
 
-    def _check(self, source: Source) -> Source:
+    def _check(self, source: ReadSource) -> ReadSource:
         if self.check:
             self.check(source)
         return source
 
-    def _read_folder(self, folder: Path, seen: set[Path]) -> Iterator[Source | Skipped]:
+    def _read_folder(self, folder: Path, seen: set[Path]) -> Iterator[ReadSource | Skipped]:
         has_files = False
         skipped: list[Skipped] = []
         for entry in list_files(folder, list_suffixes(), self.rules):
@@ -138,7 +138,7 @@ class SourceReader:
                 f"nothing in the folder {folder} can be read: {reasons}: `tome add --list-formats` says what can be"
             )
 
-    def _read_entry(self, path: Path, seen: set[Path]) -> Source | Skipped:
+    def _read_entry(self, path: Path, seen: set[Path]) -> ReadSource | Skipped:
         key = Path(os.path.realpath(path))
         if key in seen:
             return Skipped(path, "was already read")
@@ -149,7 +149,7 @@ class SourceReader:
         seen.add(key)
         return source
 
-    def _read_file(self, path: Path, name: str) -> Source:
+    def _read_file(self, path: Path, name: str) -> ReadSource:
         if _is_folder(path):
             raise ReadingError(f"{path} is a folder: name a file in it, or read it with `read_all`")
         name = name or _resolve_name(path)
@@ -157,12 +157,12 @@ class SourceReader:
         if format == CORPUS:
             # The file is read twice, so that an error in the last row is found before the first row is used.
             ids = tuple(document.id for document in read_rows(path, name, self.prefix, self.process.bounds))
-            return Source(name, ids, self._read_rows(path, name))
+            return ReadSource(name, ids, self._read_rows(path, name))
         if format in (TEXT, MARKDOWN, CODE):
             documents: tuple[Document, ...] = (_read_text(path, name, format, self.process.bounds),)
         else:
             documents = self._convert(path, name, format)
-        return Source(name, tuple(document.id for document in documents), documents)
+        return ReadSource(name, tuple(document.id for document in documents), documents)
 
     def _read_rows(self, path: Path, name: str) -> Iterator[Document]:
         with _report_errors(path):
@@ -209,13 +209,13 @@ def _read_text(path: Path, name: str, format: str, bounds: Bounds) -> Document:
     return cut_document(Document(id=name, text=text, title=title, source=name, metadata=fields, marks=marks, body=body))
 
 
-def _read_stdin(bounds: Bounds) -> Source:
+def _read_stdin(bounds: Bounds) -> ReadSource:
     if sys.stdin is None:
         raise ReadingError("standard input is closed: pipe text into the command, or name a file")
     text = _decode_within(sys.stdin.buffer, "standard input", bounds)
     id = f"stdin-{sha256(text.encode()).hexdigest()[:12]}"
     document = cut_document(Document(id=id, text=text, source="stdin", marks=mark_speakers(text)))
-    return Source(document.source, (document.id,), (document,), is_file=False)
+    return ReadSource(document.source, (document.id,), (document,), is_file=False)
 
 
 def _decode_within(file: BinaryIO, name: Path | str, bounds: Bounds) -> str:

@@ -190,7 +190,7 @@ class RewrittenWalk(Diffusion):
     """
 
     rewriter: Rewriter
-    coverage: Coverage
+    coverage: WordCoverage
 
     def _rank(self, query: str, reached: ReachedPassages, limit: int) -> list[Evidence]:
         if not len(reached.keys):
@@ -278,7 +278,7 @@ def _load_walk() -> None:
 
 
 @dataclass(frozen=True)
-class Coverage:
+class WordCoverage:
     """Ours: the best `reach` passages are chosen again, one after another, by score and by new words of the question.
 
     The next passage is that with the greatest log(score / best score) + `weight` * sum of idf(w), over the content

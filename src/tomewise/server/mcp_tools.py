@@ -39,7 +39,7 @@ from tomewise.server.mcp_results import (
     make_reply,
     neutralise,
 )
-from tomewise.server.named_tomes import LEFT, Admit, Span, find_part, find_tome, hide_addresses
+from tomewise.server.named_tomes import LEFT, Admit, Stretch, find_part, find_tome, hide_addresses
 from tomewise.server.streaming import ClientLeft
 from tomewise.store.records import DocumentRecord
 from tomewise.systems.registry import DEFAULT
@@ -294,7 +294,7 @@ def _keep_small(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return metadata if len(str(metadata)) <= ITEM_BYTES // 2 else {}
 
 
-def _read(tome: Tome, document: str, span: Span, passage: str, neighbours: int) -> TextResult:
+def _read(tome: Tome, document: str, span: Stretch, passage: str, neighbours: int) -> TextResult:
     record, (start, last) = find_part(document, span, passage, neighbours, tome, tome.documents.names.match)
     end = record.characters if last is None else min(last, record.characters)
     if not 0 <= start < end:

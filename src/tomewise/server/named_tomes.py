@@ -37,17 +37,17 @@ def hide_addresses(message: str, tomes: Mapping[str, Tome]) -> str:
     return hide_paths(message, addresses, (tome.documents.names for tome in known.values()))
 
 
-Span: TypeAlias = tuple[int, int | None]  # characters of a document; without an end, up to that of the document
+Stretch: TypeAlias = tuple[int, int | None]  # characters of a document; without an end, up to that of the document
 
 
 def find_part(
     document: str,
-    span: Span,
+    span: Stretch,
     passage: str,
     neighbours: int,
     tome: Tome,
     find: Callable[[str], DocumentRecord],
-) -> tuple[DocumentRecord, Span]:
+) -> tuple[DocumentRecord, Stretch]:
     """What to read: a span of a document that `find` finds, or the passage of this id with so many on either side.
 
     Raises UsageError, UnknownName.

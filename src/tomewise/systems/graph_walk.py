@@ -13,10 +13,10 @@ from tomewise.memory.graph.graph_names import Calls, Style
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.recall.diffusion import (
     CogniRank,
-    Coverage,
     DecomposedRecall,
     Diffusion,
     RewrittenWalk,
+    WordCoverage,
 )
 from tomewise.recall.evidence_forms import SelectedFacts, WithGists
 from tomewise.recall.graph_index import GraphIndexes
@@ -199,7 +199,7 @@ def associative(
             partial(seed_passages, kit.store, weight=passage_weight, keep=seeded),
         ],
         rewriter=make_rewriter(kit, leads.find_leads, rewriting, rewritten, names, temperature, drop),
-        coverage=Coverage(kit.store, weight=coverage, reach=covering),
+        coverage=WordCoverage(kit.store, weight=coverage, reach=covering),
     )
     return answer_once(kit, compare(recall, comparisons), (graph,), **answering)
 

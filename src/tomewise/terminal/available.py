@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tomewise.language.models_at_hand import LocalModel
-    from tomewise.tome.system_summary import Setting, SystemSummary
+    from tomewise.tome.system_summary import SystemSetting, SystemSummary
 
 
 _SHORT = 30  # characters of a formula
@@ -161,14 +161,14 @@ def _print_summary(summary: SystemSummary, out: Console) -> None:
         out.print(f"  {escape(name)}: [dim]{escape(values)}[/dim]")
 
 
-def _describe_setting(setting: Setting) -> str:
+def _describe_setting(setting: SystemSetting) -> str:
     default = "required" if setting.required else f"default {_write(setting.default)}"
     changed = "" if setting.value == setting.default else f", here {_write(setting.value)}"
     help = f"\n    [dim]{escape(setting.help)}{_describe_most(setting)}[/dim]" if setting.help else ""
     return f"{escape(setting.name)} [dim]({escape(setting.type)})[/dim] {escape(default + changed)}{help}"
 
 
-def _describe_most(setting: Setting) -> str:
+def _describe_most(setting: SystemSetting) -> str:
     if not setting.multiplies:
         return ""
     return f"; multiplies {escape(setting.multiplies)}, a server allows {setting.most:,.10g} at most"

@@ -23,7 +23,7 @@ from tomewise.reading.folder import FolderRules, Skipped
 from tomewise.reading.json_lines import add_prefix
 from tomewise.reading.metadata import ID, PATH, UNSTORABLE, cut_document, find_unstorable, select_plain
 from tomewise.reading.process import ReaderProcess
-from tomewise.reading.read import STDIN, NamedFile, Source, SourceReader
+from tomewise.reading.read import STDIN, NamedFile, ReadSource, SourceReader
 from tomewise.settings import Settings
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_record, read_setting
@@ -91,7 +91,7 @@ async def add_documents(
         claims = _Claims({name: source for name, source in known.items() if name not in files.gone})
         stated = StatedFields(store, metadata, sources)
 
-        def check(source: Source) -> None:
+        def check(source: ReadSource) -> None:
             claims.check(source)
             stated.accept(source)
 
@@ -179,7 +179,7 @@ class _Claims:
         for document, source in origins.items():
             self._ids[source].add(document)
 
-    def check(self, source: Source) -> None:
+    def check(self, source: ReadSource) -> None:
         """Raise ReadingError if an id of this source belongs to a document of another source."""
         for document in source.ids:
             owner = self._origins.get(document, source.name)
@@ -189,7 +189,7 @@ class _Claims:
                     f"of rows with --prefix NAME (`prefix=` from Python), or remove the other document first"
                 )
 
-    def take(self, source: Source) -> frozenset[DocumentId]:
+    def take(self, source: ReadSource) -> frozenset[DocumentId]:
         """Record the ids of a source. Returns the ids that it had before and no longer has."""
         ids = self._ids[source.name]
         lost = frozenset(ids.difference(source.ids)) if source.is_file else frozenset[DocumentId]()
@@ -254,7 +254,7 @@ def _take_document(item: Document, claims: _Claims, prefix: str) -> Document:
     document = replace(item, id=add_prefix(prefix, item.id))
     _check_document(document)
     document = cut_document(replace(document, metadata=select_plain(document.metadata)))
-    source = Source(document.source, (document.id,), (document,), is_file=False)
+    source = ReadSource(document.source, (document.id,), (document,), is_file=False)
     claims.check(source)
     claims.take(source)
     return document
@@ -315,7 +315,7 @@ def _read_source(
     source: str | Path | NamedFile, reader: SourceReader, claims: _Claims, skipped: dict[str, str], seen: set[Path]
 ) -> Iterator[Document | LostDocuments]:
     if isinstance(source, NamedFile):
-        entries: Iterable[Source | Skipped] = [reader.read(source.path, name=source.name)]
+        entries: Iterable[ReadSource | Skipped] = [reader.read(source.path, name=source.name)]
     elif isinstance(source, str) and is_address(source):
         entries = [reader.read_address(source)]
     else:

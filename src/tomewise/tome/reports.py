@@ -100,7 +100,7 @@ class RemoveReport(Noun):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span(Noun):
+class PassageSpan(Noun):
     """Where a passage stands: characters `start` to `end` of its document; `position` counts its passages from 0."""
 
     id: PassageId
@@ -120,7 +120,7 @@ class Slice(Noun):
     end: int
     characters: int
     text: str
-    passages: tuple[Span, ...]
+    passages: tuple[PassageSpan, ...]
     """The passages that have some of them."""
 
 
@@ -156,7 +156,7 @@ def read_slice(record: DocumentRecord, start: int, end: int, store: Store) -> Sl
         characters=record.characters,
         text=text,
         passages=tuple(
-            Span(id=each.id, position=each.position, start=each.start, end=each.end, place=each.place)
+            PassageSpan(id=each.id, position=each.position, start=each.start, end=each.end, place=each.place)
             for each in passages
         ),
     )

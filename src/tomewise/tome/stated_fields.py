@@ -17,7 +17,7 @@ from tomewise.addresses import is_address
 from tomewise.errors import ReadingError, StoreError, UsageError
 from tomewise.reading.folder import resolve_path
 from tomewise.reading.metadata import cut_document, find_unstorable, select_plain
-from tomewise.reading.read import STDIN, NamedFile, Source
+from tomewise.reading.read import STDIN, NamedFile, ReadSource
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import SETTINGS
@@ -48,7 +48,7 @@ class StatedFields:
                 self._by_path[path] = {**self._by_path.get(path, {}), **given}
         self._pending = {path for path, fields in self._by_path.items() if fields != self._kept.get(path)}
 
-    def accept(self, source: Source) -> None:
+    def accept(self, source: ReadSource) -> None:
         """Keep what is given for the path of a source. Raises ReadingError for a title of several documents."""
         if len(source.ids) > 1:
             if self._given.get(_TITLE):

@@ -32,7 +32,7 @@ _NUMBERS = ("integer", "number")
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SystemSetting:
     """A setting of a recipe: its type in words, and its default or `required`. `value` is what the variant sets.
 
     `multiplies` says what a larger number makes more of. `most` is the largest number that a server allows; None for a
@@ -64,7 +64,7 @@ class SystemSummary:
 
     name: str
     description: str
-    settings: tuple[Setting, ...]
+    settings: tuple[SystemSetting, ...]
     ablations: Mapping[str, Mapping[str, Any]]
     layers: tuple[LayerSummary, ...]
     index: CallCount
@@ -118,13 +118,15 @@ def _describe_schema(schema: Mapping[str, Any]) -> str:
     return " ".join([schema.get("type", "any value"), *ranges])
 
 
-def _list_settings(variant: Variant, declaration: SystemDeclaration) -> tuple[Setting, ...]:
+def _list_settings(variant: Variant, declaration: SystemDeclaration) -> tuple[SystemSetting, ...]:
     settings = []
     for each in read_declared(declaration.recipe, declaration.ablations).values():
         type_ = describe_type(each.type)
         most = each.most if type_.startswith(_NUMBERS) else None
         value = variant.settings.get(each.name, each.default)
-        settings.append(Setting(each.name, type_, each.default, each.required, value, each.help, each.multiplies, most))
+        settings.append(
+            SystemSetting(each.name, type_, each.default, each.required, value, each.help, each.multiplies, most)
+        )
     return tuple(settings)
 
 

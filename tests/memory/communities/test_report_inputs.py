@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tomewise.language.usage import estimate_tokens
-from tomewise.memory.communities.report_inputs import Entity, Part, Relation, make_source
+from tomewise.memory.communities.report_inputs import Part, Relation, ReportEntity, make_source
 
 FORM = 20
-ENTITIES = {vertex: Entity(f"n{vertex}", f"said of {vertex}") for vertex in range(9)}
+ENTITIES = {vertex: ReportEntity(f"n{vertex}", f"said of {vertex}") for vertex in range(9)}
 
 
 def count_degrees(relations: list[Relation]) -> Counter[int]:

@@ -67,7 +67,7 @@ def _read_shown(shown: Shown) -> Quotable:
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest:
+class NearestSentences:
     """The sentences, best first, and what the passages lack; that is empty where one of them may answer.
 
     `option` is the number of the option that rests on the first sentence, None where none does.
@@ -93,7 +93,7 @@ def find_nearest(
     passages: Sequence[Quotable],
     rewrites: Sequence[tuple[str, float]],
     embedder: Embedder,
-) -> Nearest:
+) -> NearestSentences:
     """The sentences of the first passages that are nearest to an answer.
 
     `rewrites` are other wordings of the question, each with what is taken off a cosine with it. The first place is
@@ -104,7 +104,7 @@ def find_nearest(
     parsed = read_question(question)
     rated = list(_rate(parsed, list_candidates(passages[:PASSAGES])))
     if not rated:
-        return Nearest((), "nothing here can be quoted" if passages else "no evidence was found")
+        return NearestSentences((), "nothing here can be quoted" if passages else "no evidence was found")
     most = MOST_REWRITTEN if rewrites else MOST_EMBEDDED
     rated = [rated[place] for place in find_best([each.start for each in rated], most)]
     queries = [text[:_QUESTION] for text in (question, *(text for text, _ in rewrites))]
@@ -125,7 +125,7 @@ def find_nearest(
     shown = [first, *(place for place in order if place != first)][:SHOWN]
     sentences = [rated[place].candidate for place in shown]
     lack = _find_lack(parsed, passages[:PASSAGES], sentences, float(raised[shown].max()))
-    return Nearest(sentences, lack, option)
+    return NearestSentences(sentences, lack, option)
 
 
 def _write_embedded(candidate: Candidate) -> str:

@@ -25,7 +25,7 @@ from tomewise.memory.communities.community_state import (
     load_state,
 )
 from tomewise.memory.communities.partition import RANDOMNESS, RESOLUTION, SEED, Community, measure_modularity, renew
-from tomewise.memory.communities.report_inputs import Entity, Part, ReportSource, make_source
+from tomewise.memory.communities.report_inputs import Part, ReportEntity, ReportSource, make_source
 from tomewise.memory.edge_rows import split_rows, write_edges
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.token_estimates import estimate_asks
@@ -54,7 +54,7 @@ class _Plan:
     digests: Mapping[int, str]
     kept: Mapping[int, StoredReport]
     due: Mapping[int, Sequence[int]]
-    entities: Mapping[int, Entity]
+    entities: Mapping[int, ReportEntity]
 
     @property
     def communities(self) -> Mapping[int, Community]:

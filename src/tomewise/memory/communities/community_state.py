@@ -13,7 +13,7 @@ import numpy as np
 from tomewise.memory.build_records import read_build
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.partition import Community, Partition, WeightedGraph
-from tomewise.memory.communities.report_inputs import Entity, Relation
+from tomewise.memory.communities.report_inputs import Relation, ReportEntity
 from tomewise.memory.edge_rows import group_pairs
 from tomewise.memory.graph.fact_ends import read_fact_ends
 from tomewise.store.contract import Readable, Store
@@ -164,18 +164,18 @@ def load_state(store: Store, names: CommunityNames) -> CommunityState:
 
 def load_entities(
     store: Store, names: CommunityNames, state: CommunityState, wanted: Collection[int]
-) -> dict[int, Entity]:
+) -> dict[int, ReportEntity]:
     """How reports show the entities of these vertices."""
     keys = [state.keys[vertex] for vertex in sorted(wanted)]
     derived = find_derived(store, keys, names.graph.mentioned)
     mentions = {entity: sorted(found)[:_DESCRIBED] for entity, found in derived.items()}
     nodes = store.nodes_at(key for found in mentions.values() for key in found)
-    shown: dict[int, Entity] = {}
+    shown: dict[int, ReportEntity] = {}
     for vertex in wanted:
         found = [nodes[key] for key in mentions[state.keys[vertex]]]
         texts = dict.fromkeys(text for node in found if (text := str(node.data.get("description") or "")))
         name = next((str(node.data["name"]) for node in found), state.entities[vertex].text)
-        shown[vertex] = Entity(name, " ".join(texts), tuple(node.id for node in found))
+        shown[vertex] = ReportEntity(name, " ".join(texts), tuple(node.id for node in found))
     return shown
 
 

@@ -15,7 +15,7 @@ _FORM = 20  # tokens of the form in which a row is shown
 
 
 @dataclass(frozen=True, slots=True)
-class Entity:
+class ReportEntity:
     """An entity as reports show it; `mentions` are the ids of what describes it."""
 
     name: str
@@ -64,7 +64,7 @@ class ReportSource:
 
 
 def make_source(
-    entities: Mapping[int, Entity], relations: Sequence[Relation], parts: Sequence[Part], words: int, room: int
+    entities: Mapping[int, ReportEntity], relations: Sequence[Relation], parts: Sequence[Part], words: int, room: int
 ) -> ReportSource:
     """What fits into so many tokens of a community with these inner relations (GraphRAG, section 3.1.5).
 
@@ -107,20 +107,20 @@ def _is_inside(relation: Relation, part: Part) -> bool:
     return relation.ends[0] in part.members and relation.ends[1] in part.members
 
 
-def _measure(relations: Sequence[Relation], entities: Mapping[int, Entity]) -> int:
+def _measure(relations: Sequence[Relation], entities: Mapping[int, ReportEntity]) -> int:
     """The tokens of these relations with their ends."""
     ends = set(chain.from_iterable(relation.ends for relation in relations))
     facts = sum(_measure_fact(relation, text, entities) for relation in relations for text in relation.facts.values())
     return facts + sum(entities[vertex].tokens for vertex in ends)
 
 
-def _measure_fact(relation: Relation, text: str, entities: Mapping[int, Entity]) -> int:
+def _measure_fact(relation: Relation, text: str, entities: Mapping[int, ReportEntity]) -> int:
     a, b = relation.ends
     return _FORM + estimate_tokens(f"{entities[a].name}{entities[b].name}{text}")
 
 
 def _take_rows(
-    relations: Sequence[Relation], entities: Mapping[int, Entity], room: int, *, at_least: bool
+    relations: Sequence[Relation], entities: Mapping[int, ReportEntity], room: int, *, at_least: bool
 ) -> tuple[list[RelationRow], list[int], list[int]]:
     """The first facts that fit, the entities that they join, in the order of the relations, and the keys."""
     rows: list[RelationRow] = []
