@@ -46,7 +46,7 @@ def digest_code() -> str:
 
 
 def digest_memory_code() -> str:
-    """The digest of the code that makes memories: the package without the rooms that this code cannot import."""
+    """The digest of the code that makes memories: the package without the parts that this code cannot import."""
     return _digest_files(PACKAGE, _ABOVE_MEMORY)
 
 

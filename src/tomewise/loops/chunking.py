@@ -18,7 +18,7 @@ from tomewise.types import Evidence, In, Passage, PassageId, Question, Retriever
 
 Order = Literal["document", "relevance"]
 _ALL = 10**9  # passages
-LEAST_ROOM = 1_000  # tokens of a chunk, and of a ledger
+LEAST_TOKENS = 1_000  # tokens of a chunk, and of a ledger
 _SURE = 0.8  # of the window: models count tokens in their own way
 
 
@@ -71,21 +71,23 @@ class Chunking:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class FreeTokens:
     """The tokens that a call of `role` has for what grows while a text is read, and how many it needs at least."""
 
     role: Role[Any, Any]
     tokens: int
-    least: int = LEAST_ROOM
+    least: int = LEAST_TOKENS
 
     @classmethod
-    def measure(cls, desk: Desk, role: Role[In, Any], empty: In, *, beside: int = 0, least: int = LEAST_ROOM) -> Room:
+    def measure(
+        cls, desk: Desk, role: Role[In, Any], empty: In, *, beside: int = 0, least: int = LEAST_TOKENS
+    ) -> FreeTokens:
         """The room beside the prompt with an `empty` input, and beside so many tokens more."""
         used = desk.model.count_input_tokens(role, empty) + beside
         return cls(role, int(_SURE * (find_window(desk.model, role) - role.output_tokens)) - used, least)
 
 
-def check_rooms(desk: Desk, rooms: Sequence[Room]) -> None:
+def check_windows(desk: Desk, rooms: Sequence[FreeTokens]) -> None:
     """Raise UsageError if the window of a role's model is too small, with the window that is needed."""
     needed, role = max((_find_needed_window(room, desk), room.role.name, room.role) for room in rooms)[::2]
     window = find_window(desk.model, role)
@@ -110,7 +112,7 @@ def _sort_by_relevance(chunks: Sequence[Chunk], ranked: Sequence[Evidence]) -> l
     return sorted(chunks, key=find_rank)
 
 
-def _find_needed_window(room: Room, desk: Desk) -> int:
+def _find_needed_window(room: FreeTokens, desk: Desk) -> int:
     return find_window(desk.model, room.role) + ceil((room.least - room.tokens) / _SURE)
 
 

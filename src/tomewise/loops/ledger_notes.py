@@ -41,7 +41,7 @@ from tomewise.language.roles import (
     RefineIn,
     RefineOut,
 )
-from tomewise.loops.chunking import LEAST_ROOM, Chunk, Chunking, Room, check_rooms
+from tomewise.loops.chunking import LEAST_TOKENS, Chunk, Chunking, FreeTokens, check_windows
 from tomewise.loops.desk import Desk, make_answer_input
 from tomewise.loops.evidence import fit_to_window, fold, load_passages
 from tomewise.loops.last_prompt import Note
@@ -150,14 +150,14 @@ class LedgerReading:
         Raises UsageError if the window has no room for a chunk and a ledger.
         """
         empty = NotesIn(question=question.text, evidence=[])
-        spare = Room.measure(self.desk, make_extract_role(0), empty, beside=self._of_questions).tokens
-        room = Room(EXTRACT_NOTES, max(int(spare / (1 + _OF_REPLY / _PER_FACT)), spare - _MOST * _OF_REPLY))
-        check_rooms(self.desk, [room, *self._measure_ledger_rooms(question)])
+        spare = FreeTokens.measure(self.desk, make_extract_role(0), empty, beside=self._of_questions).tokens
+        room = FreeTokens(EXTRACT_NOTES, max(int(spare / (1 + _OF_REPLY / _PER_FACT)), spare - _MOST * _OF_REPLY))
+        check_windows(self.desk, [room, *self._measure_ledger_tokens(question)])
         return room.tokens
 
     def measure_ledger(self, question: Question) -> int | None:
         """The tokens of facts that a ledger holds; None: no limit."""
-        rooms = [int(room.tokens / _SHOWN) for room in self._measure_ledger_rooms(question)]
+        rooms = [int(room.tokens / _SHOWN) for room in self._measure_ledger_tokens(question)]
         return max(1, min(self.cycle.memory, *rooms)) if self.cycle.memory else None
 
     def count_wanted(self, chunk: int, left: int | None) -> int:
@@ -170,7 +170,7 @@ class LedgerReading:
         """The tokens of all questions that may be open."""
         return _OF_QUESTION * (self.cycle.questions + NETS)
 
-    def _measure_ledger_rooms(self, question: Question) -> list[Room]:
+    def _measure_ledger_tokens(self, question: Question) -> list[FreeTokens]:
         """What the calls that show a ledger leave for it."""
         asked = question.text
         empty: list[tuple[Role[Any, Any], Any]] = [
@@ -178,8 +178,8 @@ class LedgerReading:
             (REFINE_QUESTIONS, RefineIn(question=asked)),
             (ANSWER, make_answer_input(question, [])),
         ]
-        least = int(_SHOWN * min(LEAST_ROOM, self.cycle.memory or LEAST_ROOM))
-        return [Room.measure(self.desk, *each, beside=self._of_questions, least=least) for each in empty]
+        least = int(_SHOWN * min(LEAST_TOKENS, self.cycle.memory or LEAST_TOKENS))
+        return [FreeTokens.measure(self.desk, *each, beside=self._of_questions, least=least) for each in empty]
 
 
 def make_extract_role(facts: int) -> Role[NotesIn, NotesOut]:

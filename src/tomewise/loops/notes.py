@@ -15,7 +15,7 @@ from tomewise.calls import CallCount
 from tomewise.events import make_event
 from tomewise.language.labels import find_labelled
 from tomewise.language.roles import CARRY_NOTE, CarryIn, NotedFact, Shown
-from tomewise.loops.chunking import Chunk, Room, check_rooms
+from tomewise.loops.chunking import Chunk, FreeTokens, check_windows
 from tomewise.loops.citing import locate
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import EXTRACTS, PASSAGE
@@ -54,8 +54,8 @@ class NoteReading:
     def measure_room(self, question: Question) -> int:
         """What the prompt and a note of the greatest length leave."""
         empty = CarryIn(question=question.text, evidence=[], words=self.words)
-        room = Room.measure(self.desk, CARRY_NOTE, empty, beside=round(_TOKENS_PER_WORD * self.words))
-        check_rooms(self.desk, [room])
+        room = FreeTokens.measure(self.desk, CARRY_NOTE, empty, beside=round(_TOKENS_PER_WORD * self.words))
+        check_windows(self.desk, [room])
         return room.tokens
 
     def count_calls(self, chunks: Sequence[Chunk]) -> int:
