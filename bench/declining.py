@@ -25,7 +25,6 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ import numpy as np
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.evaluate.datasets import read_dataset
 from tomewise.evaluate.items import Item
-from tomewise.evaluate.metrics.answers import rouge, substring_match, take_best
+from tomewise.evaluate.metrics.answers import rouge, substring_match
 from tomewise.language.extractive import confidence as rule
 from tomewise.language.extractive.answering import answer
 from tomewise.language.extractive.question_words import read_question
@@ -198,8 +197,8 @@ def is_right(case: Case, text: str, choice: str | None) -> bool:
     if case.correct:
         return choice == case.correct
     if case.name == "QMSum":
-        return take_best(partial(rouge, "rougeL"), text, case.answers) >= RIGHT_ROUGE
-    return bool(take_best(substring_match, text, case.answers))
+        return rouge("rougeL", text, case.answers) >= RIGHT_ROUGE
+    return bool(substring_match(text, case.answers))
 
 
 def answer_case(case: Case, embedder: Embedder) -> Outcome:

@@ -119,7 +119,7 @@ def test_rouge_is_the_maximum_over_references_of_the_package() -> None:
 def test_without_its_package_rouge_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rouge_score.rouge_scorer", None)
     with pytest.raises(MissingDependency, match=r"pip install 'tomewise\[eval\]'"):
-        rouge("rouge3", "a", "a")  # of a kind that no test asked for before
+        rouge("rouge3", "a", ["a"])  # of a kind that no test asked for before
 
 
 OPTIONS = ("Paris", "Rome", "The city of Bonn", "Athens")

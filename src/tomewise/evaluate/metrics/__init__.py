@@ -184,8 +184,8 @@ def _choose_evidence_metrics(items: Sequence[Item]) -> list[str]:
 # ---------------------------------------------------------------- from outcomes to the pure functions
 
 
-def _score_text(compare: Callable[[str, str], float], outcome: Outcome) -> float:
-    return answers.take_best(compare, outcome.prediction.answer, outcome.item.answers)
+def _score_text(compare: Callable[[str, Sequence[str]], float], outcome: Outcome) -> float:
+    return compare(outcome.prediction.answer, outcome.item.answers)
 
 
 def _pick_letter(outcome: Outcome) -> str | None:
@@ -224,7 +224,7 @@ _OF_EVIDENCE: dict[str, Score] = {
     "citation-recall": lambda outcome: rankings.measure_gold_recall(outcome.prediction.cited, outcome.item),
 }
 
-_OF_TEXTS: dict[str, Callable[[str, str], float]] = {
+_OF_TEXTS: dict[str, Callable[[str, Sequence[str]], float]] = {
     "em": answers.exact_match,
     "f1": answers.token_f1,
     "substring-em": answers.substring_match,

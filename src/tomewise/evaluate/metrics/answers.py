@@ -1,6 +1,6 @@
 """Answers against gold: exact match, token F1 and ROUGE, the letter of a choice, the verdicts of claims.
 
-Metrics of texts compare an answer with one reference; `take_best` takes the maximum over all.
+Metrics of texts compare an answer with each of its references, and take the best.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
 from string import ascii_uppercase, punctuation
 from typing import Any
@@ -30,19 +30,26 @@ def normalise(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-def take_best(compare: Callable[[str, str], float], answer: str, references: Sequence[str]) -> float:
-    """The highest score of an answer against one of the references; 0.0 without any.
+def _take_best(compare: Callable[[str, str], float]) -> Callable[[str, Sequence[str]], float]:
+    """The comparison with all references: the highest score of an answer against one of them; 0.0 without any.
 
     An empty answer scores 0, also where the reference (such as "the") normalises to nothing.
     """
-    return max((compare(answer, reference) for reference in references if answer.strip()), default=0.0)
+
+    @wraps(compare)
+    def score_best(answer: str, references: Sequence[str]) -> float:
+        return max((compare(answer, reference) for reference in references if answer.strip()), default=0.0)
+
+    return score_best
 
 
+@_take_best
 def exact_match(answer: str, reference: str) -> float:
     """1.0 when the answer equals the reference after normalisation (SQuAD, section 6.1)."""
     return float(normalise(answer) == normalise(reference))
 
 
+@_take_best
 def token_f1(answer: str, reference: str) -> float:
     """Harmonic mean of precision and recall of the bag of normalised words (SQuAD, section 6.1).
 
@@ -55,6 +62,7 @@ def token_f1(answer: str, reference: str) -> float:
     return 2 * shared / (len(words) + len(gold))
 
 
+@_take_best
 def substring_match(answer: str, reference: str) -> float:
     """1.0 when the answer contains the reference, both normalised (HELMET, Yen et al. 2025).
 
@@ -64,13 +72,14 @@ def substring_match(answer: str, reference: str) -> float:
     return float(bool(wanted) and wanted in normalise(answer))
 
 
+@_take_best
 def helmet_f1(answer: str, reference: str) -> float:
     """Token F1, but 0 where one side is yes, no or noanswer and the other side differs.
 
     Source: HELMET's scorer (Yen et al. 2025), which took the rule from HotpotQA (Yang et al. 2018).
     """
     texts = {normalise(answer), normalise(reference)}
-    return 0.0 if len(texts) > 1 and texts & _CLOSED else token_f1(answer, reference)
+    return 0.0 if len(texts) > 1 and texts & _CLOSED else token_f1(answer, [reference])
 
 
 def find_letter(reply: str, options: Sequence[str]) -> str | None:
@@ -145,13 +154,16 @@ def pair_accuracy(pairs: Sequence[Hashable], right: Sequence[bool]) -> float | N
     return sum(whole) / len(whole) if whole else None
 
 
-def rouge(kind: str, answer: str, reference: str) -> float:
+def rouge(kind: str, answer: str, references: Sequence[str]) -> float:
     """F-measure of ROUGE (`kind` is rouge1, rouge2 or rougeL), stemmed.
 
     Source: Lin 2004, as the package rouge-score computes it; stemming and the maximum as in QMSum (Zhong et al. 2021)
     and ODSum (Zhou et al. 2023). Raises MissingDependency without that package.
     """
-    return float(_make_scorer(kind).score(reference, answer)[kind].fmeasure)
+    scorer = _make_scorer(kind)
+    return _take_best(lambda answer, reference: float(scorer.score(reference, answer)[kind].fmeasure))(
+        answer, references
+    )
 
 
 @cache
