@@ -185,7 +185,8 @@ def _choose_evidence_metrics(items: Sequence[Item]) -> list[str]:
 
 
 def _score_text(compare: Callable[[str, Sequence[str]], float], outcome: Outcome) -> float:
-    return compare(outcome.prediction.answer, outcome.item.answers)
+    # An empty answer scores 0, also where the reference (such as "the") normalises to nothing.
+    return compare(outcome.prediction.answer, outcome.item.answers) if outcome.prediction.answer.strip() else 0.0
 
 
 def _pick_letter(outcome: Outcome) -> str | None:

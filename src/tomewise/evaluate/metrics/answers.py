@@ -31,14 +31,11 @@ def normalise(text: str) -> str:
 
 
 def _take_best(compare: Callable[[str, str], float]) -> Callable[[str, Sequence[str]], float]:
-    """The comparison with all references: the highest score of an answer against one of them; 0.0 without any.
-
-    An empty answer scores 0, also where the reference (such as "the") normalises to nothing.
-    """
+    """The comparison with all references: the highest score of an answer against one of them; 0.0 without any."""
 
     @wraps(compare)
     def score_best(answer: str, references: Sequence[str]) -> float:
-        return max((compare(answer, reference) for reference in references if answer.strip()), default=0.0)
+        return max((compare(answer, reference) for reference in references), default=0.0)
 
     return score_best
 
