@@ -26,7 +26,7 @@ import numpy as np
 from large_tome import StandIn
 from large_tome import open_tome as open_large
 from musique import OUT, open_tome, read_rows
-from tomewise.recall.diffusion import Coverage, Diffusion
+from tomewise.recall.diffusion import WordCoverage, Diffusion
 from tomewise.recall.rewriting import Rewriter
 from tomewise.systems.registry import assemble
 from tomewise.tome.tome import Tome
@@ -79,7 +79,7 @@ def measure(tome: Tome, questions: list[str]) -> np.ndarray[Any, Any]:
     clock.watch(tome.kit.embedder, "embed", lambda texts: PARTS[0] if len(texts) == 1 else PARTS[2])
     clock.watch(Diffusion, "_walk", lambda *_: PARTS[1])
     clock.watch(Rewriter, "find_lifts", lambda *_: PARTS[3])
-    clock.watch(Coverage, "reorder", lambda *_: PARTS[4])
+    clock.watch(WordCoverage, "reorder", lambda *_: PARTS[4])
     clock.watch(type(retriever), "retrieve", lambda *_: PARTS[5])
     asyncio.run(retriever.retrieve("Which name is it?", 20))  # type: ignore[union-attr]
     rounds = np.empty((ROUNDS, len(questions), len(PARTS)))

@@ -8,7 +8,7 @@ from typing import Any
 from tools.docs.markdown import escape_html, write_code, write_table
 
 from tomewise.systems.registry import SYSTEMS, parse_variant
-from tomewise.tome.system_summary import Setting, SystemSummary, summarise_system
+from tomewise.tome.system_summary import SystemSetting, SystemSummary, summarise_system
 
 _PAIRS = ("hybrid+interleave", "hybrid+stepwise")  # a page shows a loop around the default recall
 
@@ -44,7 +44,7 @@ def _write_example(summary: SystemSummary) -> str:
     return f"{setting.name}={_write_value(setting.default)}"
 
 
-def _describe_setting(setting: Setting) -> tuple[str, str, str, str]:
+def _describe_setting(setting: SystemSetting) -> tuple[str, str, str, str]:
     more = f"; multiplies {setting.multiplies}" if setting.multiplies else ""
     default = "needed" if setting.required else write_code(_write_value(setting.default))
     return (

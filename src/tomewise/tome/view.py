@@ -10,7 +10,9 @@ from tomewise.errors import UsageError
 from tomewise.tome.arguments import read_integer
 from tomewise.tome.open_tome import PartOfTome, names_damage, plain, plain_stream
 from tomewise.tome.session import Sessions
-from tomewise.types import Question
+from tomewise.types import Question, Scope
+from tomewise.types.plain import describe_object
+from tomewise.types.proof import describe_scope
 
 # What a tome works with is imported where it is first used: who only looks at a tome does not wait for it.
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 class TomeView(PartOfTome):
     """What can be asked of a tome, or of the part of it that lies `within` a scope (see `Tome.within`)."""
+
+    def __repr__(self) -> str:
+        return describe_object(self, self.store.address, within=describe_scope(self.scope or Scope()))
 
     @cached_property
     def documents(self) -> Documents:
@@ -89,7 +94,7 @@ class TomeView(PartOfTome):
     ) -> AsyncGenerator[Event | Answer, None]:
         """Answer a question like `ask`, and yield each event as it happens; the last item is the answer.
 
-        Where the provider streams, events `AnswerPart` give the answer as it is written: each has the new `text`,
+        Where the provider streams, events `answer_part` give the answer as it is written: each has the new `text`,
         and whether it is to `replace` the parts before.
         To leave early cancels the calls under way: at once with `contextlib.aclosing`, or when the generator is freed.
         """

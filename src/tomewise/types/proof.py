@@ -294,7 +294,8 @@ def _write_quote(quote: Quote, choice: str | None, answer: Answer) -> str:
         before, after = _find_surroundings(quote, answer)
         return f"{escape(before)}<mark>{escape(quote.text)}</mark>{escape(after)} {where}"
     option = f" → {escape(choice)}" if choice else ""
-    return f"{escape(quote.before)} <mark>{escape(quote.text)}</mark>{option} {escape(quote.after)} {where}"
+    marked = f"<mark>{escape(quote.text)}</mark>{option}"
+    return " ".join(filter(None, (escape(quote.before), marked, escape(quote.after), where)))
 
 
 def _find_surroundings(quote: Quote, answer: Answer) -> tuple[str, str]:
