@@ -153,7 +153,7 @@ async def measure(measurement: Measurement, systems: Sequence[str]) -> dict[str,
     for number, (wanted, items) in enumerate(groups.items()):
         documents = [document for document in dataset.documents if not wanted or document.id in wanted]
         path = OUT / f"{measurement.tome}-{number}.tome"
-        memory = await open_memory(design, design.variants, documents, path, lambda _: None, lambda *_: None)
+        memory = await open_memory(design, design.variants, documents, path, lambda _: None)
         with memory.tome:
             for name in memory.systems:
                 for item in items:
@@ -169,7 +169,7 @@ async def measure(measurement: Measurement, systems: Sequence[str]) -> dict[str,
 
 async def rank(memory: BuiltMemory, system: str, item: Item) -> Outcome:
     evidence = await memory.systems[system].retriever.retrieve(item.question.text, DEPTH)  # type: ignore[union-attr]
-    return Outcome(item, Prediction(ranked=memory.rank_passages(item.question.text, evidence, DEPTH)))
+    return Outcome(item, Prediction(ranked=memory.rank_passages(item.question.text, evidence, of_one_retriever=True)))
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ import numpy as np
 from large_tome import StandIn
 from large_tome import open_tome as open_large
 from musique import OUT, open_tome, read_rows
-from tomewise.recall.diffusion import WordCoverage, Diffusion
+from tomewise.recall.diffusion import Diffusion, WordCoverage
 from tomewise.recall.rewriting import Rewriter
 from tomewise.systems.registry import assemble
 from tomewise.tome.tome import Tome

@@ -89,7 +89,7 @@ class ReadyModel:
     async def ask(self, role: Any, given: Any) -> Any:
         key = (role.name, given.model_dump_json())
         start = time.perf_counter()
-        async with self._slots:
+        async with self._slots.take():
             await asyncio.sleep(self._latency)
         if key not in self.replies:
             self.replies[key] = await self._model.ask(role, given)
@@ -173,9 +173,9 @@ async def measure_latency(text: str, replies: dict[tuple[str, str], Any]) -> Non
                 await build(layers, store, ignore_progress)
             walls[only] = time.perf_counter() - start
         usage = seen.measure_cost()
-        ideal = max(usage.total.calls / LIMIT, usage.depth) * LATENCY
+        ideal = max(usage.calls / LIMIT, usage.depth) * LATENCY
         print(
-            f"{only or 'all three':24}{usage.total.calls:5} calls, {usage.depth} deep: {walls[only]:6.2f} s wall, "
+            f"{only or 'all three':24}{usage.calls:5} calls, {usage.depth} deep: {walls[only]:6.2f} s wall, "
             f"{usage.model_seconds:6.2f} s of it with calls under way; the ideal is {ideal:.2f} s"
         )
     together = walls.pop("")
@@ -193,7 +193,7 @@ async def compare_estimates(name: str, text: str, embedder: Embedder) -> None:
                 await build([layer], store, ignore_progress)
             used = seen.measure_cost()
             for field in ("calls", "input_tokens", "output_tokens"):
-                before, after = getattr(foreseen, field), getattr(used, field)
+                before, after = getattr(foreseen.cost, field), getattr(used, field)
                 difference = f"{100 * (before - after) / after:+.1f} %" if after else "-"
                 print(f"{name:8}{layer.name:24}{field:14} estimate {before:8}  used {after:8}  {difference}")
 

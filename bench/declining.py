@@ -213,7 +213,7 @@ def answer_case(case: Case, embedder: Embedder) -> Outcome:
         kind=kind,
         confidence=rule.measure_confidence(question, ranked),
         right=is_right(case, forced.answer, forced.choice),
-        declined=free.failed,
+        declined=free.is_declined(may_decline=False),
         lacks_name=rule.describe_lack(question, ranked).startswith("nothing here names"),
     )
 

@@ -145,7 +145,7 @@ async def ask(tome: Tome, system: str, settings: Mapping[str, Any], asked: Seque
         made = assemble(system, Kit(tome.store, model, tome.kit.embedder), **settings)
         with change_run(fresh_mark=token_hex(8)), meter() as used:
             answer = await answer_question(made, each.question)
-        total = used.measure_cost().total
+        total = used.measure_cost()
         texts = [piece.text for piece in model.attempts[-1].evidence]
         row = measure(each, answer, texts, passages)
         rows.append(replace(row, calls=total.calls, tokens=total.input_tokens + total.output_tokens))

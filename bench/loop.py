@@ -116,7 +116,7 @@ async def ask_one(tome: Tome, system: str, settings: Mapping[str, Any], question
     made = assemble(system, Kit(tome.store, model, tome.kit.embedder), **settings)
     with meter() as used:
         await answer_question(made, Question(text=question.question, force=True))
-    total = used.measure_cost().total
+    total = used.measure_cost()
     attempts = [attempt for attempt in model.attempts if attempt.may_decline] or model.attempts
     seen = [measure_share([piece.text for piece in attempt.evidence], question) for attempt in attempts]
     noted = measure_share([*(piece.text for piece in attempts[-1].evidence), *attempts[-1].notes], question)

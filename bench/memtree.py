@@ -68,7 +68,7 @@ def grow(path: Path) -> None:
                     paper = tops
                     print(f"{passages} passages", flush=True)
                 record = tome.store.notes(BUILDS)[layer.name]
-                calls = used.measure_cost().total.calls / passages
+                calls = used.measure_cost().calls / passages
                 closeness = adjusted_rand_score(paper, tops)
                 shape = f"{record['nodes']:5} {record['depth']:3} {record['most_children']:5}"
                 print(f"{batch:5} {scale:4g} {calls:6.2f} {shape} {closeness:6.2f} {seconds:6.1f}", flush=True)

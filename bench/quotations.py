@@ -108,7 +108,7 @@ def ask_all(rows: Sequence[dict[str, Any]], *, print_misses: bool) -> None:
             with Tome.open(folder / "it.tome", model="extractive", embedder=counting) as tome:  # type: ignore[arg-type]
                 add_texts(name, tome, folder)
                 counting.most = 0
-                texts = [fold(record.text) for record in map(tome.document, (d.id for d in tome.documents()))]
+                texts = [fold(tome.documents[record.id].text) for record in tome.documents]
                 for row in rows:
                     if row.get("within", row["set"]) != name:
                         continue

@@ -78,7 +78,7 @@ def measure_waves(folder: Path) -> None:
             seconds[wave] = usage.model_seconds
             chunks = find_detail(answer, "divided")["chunks"]
             print(
-                f"waves of {wave}: {chunks} chunks, {usage.total.calls} calls, depth {usage.depth}, "
+                f"waves of {wave}: {chunks} chunks, {usage.calls} calls, depth {usage.depth}, "
                 f"{usage.model_seconds:.1f} s model, {whole:.1f} s in all"
             )
     print(f"waves of {WAVE} take {seconds[WAVE] / seconds[1]:.3f} of the sequential time")

@@ -17,11 +17,11 @@ from tests.conftest import Ran
 
 import tomewise
 from tomewise.sample import STORY
-from tomewise.server import mcp_results
+from tomewise.server import mcp_results, openai_api
 from tomewise.server.mcp_server import TomeServer
 from tomewise.tome import entities, holdings, reports, session_record, traces
 from tomewise.tome.tome import Tome
-from tomewise.types import Answer, Document, Event, Evidence, read_plain, write_plain
+from tomewise.types import Answer, Document, Event, Evidence, Place, Quote, Statement, read_plain, write_plain
 
 QUESTION = "Who wrote the Slack Water Book?"
 DECLINED = "What did Napoleon eat at Waterloo?"
@@ -64,6 +64,18 @@ def test_the_command(here: Path, story: Path, command: Callable[..., Ran]) -> No
         (reports.RemoveReport, ("remove", "story.md", "--yes")),
     ):
         check(kind, run(*words))
+
+
+def test_a_quote_of_several_statements_has_one_number() -> None:
+    quote = Quote(
+        document="/d/log.txt", passage="p", position=1, start=0, end=9, text="Ada\nMarsh", place=Place(page=3)
+    )
+    statements = tuple(Statement(text=text, support="inferred", quotes=(quote,)) for text in ("A.", "B."))
+    answer = Answer(text="A. B.", statements=statements, resolved=True)
+    assert str(quote) == "“Ada Marsh” (log.txt, p. 3, part 2)"
+    assert str(answer) == f"A. B. [1]\n[1] {quote}"
+    content = openai_api.write_answer(answer, "novel", "http://127.0.0.1")["content"]
+    assert "[1]" in content and "[2]" not in content
 
 
 async def test_mcp(story: Path) -> None:

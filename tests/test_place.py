@@ -20,7 +20,7 @@ from tomewise.types.place import as_plain_data, describe_place, read_plain_data
     ],
 )
 def test_a_place_is_described_in_a_few_words(place: Place, words: str) -> None:
-    assert describe_place(place) == words
+    assert str(place) == describe_place(place) == words
     assert describe_place(place, 12) == f"{words}, part 12".removeprefix(", ")
 
 

@@ -11,7 +11,6 @@ from tomewise import Condition, Document, Question, Scope, Tome
 from tomewise.errors import UnknownName, UsageError
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.scopes import parse_condition
-from tomewise.types.proof import describe_scope
 
 DOCUMENTS = (
     Document(id="shelf/log.txt", text="The keeper put out the light.", title="Log", metadata={"year": 1911}),
@@ -74,6 +73,8 @@ def test_a_folder_is_named_by_the_last_parts_of_its_path(tome):
     tome.add(Document(id="/right/deeds/a", text="A."))
     with pytest.raises(UnknownName, match="2 folders: give more of the path of one, /left/deeds/ or /right/deeds/"):
         tome.within("deeds")
+    with pytest.raises(UnknownName, match="did you mean 'deeds/2024'"):
+        tome.within("deeds/2025")
 
 
 def test_the_trace_keeps_the_scope(tome):
@@ -81,7 +82,8 @@ def test_the_trace_keeps_the_scope(tome):
     trace = tome.traces.latest()[0]
     assert trace.question.within == replace(WITHIN, where=(Condition("year", ">=", 1900),))
     assert trace.to_dict()["question"]["within"]["documents"] == ["shelf/log.txt"]
-    assert describe_scope(trace.question.within) == "log.txt, year>=1900"
+    assert str(trace.question.within) == "log.txt, year>=1900"
+    assert "within='log.txt, year>=1900'" in repr(tome.within("Log", where="year>=1900"))
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def fit_to_budget(evidence: Sequence[Evidence], budget: int, count: Count) -> li
 
 def measure_pieces(evidence: Sequence[Evidence], count: Count) -> list[int]:
     """The tokens that each piece takes in a prompt."""
-    return measure_texts([f"{describe_source(piece)}\n{piece.text}" for piece in evidence], count)
+    return measure_texts([f"{describe_piece(piece)}\n{piece.text}" for piece in evidence], count)
 
 
 def measure_texts(texts: Sequence[str], count: Count) -> list[int]:
@@ -104,7 +104,7 @@ def load_passages(store: Texts, ids: Iterable[PassageId]) -> dict[PassageId, Pas
     return {passage.id: passage for passage in passages.values()}
 
 
-def describe_source(piece: Evidence) -> str:
+def describe_piece(piece: Evidence) -> str:
     """The stated title and the place of a passage: "The Tide, ch. 3, p. 37"."""
     return ", ".join(filter(None, (piece.title, describe_place(piece.place))))
 

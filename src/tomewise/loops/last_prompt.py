@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tomewise.loops.evidence import (
     FENCE,
     Count,
-    describe_source,
+    describe_piece,
     drop_near_repeats,
     join_texts,
     load_passages,
@@ -178,7 +178,7 @@ class Layout:
     def _measure(self, evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> dict[NodeId, _Size]:
         pieces = list({piece.id: piece for piece in evidence}.values())
         places = {node: (passage.document, passage.position) for node, passage in passages.items()}
-        counts = iter(self.count([text for piece in pieces for text in (piece.text, describe_source(piece))]))
+        counts = iter(self.count([text for piece in pieces for text in (piece.text, describe_piece(piece))]))
         sizes = zip(pieces, counts, counts, strict=True)
         return {piece.id: _Size(tokens, header, places.get(piece.id)) for piece, tokens, header in sizes}
 

@@ -28,7 +28,7 @@ from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stoppin
 from tomewise.tome.session_record import Turn
 from tomewise.types import Answer, Cost, Event, Quote, read_plain
 from tomewise.types.place import describe_source
-from tomewise.types.proof import decline, list_remarks, summarize_lag
+from tomewise.types.proof import decline, list_quotes, list_remarks, summarize_lag
 
 family = Family(OPENAI, "OpenAI-compatible")
 _DONE = b"data: [DONE]\n\n"
@@ -358,7 +358,7 @@ def write_answer(answer: Answer, tome: str, address: str) -> dict[str, Any]:
     Chat clients show Markdown, and an image in it is fetched from wherever a document says: so all signs of Markdown in
     the texts of models and documents are escaped.
     """
-    quotes = [quote for statement in answer.statements for quote in statement.quotes]
+    quotes = list_quotes(answer)
     # Without a model nothing answers: the quotations are all there is.
     only_quotes = answer.only_quotes and quotes
     words = " ".join(list_remarks(answer)) if only_quotes else answer.text if answer.resolved else decline(answer)

@@ -12,7 +12,7 @@ from tomewise.memory.schemata.network import describe_network
 from tomewise.store.lookups import read_places
 from tomewise.terminal.screen import count_noun, escape, make_table
 from tomewise.types.place import describe_place, describe_source, name_document
-from tomewise.types.proof import describe_build, describe_scope, list_remarks, summarize_lag
+from tomewise.types.proof import describe_build, list_remarks, summarize_lag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,7 +92,7 @@ def print_answer(answer: Answer, out: Console) -> None:
         out.print(f"[dim]{escape(describe_origin(answer.session))}[/dim]")
     for line in describe_choices(answer):
         out.print(f"[dim]{escape(line)}[/dim]")
-    within = f"within {shorten(describe_scope(answer.within))} · " if answer.within else ""
+    within = f"within {shorten(str(answer.within))} · " if answer.within else ""
     out.print(f"[dim]{escape(f'{answer.system} · {within}{answer.model}')} · {answer.cost}[/dim]")
 
 
@@ -167,7 +167,7 @@ def list_sessions(sessions: Sequence[SessionRecord]) -> Table:
 
 def print_session(record: SessionRecord, notes: Sequence[str], out: Console) -> None:
     """What `tome sessions NAME` prints: the turns, and the notes of the working memory."""
-    within = f", within {shorten(describe_scope(record.within))}" if record.within else ""
+    within = f", within {shorten(str(record.within))}" if record.within else ""
     out.print(f"[bold]{escape(record.name)}[/bold] [dim]{escape(record.system + within)}[/dim]")
     left = record.count - len(record.turns)
     if left:
@@ -222,7 +222,7 @@ def _describe_row(row: Mapping[str, Any]) -> str:
 def print_evidence(pieces: Sequence[Evidence], out: Console, scope: Scope | None = None) -> None:
     """What `tome search` prints: each piece of evidence with its score, its layer and the passages it rests on."""
     if scope:
-        out.print(f"[dim]within {escape(shorten(describe_scope(scope)))}[/dim]")
+        out.print(f"[dim]within {escape(shorten(str(scope)))}[/dim]")
     if not pieces:
         out.print("[yellow]nothing found[/yellow]")
     numbers = {piece.id: number for number, piece in enumerate(pieces, start=1)}

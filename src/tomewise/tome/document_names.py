@@ -101,8 +101,12 @@ def find_document(name: str, store: Store) -> DocumentRecord:
 
 
 def suggest_document(name: str, store: Store) -> str:
-    """The remedy for a document that does not exist: the nearest id, title or file name, and where all are listed."""
-    known = {spelling for each in store.documents() for spelling in (each.id, _name_file(each), each.title)}
+    """The remedy for a name of nothing: the nearest id, title, file name or folder, and where all are listed."""
+    parts = len(PurePath(name).parts)
+    known = {""}
+    for each in store.documents():
+        folder = "/".join(PurePath(each.id).parts[:-1][-parts:])  # of as many parts as the name
+        known |= {each.id, _name_file(each), each.title, folder}
     return f"{suggest(name, known - {''})}`tome show` lists the documents"
 
 

@@ -13,7 +13,6 @@ from tomewise.store.records import DocumentRecord
 from tomewise.tome.arguments import check_type
 from tomewise.tome.document_names import find_document, find_exactly, suggest_document
 from tomewise.types import Condition, Scalar, Scope
-from tomewise.types.proof import describe_scope
 
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 
@@ -112,7 +111,7 @@ def check_scope(scope: Scope, store: Store) -> None:
             raise UsageError(f"the condition on {condition.field!a} holds bytes that are not UTF-8: type it again")
     keys = store.keys_within(scope)
     if keys is not None and not len(keys):
-        raise UsageError(f"no passage is within the scope ({describe_scope(scope)}): {_explain_empty(scope, store)}")
+        raise UsageError(f"no passage is within the scope ({scope}): {_explain_empty(scope, store)}")
 
 
 def _holds_surrogate(text: str) -> bool:

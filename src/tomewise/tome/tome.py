@@ -211,9 +211,9 @@ class Tome(TomeView):
         `layers` names further layers, ours or a plugin's, to build together with all that they need. Replies of the
         model are stored as they come, so a build that was stopped repeats no call. A passage whose call fails for good
         is reported, and the next build tries it again; where only failures come, the build is stopped (KeepsFailing,
-        see the setting `max_failures`). `extractions` is a file of entities and facts that were extracted elsewhere; they
-        replace calls of the model. `again` names layers, or passages by their ids, that are to be made again: their
-        memory is removed and the model is called again.
+        see the setting `max_failures`). `extractions` is a file of entities and facts that were extracted elsewhere:
+        they replace calls of the model. `again` names layers, or passages by their ids, that are to be made again:
+        their memory is removed and the model is called again.
         Raises ModelError, BudgetExceeded, ReadingError, UnknownName, Locked.
         """
         from tomewise.tome.builds import build_layers, wire_layers

@@ -12,7 +12,6 @@ from tomewise.tome.open_tome import PartOfTome, names_damage, plain, plain_strea
 from tomewise.tome.session import Sessions
 from tomewise.types import Question, Scope
 from tomewise.types.plain import describe_object
-from tomewise.types.proof import describe_scope
 
 # What a tome works with is imported where it is first used: who only looks at a tome does not wait for it.
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ class TomeView(PartOfTome):
     """What can be asked of a tome, or of the part of it that lies `within` a scope (see `Tome.within`)."""
 
     def __repr__(self) -> str:
-        return describe_object(self, self.store.address, within=describe_scope(self.scope or Scope()))
+        return describe_object(self, self.store.address, within=str(self.scope or Scope()))
 
     @cached_property
     def documents(self) -> Documents:

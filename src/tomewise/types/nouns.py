@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from tomewise.types.place import Place
+from tomewise.types.place import Place, name_document
 from tomewise.types.plain import Noun, describe_object
 
 DocumentId: TypeAlias = str
@@ -30,6 +30,7 @@ Metadata: TypeAlias = Mapping[str, Scalar | Sequence[Scalar]]
 """Fields of a document by name; a field has one value or several."""
 
 _NO_PLACE = Place()
+_NAMED = 3  # documents in a sentence
 
 
 def content_id(kind: str, *parts: object) -> str:
@@ -301,6 +302,9 @@ class Condition(Noun):
     value: Scalar
     """What the field is compared with."""
 
+    def __str__(self) -> str:
+        return f"{self.field}{self.operator}{str(self.value).lower() if isinstance(self.value, bool) else self.value}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope(Noun):
@@ -317,6 +321,19 @@ class Scope(Noun):
     """Only passages in which one of these entities is seen; None for all."""
     without_entities: frozenset[NodeId] = frozenset()
     """No passage that sees these entities and no other."""
+
+    def __str__(self) -> str:
+        facts = []
+        if self.documents is not None:
+            names = [name_document(each) for each in sorted(self.documents)]
+            more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
+            facts.append(" and ".join([", ".join(names[:_NAMED]), *more]))
+        facts += map(str, self.where)
+        if self.entities is not None:
+            facts.append(f"entities seen: {len(self.entities)}")
+        if self.without_entities:
+            facts.append(f"entities left out: {len(self.without_entities)}")
+        return ", ".join(facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,9 @@ class Place:
     speaker: str = ""
     """Who speaks; empty if nobody is named."""
 
+    def __str__(self) -> str:
+        return describe_place(self)
+
 
 _FIELDS = frozenset(field.name for field in fields(Place))
 

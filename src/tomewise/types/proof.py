@@ -5,7 +5,6 @@ Below stand answers in words, for a terminal, a notebook, a chat and an agent: e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
 from typing import ClassVar
@@ -20,7 +19,6 @@ from tomewise.types.nouns import (
     Lagging,
     Passage,
     PassageId,
-    Scalar,
     Scope,
     Support,
 )
@@ -62,6 +60,9 @@ class Quote(Noun):
     def quote(self) -> str:
         """Its text."""
         return self.text
+
+    def __str__(self) -> str:
+        return f"“{' '.join(self.text.split())}” ({describe_source(self)})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +157,7 @@ class Answer(Noun):
     @property
     def quotes(self) -> tuple[Quote, ...]:
         """The quotes of all statements, each once, as `[1]`, `[2]` ... name them; none if the question was declined."""
-        found = dict.fromkeys(quote for statement in self.statements for quote in statement.quotes)
-        return tuple(found) if self.resolved else ()
+        return tuple(list_quotes(self)) if self.resolved else ()
 
     @property
     def citations(self) -> tuple[Quote, ...]:
@@ -205,23 +205,24 @@ def list_remarks(answer: Answer) -> list[str]:
     return [remark for remark, holds in remarks.items() if holds]
 
 
+def list_quotes(answer: Answer) -> list[Quote]:
+    """The quotes of all statements, each once, in the order of their numbers; of a declined question too."""
+    return list(dict.fromkeys(quote for statement in answer.statements for quote in statement.quotes))
+
+
 def write_answer(answer: Answer) -> str:
     """The answer with `[1]` for each quote, what a reader must know of it, and the quotes with their places."""
-    quotes = list(dict.fromkeys(quote for statement in answer.statements for quote in statement.quotes))
+    quotes = list_quotes(answer)
     marks = "".join(f" [{number}]" for number in range(1, len(quotes) + 1)) if answer.resolved else ""
     text = "" if answer.only_quotes and quotes else answer.text + marks if answer.resolved else decline(answer)
-    return "\n".join([*filter(None, [text]), *list_remarks(answer), *_list_quotes(quotes)])
+    lines = (f"[{number}] {quote}" for number, quote in enumerate(quotes, start=1))
+    return "\n".join([*filter(None, [text]), *list_remarks(answer), *lines])
 
 
 def decline(answer: Answer) -> str:
     """The sentence that a question was declined, and what is missing for an answer."""
     missing = f": {answer.missing}" if answer.missing else ""
     return f"The memory does not hold the answer{missing}".rstrip(".") + "."
-
-
-def _list_quotes(quotes: list[Quote]) -> Iterator[str]:
-    for number, quote in enumerate(quotes, start=1):
-        yield f"[{number}] “{' '.join(quote.text.split())}” ({describe_source(quote)})"
 
 
 def summarize_lag(lagging: Lagging, *, names: bool = True) -> str:
@@ -246,24 +247,6 @@ def describe_build(lagging: Lagging) -> str:
     parts = [f"about {calls:,} call{'' if calls == 1 else 's'}{price}"] if calls or not lagging.unpriced else []
     parts += [f"what `--estimate` says for {', '.join(lagging.unpriced)}"] if lagging.unpriced else []
     return " and ".join(parts)
-
-
-def describe_scope(scope: Scope) -> str:
-    """A scope in one line, for people."""
-    facts = []
-    if scope.documents is not None:
-        names = [name.rstrip("/").rsplit("/", 1)[-1] for name in sorted(scope.documents)]
-        facts.append(", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""))
-    facts += [f"{test.field}{test.operator}{_write_value(test.value)}" for test in scope.where]
-    if scope.entities is not None:
-        facts.append(f"entities seen: {len(scope.entities)}")
-    if scope.without_entities:
-        facts.append(f"entities left out: {len(scope.without_entities)}")
-    return ", ".join(facts)
-
-
-def _write_value(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 # ---------------------------------------------------------------- HTML, for a notebook
