@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import log
+from operator import add
 
 import numpy as np
 
@@ -110,7 +111,9 @@ def find_nearest(
     queries = [text[:_QUESTION] for text in (question, *(text for text, _ in rewrites))]
     options = () if asks_for_opposite(parsed) else options[:MOST_OPTIONS]
     stated = [f"{question[:_OPTION]} {option[:_OPTION]}" for option in options]
-    vectors = embedder.embed([*queries, *stated, *(_write_embedded(each.candidate) for each in rated)])
+    starts = [f"{each.candidate.prefix}: " if each.candidate.prefix else "" for each in rated]
+    texts = [" ".join(each.candidate.text.split())[:_SENTENCE] for each in rated]
+    vectors = embedder.embed([*queries, *stated, *map(add, starts, texts)])
     asked, by_option, of_sentences = np.split(vectors, [len(queries), len(queries) + len(stated)])
     cosines = of_sentences @ asked.T
     raised = (cosines - [0.0, *(drop for _, drop in rewrites)]).max(axis=1)
@@ -126,11 +129,6 @@ def find_nearest(
     sentences = [rated[place].candidate for place in shown]
     lack = _find_lack(parsed, passages[:PASSAGES], sentences, float(raised[shown].max()))
     return NearestSentences(sentences, lack, option)
-
-
-def _write_embedded(candidate: Candidate) -> str:
-    text = " ".join(candidate.text.split())[:_SENTENCE]
-    return f"{candidate.prefix}: {text}" if candidate.prefix else text
 
 
 def _rate(question: ParsedQuestion, candidates: Sequence[Candidate]) -> Iterator[_Rated]:
