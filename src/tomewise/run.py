@@ -226,7 +226,7 @@ def warn_unkept(error: Exception) -> None:
 
 def record_fallback(kind: str, times: int = 1) -> None:
     """Count a fallback in every meter of the run."""
-    for each in current_run().meters:
+    for each in current_run().meters if times else ():
         each.fallbacks[kind] += times
 
 

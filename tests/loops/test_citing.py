@@ -175,6 +175,17 @@ def test_a_sentence_has_its_neighbours_also_from_other_passages_but_not_across_a
     assert quote_sentences(store, moon, passages) == ()
 
 
+def test_a_sentence_is_found_in_the_answer_also_where_it_is_wrapped_or_stands_in_another(open_store):
+    store, text = open_store(), "Tom Hale, said Ada Marsh, sold\nthe boat. Ada Marsh, sold the boat."
+    (key,) = put_document(store, EMBEDDER, document_of("a", text))
+    quotes = [{"label": "E1", "quote": quote} for quote in (text[:40], text[41:])]
+    reply = AnswerOut(answer=f"{text[:40].replace(chr(10), ' ')}\n{text[41:]}", quotes=quotes)
+    first, second = quote_sentences(store, reply, [store.passages([key])[key]])
+    assert [(each.start, each.end) for each in (first, second)] == [(0, 40), (41, len(text))]
+    assert all(reply.answer[each.start : each.end] == each.text for each in (first, second))
+    assert "\n" in first.quotes[0].text
+
+
 def test_passages_come_before_what_was_made_of_several_and_bring_their_headings(store, passages):
     first, second, third = passages
     summary = Evidence(id="s-1", layer="tree", text="Of keepers.", score=9, sources=(first.id, second.id))

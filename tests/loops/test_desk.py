@@ -10,14 +10,14 @@ from tests.stories import put_texts
 
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import ANSWER, AnswerOut
-from tomewise.loops.desk import find_choice, make_answer_input
+from tomewise.loops.desk import find_choice, make_answer_input, measure_support
 from tomewise.loops.evidence import describe_origin, drop_near_repeats, fit_to_budget, join_texts, make_token_counter
 from tomewise.loops.once import Once
 from tomewise.recall.ranking import as_evidence
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import check_loop, document_of, put_document
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.types import Evidence, Passage, Question
+from tomewise.types import Evidence, Passage, Question, Quote
 
 COUNT = make_token_counter(EMBEDDER)
 OPTIONS = ("the doctor", "The clerk.", "nobody")
@@ -77,6 +77,33 @@ async def test_a_quotation_of_a_summary_is_cited_from_a_passage_or_counted_apart
     _, found = await answer(store, [summary], {"answer": "Ada", "quotes": quotes})
     assert [(c.position, c.text) for c in found.quotes] == [(2, "Part 2 of the story")]
     assert (found.derived_quotes, found.dropped_quotes) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "support"),
+    [
+        ("The clerk", "A clerk forged it.", "quoted"),
+        ("not refundable", "The deposit is refundable.", "inferred"),
+        ("Nobody died.", "He died.", "inferred"),
+        ("before 1900", "It was after 1900.", "inferred"),
+        ("Plan B", "Plan A was chosen.", "inferred"),
+        ("He dies.", "He died.", "inferred"),
+        ("Ada’s lamp", "It was Ada's lamp.", "quoted"),
+        ("東京", "東京都に住む。", "quoted"),
+        ("* !", "The clerk", "inferred"),
+    ],
+)
+def test_what_is_quoted_has_all_words_as_they_are(text, words, support):
+    quote = Quote(document="d", passage="p", position=0, start=0, end=len(words), text=words)
+    assert measure_support(text, "full", [quote]) == support
+    assert measure_support(text, "partly", [quote]) == "inferred"
+    assert measure_support(text, "none", [quote]) == measure_support(text, "full", []) == "none"
+
+
+async def test_what_did_not_fit_is_counted_where_the_answer_is_made(store, letters):
+    _, found = await answer(store, letters, {"answer": "Ada"}, budget=80)
+    assert 1 < len(found.evidence) < 6
+    assert found.coverage.dropped == 6 - len(found.evidence)
 
 
 GUESS, CHOSEN = {"answer": "the widow", "supported": "none"}, {"answer": "x", "choice": "B", "supported": "none"}

@@ -15,7 +15,7 @@ from tomewise.errors import UsageError
 from tomewise.loops.escalate import Escalate, Way
 from tomewise.loops.whole_form import WholeForm, find_forms
 from tomewise.testing import check_loop
-from tomewise.types import Answer, Event, Question
+from tomewise.types import Answer, Event, Question, Statement
 
 DECLINED = Answer(text="", resolved=False, claimed="none", missing="who paid the clerk")
 FULL = Answer(text="at nine")
@@ -101,6 +101,12 @@ async def test_what_is_declined_or_in_doubt_goes_to_the_first_loop_that_is_built
     assert ladder[0].loop.asked == ladder[2].loop.asked == []
     assert [event.name for event in events] == ["chosen", "worked", "stopped", "chosen", "worked"]
     assert (await check_loop(make_loop(first, ladder), ASKED)).resolved
+
+
+async def test_without_a_model_the_next_loop_goes_on_where_nothing_could_be_quoted():
+    nothing = Answer(text="", resolved=False, only_quotes=True)
+    assert (await play(nothing, [way("comorag")]))[1] == ["hybrid", "comorag"]
+    assert (await play(replace(nothing, statements=(Statement(text="It rained."),)), [way("comorag")]))[1] == ["hybrid"]
 
 
 @pytest.mark.parametrize(("first", "text"), [(PARTLY, PARTLY.text), (DECLINED, "")])

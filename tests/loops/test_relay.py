@@ -303,6 +303,7 @@ async def test_a_chunk_whose_call_fails_is_named_in_the_answer(store, read_with,
     model = script(**{role: fail_in_the_rain})
     answer = await read_with(store, model, LIVED, RAINED, "The end.", chunk=20)
     assert answer.missing == "not read: story, part 2 of 3"
+    assert answer.coverage.read == 2
     assert list_inputs(model, "answer")[0].notes[0] == "This part of the text could not be read: story, part 2 of 3."
     assert [event.detail["chunk"] for event in list_events(answer, "unread")] == ["story, part 2 of 3"]
     assert list_events(answer, "skipped")

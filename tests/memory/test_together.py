@@ -16,7 +16,7 @@ from tomewise.language.together import ask_together, make_batch
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.neighbours import group_neighbours
-from tomewise.run import ASKED_ALONE
+from tomewise.run import ASKED_ALONE, meter
 from tomewise.store.export import export
 from tomewise.store.records import BUILDS
 from tomewise.store.sql.sql_store import SqlStore
@@ -99,7 +99,9 @@ GOOD = [{"label": f"P{n}", **list_facts(given)} for n, given in enumerate(INPUTS
 )
 async def test_what_is_missing_or_malformed_is_asked_alone(items: list[Any], alone: list[int]) -> None:
     model = ScriptedModel({"extract_facts": lambda g: {"passages": items} if isinstance(g, Batch) else list_facts(g)})
-    outputs = await ask_together(model, EXTRACT_FACTS, INPUTS, 4)
+    with meter() as used:
+        outputs = await ask_together(model, EXTRACT_FACTS, INPUTS, 4)
+    assert used.fallbacks == ({ASKED_ALONE: len(alone)} if alone else {})
     assert [output.triples for output in outputs] == [list_facts(given)["triples"] for given in INPUTS]
     assert list_asked(model) == [list(LINES[:4]), *([LINES[index]] for index in alone)]
 

@@ -42,7 +42,7 @@ def make_json(table: Table) -> dict[str, Any]:
 
     A row has `system`, `n`, `failed`, `ranked_by` (`retriever`, or `shown` where rankings are of what answers saw),
     every metric by its name (0 to 1, or null), `ci`, `p` and `p_holm` (by metric, where there is one), `cost` (sums:
-    calls, of which `reused`, input_tokens, of which cached_tokens, output_tokens, of which reasoning_tokens, cost,
+    calls, of which `reused`, input_tokens, of which cached_tokens, output_tokens, of which reasoning_tokens, dollars,
     model_seconds, own_seconds), `per_question` (means, and `depth`), `fallbacks` (by kind), `risks` (by confidence:
     `level`, `coverage`, `risk`) and `build` (what its layers would cost if the system were alone, with `fallbacks` by
     layer and `notes`, or null).

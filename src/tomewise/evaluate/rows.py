@@ -23,7 +23,7 @@ _TIMED = ("model_seconds", "own_seconds")
 class Row:
     """The outcome of one question to one system. For a question that failed, `error` says why.
 
-    Rows of equal questions to equal systems have the same `key`. `evidence` and `events` name texts by node; `texts`
+    Rows of equal questions to equal systems have the same `key`. `evidence` and `events` name texts by id; `texts`
     holds each text once. `ranked_by` says what the ranking of the prediction is: what the system's retriever found, or,
     for a system without one retriever of its own, what the answering call was shown. `characters` is the length of the
     documents the question is asked over. `cost` is as `tome ask --json` prints it: its seconds are wall time of

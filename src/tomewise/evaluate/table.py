@@ -15,8 +15,8 @@ from tomewise.notebook_display import write_table
 from tomewise.types.plain import describe_object
 
 RESAMPLES = 10_000
-_SUPPORT = ("full", "partly", "none")
-LEVELS = (*_SUPPORT, *(f"forced, {support}" for support in _SUPPORT))  # of confidence, the surest first
+_CLAIMS = ("full", "partly", "none")
+LEVELS = (*_CLAIMS, *(f"forced, {claim}" for claim in _CLAIMS))  # of confidence, the surest first
 _NOTHING = "–"
 # The columns of costs: what they show of a question, and how.
 _COSTS = {
@@ -69,8 +69,8 @@ class Line:
     """One system: `n` questions; for `failed` of them the system or a judge failed.
 
     `cost` sums over its questions (calls, of which `reused`, input_tokens, output_tokens, cached_tokens,
-    reasoning_tokens, cost, model_seconds, own_seconds), and `per_question` is the mean of each and of `depth`, the
-    longest chain of calls. An unknown price makes the cost None. `fallbacks` counts by kind the steps that failed
+    reasoning_tokens, dollars, model_seconds, own_seconds), and `per_question` is the mean of each and of `depth`, the
+    longest chain of calls. An unknown price makes the dollars None. `fallbacks` counts by kind the steps that failed
     and fell back on something else. `risks` are of the table's `risk_of`. `build` is the cost of its layers alone.
     `ranked_by` is that of its rows.
     """

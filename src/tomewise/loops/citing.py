@@ -246,13 +246,14 @@ def quote_sentences(store: Texts, reply: AnswerOut, passages: Sequence[Passage])
     """The sentences that a reply quotes, as statements. On the first rests the option that the reply chooses."""
     below = [[passage] for passage in passages]
     found = [quote for each in reply.quotes for quote in cite_parts(each, below)[:1]]
-    statements = []
+    statements, end = [], 0
     for number, quote in enumerate(found):
-        start = reply.answer.find(quote.text)
-        start, end = (start, start + len(quote.text)) if start >= 0 else (0, 0)  # declined, or without a text
+        text = " ".join(quote.text.split())
+        start = reply.answer.find(text, end)
+        start, end = (start, start + len(text)) if start >= 0 else (0, 0)  # a reply that declines has no sentences
         statements.append(
             Statement(
-                text=quote.text,
+                text=text,
                 start=start,
                 end=end,
                 support="quoted",

@@ -20,10 +20,11 @@ from tomewise.loops.evidence import Count, describe_origin, drop_near_repeats, f
 from tomewise.loops.last_prompt import DEPTH, Context, Layout, Note, Searched, fuse, join
 from tomewise.recall.ranking import as_evidence, drop_repeats, take_turns
 from tomewise.store.records import PASSAGES
-from tomewise.text.words import make_bag
+from tomewise.text.words import list_words
 from tomewise.types import (
     Answer,
     Claim,
+    Coverage,
     Evidence,
     In,
     LanguageModel,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Texts
 
 Arrange = Callable[[Sequence[Evidence]], Sequence[Evidence]]
+_ARTICLES = frozenset({"a", "an", "the"})
 _LETTER_FIRST = re.compile(r"\s*(?:[Oo]ption\s+)?[(\[]?([A-Za-z])(?:[)\].:]|$)")  # "B) the clerk", "option B"
 
 
@@ -58,6 +60,8 @@ class Prepared(Generic[In]):
     """All that a search brought, shown or not."""
     labelled: Sequence[Evidence] | None = None
     """What labels name, where that is not the evidence piece by piece: passages that are joined."""
+    dropped: int = 0
+    """How much of what was found has no room in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +189,7 @@ class Desk:
         evidence = list(arrange(fitting))
         if evidence != best[: len(evidence)]:
             shown = self.show(evidence)
-        return Prepared(make_input(shown[: len(evidence)]), evidence, found)
+        return Prepared(make_input(shown[: len(evidence)]), evidence, found, dropped=len(found) - len(evidence))
 
     async def prepare(
         self,
@@ -212,14 +216,14 @@ class Desk:
         budget = min(budget, await asyncio.to_thread(self.measure_answer_room, question))
         context = await asyncio.to_thread(self.layout.lay_out, ranked, budget, notes)
         prepared = await self.prepare_context(question, context, may_decline=not question.force)
-        return replace(prepared, found=ranked)
+        return replace(prepared, found=ranked, dropped=len(ranked) - len(prepared.evidence))
 
     async def prepare_context(self, question: Question, context: Context, *, may_decline: bool) -> Prepared[AnswerIn]:
         """The input of the answering role with all of this context, in the order of the text."""
         labelled = await asyncio.to_thread(lambda: join(self.put_in_order(context.evidence), context.passages))
         shown = await asyncio.to_thread(self.show, labelled)
         answer_input = make_answer_input(question, shown, notes=context.notes, may_decline=may_decline)
-        return Prepared(answer_input, context.evidence, context.evidence, labelled)
+        return Prepared(answer_input, context.evidence, context.evidence, labelled, context.cut)
 
     async def attempt(self, question: Question, prepared: Prepared[AnswerIn], *, final: bool = True) -> Attempt:
         """Ask the answering role. Parts of a `final` answer are shown while the model writes it (`answer_parts`).
@@ -242,6 +246,7 @@ class Desk:
             statements=statements,
             only_quotes=True,
             evidence=tuple(prepared.evidence),
+            coverage=Coverage(read=len(passages), dropped=prepared.dropped),
             resolved=resolved,
             claimed=reply.supported if resolved else "none",
             missing=reply.missing,
@@ -277,8 +282,9 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
     refused = may_decline and (reply.refused or reply.supported == "none")
     choice = None if refused else find_choice(reply, question)
     resolved = choice is not None or not (question.options or reply.is_declined(may_decline))
+    coverage = Coverage(dropped=prepared.dropped)
     if not resolved:
-        return decline(reply.missing, evidence)
+        return replace(decline(reply.missing, evidence), coverage=coverage)
     cited = cite(store, reply.quotes, evidence if prepared.labelled is None else prepared.labelled)
     text = question.options[ord(choice) - ord("A")] if choice else reply.answer
     support = measure_support(text, reply.supported, cited.quotes)
@@ -287,6 +293,7 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
         choice=choice,
         statements=(Statement(text=text, end=len(text), support=support, quotes=cited.quotes, choice=choice),),
         evidence=tuple(evidence),
+        coverage=coverage,
         claimed=reply.supported,
         missing=reply.missing if reply.supported == "partly" else "",
         dropped_quotes=cited.dropped,
@@ -297,13 +304,14 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
 def measure_support(text: str, claimed: Claim, quotes: Sequence[Quote]) -> Support:
     """How far the quotes that were found prove a text, as far as its words alone can say.
 
-    "quoted" if its words stand in them; "inferred" if they do not, or if the model claims a part alone; "none" without
-    a quote, or where the model itself claims none.
+    "quoted" if all its words but articles stand in them, as they are: "not" and "before" count. "inferred" if they do
+    not, or if the model claims a part alone; "none" without a quote, or where the model itself claims none.
     """
     if claimed == "none" or not quotes:
         return "none"
-    words, quoted = make_bag(text), make_bag("\n".join(quote.text for quote in quotes))
-    return "quoted" if claimed == "full" and words and words <= quoted else "inferred"
+    words, quoted = list_words(text), list_words("\n".join(quote.text for quote in quotes))
+    stands = bool(words) and _ARTICLES.issuperset(set(words).difference(quoted))
+    return "quoted" if claimed == "full" and stands else "inferred"
 
 
 def decline(missing: str = "", evidence: Sequence[Evidence] = ()) -> Answer:

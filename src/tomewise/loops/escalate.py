@@ -240,7 +240,7 @@ async def _run_first(way: Way, question: Question) -> AsyncIterator[Event | Answ
 
 def _suffices(answer: Answer, question: Question) -> bool:
     """Whether a first answer is the answer: it is supported in full, or quoted, unless a guess is still asked for."""
-    if answer.only_quotes:
+    if answer.only_quotes and answer.statements:
         return answer.resolved or not question.force
     return answer.resolved and answer.claimed == "full"
 

@@ -306,7 +306,7 @@ class _EvolveState(LoopState):
 
 
 def _make_search_event(step: int, search: Search) -> Event:
-    found, counted = search.found, "narrowed_to" if search.region == "local" else "left_out"
+    found, is_local = search.found, search.region == "local"
     return make_event(
         "explored",
         step,
@@ -316,7 +316,8 @@ def _make_search_event(step: int, search: Search) -> Event:
         entities=[entity.name for entity in found.entities],
         evidence=[*found.relations, *found.passages],
         relations=len(found.relations),
-        **{counted: search.entities},
+        narrowed_to=search.entities if is_local else None,
+        left_out=None if is_local else search.entities,
     )
 
 

@@ -137,8 +137,8 @@ class LocalAnswer:
         budget = min(self.budget, await asyncio.to_thread(self.desk.measure_answer_room, question))
         context = await asyncio.to_thread(self.search.select, question.text, question.within, budget, self.shares)
         prepared = await self.desk.prepare(question, context.evidence, budget=None)
-        cut = context.found - len(prepared.evidence)
-        yield make_event("retrieved", evidence=prepared.evidence, found=context.found, cut=cut)
+        prepared = replace(prepared, dropped=context.found - len(prepared.evidence))
+        yield make_event("retrieved", evidence=prepared.evidence, found=context.found, cut=prepared.dropped)
         yield await self.desk.answer(question, prepared)
 
 

@@ -1,7 +1,7 @@
 """What a relay writes down while it reads for one question, and what the answering role sees of that.
 
-One way is here: a note in free text that each reader hands on to the next (Chain of Agents, Zhang et al. 2024). So are
-facts with their quotations, which a ledger holds.
+Here is a note in free text that each reader hands on to the next (Chain of Agents, Zhang et al. 2024). `ledger_notes`
+has facts with their quotations, which a ledger holds.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeAlias
@@ -27,7 +27,8 @@ from tomewise.loops.ledger_notes import LedgerNotes, LedgerReading
 from tomewise.loops.notes import Findings, NoteReading, SingleNote, describe_chunk
 from tomewise.loops.steps import Skipped, rank_found
 from tomewise.loops.working_pictures import draw_ledger
-from tomewise.types import Answer, Coverage, Event, Evidence, Question, Retriever
+from tomewise.store.records import PASSAGES
+from tomewise.types import Answer, Event, Evidence, PassageId, Question, Retriever
 from tomewise.working.ledger import LedgerMemory
 
 Notes: TypeAlias = SingleNote | LedgerNotes
@@ -123,23 +124,25 @@ class Relay:
             if len(notes.unread) >= len(chunks) and notes.skipped.last:
                 raise notes.skipped.last  # nothing was read, and nobody is asked about nothing
         names = await asyncio.to_thread(lambda: [describe_chunk(chunk, self.desk) for chunk in unread.values()])
-        read = {each.id for chunk in chunks if id(chunk) not in unread for each in chunk.passages}
-        async for output in self._answer(question, all_notes, names, Coverage(read=len(read))):
+        left = [{id(chunk) for chunk in notes.unread} for notes in all_notes]
+        read = {each.id for chunk in chunks for each in chunk.passages if any(id(chunk) not in missed for missed in left)}
+        async for output in self._answer(question, all_notes, names, read):
             yield output
 
     async def _answer(
-        self, question: Question, all_notes: Sequence[Notes], unread: Sequence[str], coverage: Coverage
+        self, question: Question, all_notes: Sequence[Notes], unread: Sequence[str], read: Set[PassageId]
     ) -> AsyncIterator[Event | Answer]:
         """Ask the answering role, which sees the notes, and passages that fill what these leave."""
         findings = await asyncio.to_thread(lambda: [notes.collect() for notes in all_notes])
         ranked = await self._search(question, findings)
-        prepared, notes, cut = await asyncio.to_thread(self._fit, question, findings, ranked, unread)
+        prepared, notes = await asyncio.to_thread(self._fit, question, findings, ranked, unread)
         evidence = prepared.evidence
         attempt = await self.desk.attempt(question, prepared, final=self.runs == 1)
         reply, answer = attempt.reply, attempt.answer
         not_read = f"not read: {'; '.join(unread)}" if unread else ""
         missing = "; ".join(filter(None, (answer.missing, not_read)))
-        answer = replace(answer, missing=missing, coverage=coverage)
+        read |= {piece.id for piece in evidence if piece.layer == PASSAGES}
+        answer = replace(answer, missing=missing, coverage=replace(answer.coverage, read=len(read)))
         shown = list(dict.fromkeys(source for piece in evidence for source in piece.sources))
         *_, ledger = [notes.conclude(answer.text) for notes in all_notes]
         yield make_event(
@@ -148,11 +151,11 @@ class Relay:
             evidence=evidence,
             shown=shown,
             notes=notes,
-            cut=cut,
+            cut=prepared.dropped,
             answer=reply.answer,
             failed=not answer.resolved,
             missing=answer.missing,
-            **({} if ledger is None else {"ledger": ledger}),
+            ledger=ledger,
         )
         yield answer
 
@@ -168,8 +171,8 @@ class Relay:
 
     def _fit(
         self, question: Question, findings: Sequence[Findings], ranked: Sequence[Evidence], unread: Sequence[str]
-    ) -> tuple[Prepared[AnswerIn], list[str], int]:
-        """What the answering role sees, the notes in it, and how many extracts and notes had no room in its window.
+    ) -> tuple[Prepared[AnswerIn], list[str]]:
+        """What the answering role sees, and the notes in it; extracts and notes may have no room in its window.
 
         Notes come first, then extracts; passages fill what these leave.
         """
@@ -192,8 +195,8 @@ class Relay:
         fitting = fit_to_window(material, self.desk.model, ANSWER, make_input)
         kept = [*about_unread, *(note.text for note in notes if note in fitting)]
         evidence = [piece for piece in fitting if isinstance(piece, Evidence)]
-        prepared = Prepared(make_input(fitting), evidence, [*extracts, *ranked], self._label(fitting))
-        return prepared, kept, max(0, len(written) - len(fitting))
+        dropped = max(0, len(written) - len(fitting))
+        return Prepared(make_input(fitting), evidence, [*extracts, *ranked], self._label(fitting), dropped), kept
 
     def _label(self, fitting: Sequence[Evidence | Note]) -> list[Evidence]:
         """The evidence as labels name it: in the order of the text, passages that follow one another joined."""

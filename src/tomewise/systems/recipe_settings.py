@@ -132,7 +132,8 @@ def _read_setting(parameter: inspect.Parameter, own_values: list[Any]) -> Declar
     required = parameter.default is parameter.empty
     default = None if required else parameter.default
     marks = list(_list_marks(parameter.annotation))
-    help = next((mark for mark in marks if isinstance(mark, str)), "")
+    texts = (mark if isinstance(mark, str) else getattr(mark, "description", None) for mark in marks)
+    help = next(filter(None, texts), "")
     multiplies = next((mark for mark in marks if isinstance(mark, Multiplies)), None)
     if multiplies:
         declared: float | None = multiplies.most

@@ -74,6 +74,14 @@ def list_terms(text: str) -> list[str]:
     return found
 
 
+def list_words(text: str) -> list[str]:
+    """All words of `text`, in lower case and not stemmed; of Chinese and Japanese, pairs of characters."""
+    found: list[str] = []
+    for word in WORD.findall(text.replace("’", "'").casefold()):
+        found += _list_word_terms(word) if _CHINESE_OR_JAPANESE.search(word) else (word,)
+    return found
+
+
 def make_bag(text: str) -> frozenset[str]:
     """The different stems of the content words of `text`."""
     return frozenset(list_terms(text))

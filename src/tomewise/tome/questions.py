@@ -213,14 +213,13 @@ def complete_answer(answer: Answer, question: Question, store: Store) -> Answer:
     """The answer with its scope and coverage, what its evidence rests on, and, if declined, the nearest passages."""
     keys = store.keys_within(question.within)
     shown = {source for piece in answer.evidence if piece.layer in _READ for source in piece.sources}
-    cuts = [cut for event in answer.events if isinstance(cut := event.detail.get("cut"), int)]
     return replace(
         answer,
         evidence=complete_evidence(answer.evidence, store),
         coverage=Coverage(
             passages=store.count_passages() if keys is None else len(keys),
-            read=max(answer.coverage.read, len(shown)),  # a loop that reads in chunks has counted these itself
-            dropped=cuts[-1] if cuts else 0,
+            read=answer.coverage.read or len(shown),  # who reads more than the evidence has counted it
+            dropped=answer.coverage.dropped,
         ),
         within=question.within,
         nearest=() if answer.resolved else _find_nearest(answer, store),

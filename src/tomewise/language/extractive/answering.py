@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tomewise.language.extractive.confidence import describe_lack, judge_support
+from tomewise.language.extractive.confidence import describe_lack, judge_claim
 from tomewise.language.extractive.long_answers import outline, wants_outline
 from tomewise.language.extractive.option_support import MOST_OPTIONS, measure_words
 from tomewise.language.extractive.question_words import ParsedQuestion, asks_for_opposite, read_question
@@ -68,15 +68,15 @@ def answer(given: AnswerIn, embedder: Embedder) -> AnswerOut:
     if not ranked.lines:
         return _answer_without_evidence(given)
     compare(question.text, ranked, embedder)
-    support = judge_support(question, ranked, has_options=bool(given.options))
-    if given.may_decline and support == "none":
+    claim = judge_claim(question, ranked, has_options=bool(given.options))
+    if given.may_decline and claim == "none":
         return _decline(describe_lack(question, ranked))
     if given.options:
-        return _answer_with_options(given, choose(question, given.options, ranked, embedder), ranked, support)
+        return _answer_with_options(given, choose(question, given.options, ranked, embedder), ranked, claim)
     written = _write(question, ranked, given.instructions)
     if given.may_decline and not written.fits:
         return _decline(f"nothing here gives the {question.want} asked for")
-    supported = _limit_support(support, written.fits)
+    supported = _limit_claim(claim, written.fits)
     return AnswerOut(answer=written.text, quotes=_make_quotes(ranked, written.lines), supported=supported)
 
 
@@ -90,12 +90,12 @@ def _decline(lack: str) -> AnswerOut:
     return AnswerOut(answer=FAILURE, supported="none", missing=lack)
 
 
-def _answer_with_options(given: AnswerIn, chosen: Chosen, ranked: Ranked, support: Claim) -> AnswerOut:
+def _answer_with_options(given: AnswerIn, chosen: Chosen, ranked: Ranked, claim: Claim) -> AnswerOut:
     return AnswerOut(
         answer=given.options[chosen.option],
         choice=get_letter(chosen.option),
         quotes=_make_quotes(ranked, [chosen.line]),
-        supported=_limit_support(support, chosen.clear),
+        supported=_limit_claim(claim, chosen.clear),
     )
 
 
@@ -149,9 +149,9 @@ def _join_neighbours(ranked: Ranked, number: int) -> str:
     return " ".join(flatten(each.sentence.text) for each in near if each.sentence.source == line.sentence.source)[:600]
 
 
-def _limit_support(support: Claim, clear: bool) -> Claim:
+def _limit_claim(claim: Claim, clear: bool) -> Claim:
     """At most "partly" if the answer itself is in doubt, even if the evidence fits the question well."""
-    return "partly" if support == "full" and not clear else support
+    return "partly" if claim == "full" and not clear else claim
 
 
 def _make_quotes(ranked: Ranked, lines: Sequence[int]) -> list[Quote]:

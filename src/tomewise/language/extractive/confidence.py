@@ -36,7 +36,7 @@ def find_least_confidence(question: ParsedQuestion, ranked: Ranked, *, has_optio
     return OUTLINE if wants_outline(question, ranked) else SHORT
 
 
-def judge_support(question: ParsedQuestion, ranked: Ranked, *, has_options: bool) -> Claim:
+def judge_claim(question: ParsedQuestion, ranked: Ranked, *, has_options: bool) -> Claim:
     """How far the evidence supports an answer. For a short answer it must have every name of the question."""
     value, least = (
         measure_confidence(question, ranked),

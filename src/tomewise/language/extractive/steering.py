@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tomewise.language.extractive.confidence import judge_support
+from tomewise.language.extractive.confidence import judge_claim
 from tomewise.language.extractive.question_words import ParsedQuestion, list_focus_words, read_question
 from tomewise.language.extractive.relevance import (
     RELEVANT,
@@ -288,7 +288,7 @@ def think(given: ThinkIn, embedder: Embedder) -> ThinkOut:
     fresh = [i for i in ranked.order[:_CUE_READ] if ranked.lines[i].bag and not is_known(ranked.lines[i].bag, known)]
     if not fresh:
         return ThinkOut(thought="The evidence says nothing more.", concludes=True)
-    concludes = judge_support(question, ranked, has_options=False) == "full"
+    concludes = judge_claim(question, ranked, has_options=False) == "full"
     return ThinkOut(thought=flatten(ranked.lines[fresh[0]].sentence.text), concludes=concludes)
 
 
