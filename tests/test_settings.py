@@ -90,6 +90,21 @@ def test_models_by_role_come_from_a_table_a_variable_or_words_and_a_nearer_model
     assert (load().model, load().models) == ("extractive", {})
 
 
+def test_a_model_of_a_call_replaces_models_by_role_that_are_further_away(here):
+    (here / "tomewise.toml").write_text("")
+    further = Settings(models={"answer": "openai:other"})
+    with Tome.open(here / "a.tome", model="extractive", settings=further) as tome:
+        assert tome.model_name == "extractive"
+    with Tome.open(here / "a.tome", model="extractive", settings={"models": {"answer": "openai:other"}}) as tome:
+        assert "openai:other" in tome.model_name
+
+
+def test_where_work_is_done_is_only_stated(folders, monkeypatch):
+    monkeypatch.setenv("TOMEWISE_ON", "ray")
+    assert load().on is None
+    assert load(on="ray").on == "ray"
+
+
 def test_a_tome_of_loaded_settings_is_the_one_that_the_command_would_open(here, monkeypatch):
     monkeypatch.setenv("TOMEWISE_TOME", "mine.tome")
     monkeypatch.setenv("TOMEWISE_EMBEDDER", "hash:64")

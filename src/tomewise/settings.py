@@ -130,6 +130,7 @@ class Settings:
         "Let workers on Ray compute: those of the cluster at RAY_ADDRESS, or of one that is started here.",
         unset="in this process",
     )
+    """Only stated, on the command line or in Python: no file and no variable sets it."""
     workers: int | None = _declare(None, "Workers of --on ray.", least=1, unset="one for every two CPUs")
     start_seconds: float = _declare(120.0, "Seconds for Ray to start here, and then for a worker.", least=0.1)
     trace_bytes: int = _declare(50_000, "Bytes of the trace that is kept of one answer.", least=4_000)
@@ -142,14 +143,14 @@ class Settings:
             object.__setattr__(self, name, value)
 
 
-_ALL = {
+DECLARED: Mapping[str, Setting] = {
     each.name: Setting(
         name=each.name, type=each.type, default={} if each.default is MISSING else each.default, **each.metadata
     )
     for each in fields(Settings)
 }
-# Each setting that a user may set, by its name, in the order of the listing. A key stands in no file.
-SETTINGS: Mapping[str, Setting] = {name: setting for name, setting in _ALL.items() if name != "api_key"}
+# Each setting that files and variables may set, by its name, in the order of the listing.
+SETTINGS: Mapping[str, Setting] = {name: each for name, each in DECLARED.items() if name not in ("api_key", "on")}
 
 
 # ---------------------------------------------------------------- checking
@@ -163,7 +164,7 @@ def _make_model() -> "type[BaseSettings]":
 
     config = SettingsConfigDict(env_prefix=_PREFIX, enable_decoding=False, strict=True, allow_inf_nan=False)
     made: dict[str, Any] = {}
-    for name, each in _ALL.items():
+    for name, each in DECLARED.items():
         prepare = _read_models if name == "models" else _make_plain
         made[name] = (Annotated[each.type, BeforeValidator(prepare)], Field(each.default, ge=each.least))
     return create_model("SettingValues", __base__=BaseSettings, __cls_kwargs__=dict(config), **made)
@@ -180,7 +181,7 @@ def check_values(*sources: Mapping[str, Any], origin: str = "") -> dict[str, Any
 
     begin = f"{origin}: " if origin else ""
     for name in (name for source in sources for name in source):
-        if name not in (SETTINGS if origin else _ALL):
+        if name not in (SETTINGS if origin else DECLARED):
             raise UsageError(begin + _describe_unknown(str(name)))
     model = _make_model()
     try:
@@ -188,7 +189,7 @@ def check_values(*sources: Mapping[str, Any], origin: str = "") -> dict[str, Any
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])
-        value = f", not {first['input']!r:.200}" if name in SETTINGS else ""
+        value = f", not {first['input']!r:.200}" if name != "api_key" else ""
         raise UsageError(begin + first["msg"].replace("Input", name).removeprefix("Value error, ") + value) from None
     return {name: getattr(checked, name) for name in checked.model_fields_set}
 

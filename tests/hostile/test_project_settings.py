@@ -10,7 +10,7 @@ from tomewise.settings import Settings, load
 
 HARMLESS = {"limit", "timeout", "window", "max_calls", "max_tokens", "max_cost", "max_failures", "passage_tokens"}
 HARMLESS |= {"overlap"}
-RISKY = {"model": '"openai:x"', "tome": '"other.tome"', "prompts": '"pr"', "embedder": '"hash:8"', "on": '"ray"'}
+RISKY = {"model": '"openai:x"', "tome": '"other.tome"', "prompts": '"pr"', "embedder": '"hash:8"'}
 
 
 @pytest.fixture

@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import MCPError
+from mcp import Client, MCPError
 from mcp.types import CallToolResult, ResourceTemplateReference
 from tests import bridges
 from tests.conftest import Ran
 from tests.mcp_server.mcp_tomes import QUESTION, call, connect, fail, make_tome, name_document, read_text
 from tests.tome.paid_tome import pretend_paid
 
+from tomewise.errors import BadReply
 from tomewise.sample import STORY
+from tomewise.server.mcp_server import TomeServer
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.tome.view import TomeView
 from tomewise.types import Document
@@ -170,6 +173,15 @@ async def test_a_removal_says_what_was_paid_for_and_waits(story: Path) -> None:
         assert (await call(client, "list_documents"))["total"] == 2
         removed = await call(client, "remove_document", document="The boat", accept_paid=paid)
         assert (removed["removed"], removed["foresight"]) == (True, foreseen["foresight"])
+
+
+async def test_a_build_says_how_much_failed_where_it_lists_the_first_alone(here: Path) -> None:
+    model = ScriptedModel({"gist": [BadReply("no JSON")]})
+    with Tome.open(here / "a.tome", embedder="hash", model=model) as tome:
+        tome.add(*(Document(id=f"d{number}", text=f"It rained on day {number}.") for number in range(7)))
+        async with Client(TomeServer({"a": tome}, write=True)) as client:
+            result = await call(client, "build", system="cogitorag", accept_calls=1_000)
+    assert "7 failed in gists: the first 5 are here." in result["rest"]
 
 
 async def test_hostile_texts_open_no_tag_anywhere(here: Path) -> None:

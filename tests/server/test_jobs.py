@@ -132,10 +132,11 @@ def test_of_a_tome_the_hundred_last_jobs_are_kept_and_all_that_were_interrupted(
     (file,) = (tmp_path / "novel.tome-jobs").glob(f"*-{stopped}/job.json")
     job = json.loads(file.read_text())
     file.write_text(json.dumps({**job, "state": "interrupted"}))
-    for number in range(100):  # as if as many had ended later
+    for number in range(101):  # as if a hundred had ended later
         folder = file.parent.with_name(f"{file.parent.name[:-4]}{number:04x}")
         folder.mkdir()
         (folder / "job.json").write_text(json.dumps({**job, "created": job["created"].replace("+00:00", "+99:99")}))
+    (folder / "job.json").write_text(json.dumps({**job, "report": {"layers": [{"failed": 1}]}}))  # of another version
     with make_client(tmp_path) as client:
         last = finish_job(client, UPLOAD, {"id": "a", "text": "It rained."})["id"]
         kept = {job["id"] for job in client.get("/api/jobs?limit=500").json()["jobs"]}

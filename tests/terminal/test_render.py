@@ -9,7 +9,7 @@ from rich.console import Console
 from tomewise.events import make_event
 from tomewise.store.records import Found
 from tomewise.terminal.render import print_answer, print_event
-from tomewise.types import Answer, Event
+from tomewise.types import Answer, Event, Statement
 
 
 class NoTexts:
@@ -51,6 +51,13 @@ ODD = [{"score": "0.5", "layer": 1, "place": "here", "text": 2}, {"score": None,
 def test_an_event_shows_its_summary_and_what_it_found_below(summary, detail, below):
     lines = print_lines(Event(name="of any loop", step=3, summary=summary, detail=detail))
     assert lines == [f"3 of any loop {summary}", *(f"    {line}" for line in below)]
+
+
+def test_sentences_whose_quotes_a_trace_has_lost_are_printed():
+    answer = Answer(text="It rained.", only_quotes=True, statements=(Statement(text="It rained.", support="quoted"),))
+    with (out := Console(width=200)).capture() as printed:
+        print_answer(answer, out)
+    assert "1 “It rained.”" in printed.get()
 
 
 def test_what_was_chosen_is_said_below_the_answer():

@@ -61,12 +61,12 @@ def test_every_system_answers_from_what_is_built_and_says_what_is_missing(copy):
         assert (lagging.nearer, lagging.removed, lagging.system) == (True, False, name)
         assert lagging.layers
         assert lagging.cost.calls or lagging.unpriced
-        assert copy.memory.lag(LATE_QUESTION, system=name) == lagging
+        assert copy.lag(LATE_QUESTION, system=name) == lagging
         assert not copy.ask(f"What of {OLD[0].text[:60]}?", system=name).lagging.nearer, name
         with pytest.raises(NotBuilt, match="not up to date"):
             copy.ask(Question(text=LATE_QUESTION, current=True), system=name)
         with pytest.raises(NotBuilt, match="not up to date"):
-            asyncio.run(copy.memory.acheck(Question(text=LATE_QUESTION, current=True), system=name))
+            copy.check(Question(text=LATE_QUESTION, current=True), system=name)
 
 
 def test_what_a_removed_document_made_is_in_no_prompt_and_no_evidence_before_the_next_build(copy, model):
@@ -85,10 +85,10 @@ def test_what_a_removed_document_made_is_in_no_prompt_and_no_evidence_before_the
         assert "Zebulon" not in read_prompts(), name
         assert answer.lagging is None or answer.lagging.removed
     assert model.calls
-    assert copy.memory.lag(QUESTION, system="raptor").removed
-    assert copy.memory.lag(QUESTION, system="hipporag2") is None, "a graph lost what was made from it, and nothing else"
+    assert copy.lag(QUESTION, system="raptor").removed
+    assert copy.lag(QUESTION, system="hipporag2") is None, "a graph lost what was made from it, and nothing else"
     copy.build("raptor")
-    assert copy.memory.lag(QUESTION, system="raptor") is None
+    assert copy.lag(QUESTION, system="raptor") is None
 
 
 def test_a_document_that_changed_counts_as_new_and_its_old_text_is_gone(copy):
@@ -102,8 +102,8 @@ def test_a_document_that_changed_counts_as_new_and_its_old_text_is_gone(copy):
 def test_only_what_is_within_the_scope_of_a_question_is_missing_and_its_trace_keeps_it(copy):
     copy.add(LATE)
     assert copy.within(NEW.id).ask(QUESTION, system="hipporag2").lagging is None
-    assert copy.within(Scope(documents=frozenset({LATE.id}))).memory.lag(QUESTION, system="hipporag2").nearer
-    assert copy.memory.lag(QUESTION, system="naive") is None, "passages never lag"
+    assert copy.within(Scope(documents=frozenset({LATE.id}))).lag(QUESTION, system="hipporag2").nearer
+    assert copy.lag(QUESTION, system="naive") is None, "passages never lag"
     answer = copy.sessions["s"].ask(LATE_QUESTION, system="comorag")
     assert answer.lagging.documents == (LATE.id,)
     assert copy.traces[answer.trace].answer.lagging == answer.lagging

@@ -76,6 +76,11 @@ def test_messages_and_plain_data_hold_no_folder():
         "source": "a.txt",
     }
     assert names.hide({"document": "/gone/b.txt"}) == {"document": "b.txt"}
+    said = {
+        "metadata": {"source": "Reuters/AP", "document": "/vol/7"},
+        "links": [{"source": "and/or", "target": "b/c"}],
+    }
+    assert names.hide(said) == said
 
 
 def test_a_tome_keeps_the_folder_that_was_given(tmp_path):

@@ -61,6 +61,11 @@ def test_a_question_sees_only_what_lies_within(tome):
         assert [piece.text for piece in part.ask("Who lit the light?").evidence] == [DOCUMENTS[0].text]
         assert [piece.text for piece in part.search("light")] == [DOCUMENTS[0].text]
         assert [record.id for record in part.documents] == ["shelf/log.txt"]
+        assert "shelf/log.txt" in part.documents
+        assert "diary.txt" not in part.documents
+        assert part.documents["log"].id == "shelf/log.txt"
+        with pytest.raises(UnknownName, match="no document 'diary"):
+            part.documents["diary.txt"]
         assert part.ask_many(["Who?"])[0].evidence == list(part.stream("Who?"))[-1].evidence
     for whole in (tome, tome.within(), tome.within(Scope()), tome.within("shelf"), tome.within(Path("shelf/"))):
         assert len(whole.search("light")) == 2

@@ -99,6 +99,16 @@ def test_no_record_is_larger_than_the_bound(pieces, length, cue, most_bytes):
     assert len(json.dumps({name: value for name, value in record.items() if name != "question"})) <= most_bytes
 
 
+def test_the_scope_of_many_documents_costs_no_event(here):
+    with Tome.open(here / "a.tome", embedder="hash", settings={"trace_bytes": LEAST}) as tome:
+        tome.add(*(Document(id=f"letters/1911/{'x' * 100}-{n}", text=f"It rained on day {n}.") for n in range(60)))
+        answer = tome.within("letters/1911").ask("When did it rain?")
+        trace = tome.traces[1]
+    assert trace.answer.within == trace.question.within == answer.within
+    assert trace.answer.statements
+    assert "events" not in trace.cut
+
+
 def test_an_answer_comes_back_as_it_was(here):
     with Tome.open(here / "a.tome", embedder="hash") as tome:
         tome.add(Document(id="log", text="The keeper, Ada Marsh, put out the light at nine. Nobody asked her why."))
@@ -110,7 +120,10 @@ def test_an_answer_comes_back_as_it_was(here):
         for name in ("text", "choice", "statements", "resolved", "claimed", "system", "model", "events"):
             assert getattr(trace.answer, name) == getattr(answer, name)
         assert trace.answer.cost.roles == answer.cost.roles
+        assert 1 in tome.traces
+        assert list(tome.traces) == [trace]
         del tome.traces[1]
+        assert 1 not in tome.traces
         assert tome.traces.latest() == []
         for call in (tome.traces.__getitem__, tome.traces.__delitem__):
             with pytest.raises(UnknownName, match="holds no trace 1"):

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from tomewise.errors import UnknownName
 from tomewise.language import roles
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.fences import BRACKETS, INVISIBLE, OPENING
@@ -265,9 +266,12 @@ def quote_sentences(store: Texts, reply: AnswerOut, passages: Sequence[Passage])
 
 
 def _add_neighbours(store: Texts, quote: Quote) -> Quote:
-    """The quote with the sentences beside it."""
+    """The quote with the sentences beside it; without them if its document has been removed meanwhile."""
     begins = max(0, quote.start - _AROUND)
-    text = store.text_between(quote.document, begins, quote.end + _AROUND)
+    try:
+        text = store.text_between(quote.document, begins, quote.end + _AROUND)
+    except UnknownName:
+        return quote
     start, end = quote.start - begins, quote.end - begins
     sentences = list(find_sentences(text))
     before = next((span for span in reversed(sentences) if span[1] <= start), (start, start))

@@ -124,8 +124,8 @@ class Relay:
             if len(notes.unread) >= len(chunks) and notes.skipped.last:
                 raise notes.skipped.last  # nothing was read, and nobody is asked about nothing
         names = await asyncio.to_thread(lambda: [describe_chunk(chunk, self.desk) for chunk in unread.values()])
-        left = [{id(chunk) for chunk in notes.unread} for notes in all_notes]
-        read = {each.id for chunk in chunks for each in chunk.passages if any(id(chunk) not in missed for missed in left)}
+        missed = set.intersection(*({id(chunk) for chunk in notes.unread} for notes in all_notes))
+        read = {each.id for chunk in chunks if id(chunk) not in missed for each in chunk.passages}
         async for output in self._answer(question, all_notes, names, read):
             yield output
 

@@ -90,7 +90,7 @@ def _forget_passage(name: str, layers: Sequence[Layer], store: Store, mark: str)
         known = ", ".join(layer.name for layer in layers) or "none"
         raise UnknownName(
             f"{name!r} is not a layer of this system ({known}) and not the id of a passage: "
-            "`tome ask --json` gives ids with its citations"
+            "`tome ask --json` gives the ids of passages with its quotes"
         )
     with store.write() as change:
         change.renew_passage(key)

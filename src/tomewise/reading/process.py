@@ -14,11 +14,11 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any, BinaryIO, cast
 
 from tomewise.errors import MissingDependency, ReadingError
@@ -135,7 +135,21 @@ class _Worker:
         self.incoming = cast(BinaryIO, self.process.stdin)
         self._outgoing = cast(BinaryIO, self.process.stdout)
         self._most_bytes = most_bytes
-        self._listener = ThreadPoolExecutor(1)
+        self._listener: Thread | None = None
+
+    def _listen(self) -> Future[bytes]:
+        """The next line. A daemon thread waits for it, so that a program can end meanwhile."""
+        arriving: Future[bytes] = Future()
+
+        def read() -> None:
+            try:
+                arriving.set_result(self._outgoing.readline(self._most_bytes))
+            except (OSError, ValueError) as error:
+                arriving.set_exception(error)
+
+        self._listener = Thread(target=read, daemon=True)
+        self._listener.start()
+        return arriving
 
     def receive(self, seconds: float, memory: int = 0) -> Any:
         """The next message.
@@ -144,7 +158,7 @@ class _Worker:
         `memory` bytes, where the system leaves it to us to watch that. Raises EOFError if the process has ended.
         """
         is_watched = memory > 0 and must_be_watched()
-        arriving = self._listener.submit(self._outgoing.readline, self._most_bytes)
+        arriving = self._listen()
         ends = time.monotonic() + seconds
         while (left := ends - time.monotonic()) > 0:
             with suppress(TimeoutError):
@@ -165,7 +179,8 @@ class _Worker:
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = self.process.wait()
-        self._listener.shutdown()
+        if self._listener:
+            self._listener.join()
         self._outgoing.close()
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 

@@ -109,5 +109,5 @@ async def _search(service: Service, name: str, body: Search) -> Any:
             part = await asyncio.to_thread(lambda: tome.within(*find(body.documents), where=body.where))
             query = Question(text=body.query, current=body.current)
             found = await part.asearch(query, system=variant, limit=body.limit)
-            lagging = await part.memory.alag(query, system=variant)
+            lagging = await part.alag(query, system=variant)
         return await asyncio.to_thread(tome.documents.names.hide, {"evidence": found, "lagging": lagging})

@@ -311,9 +311,10 @@ def _read_job(folder: Path, tome: str) -> Job | None:
             job = read_plain(Job, from_json(file.read()))
         read_plain(list[tuple[str, str]], job.task.get("files", []))
         read_plain(int, job.task.get("texts", 0))
-    except (OSError, ValueError):
+        job.tome, job.id, job.folder = tome, read_id(folder), folder  # the file may have another name by now
+        job.describe()  # it may be one that another version wrote
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
-    job.tome, job.id, job.folder = tome, read_id(folder), folder  # the file may have another name by now
     return job
 
 

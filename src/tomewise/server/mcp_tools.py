@@ -257,7 +257,11 @@ class Tools:
         shown = neutralise(BuildReport, hidden)
         # How many failed is not in the JSON of a layer.
         layers = (replace(cut, failed=layer.failed) for cut, layer in zip(shown.layers, report.layers, strict=True))
-        return BuildResult(built=True, estimate=estimate, report=replace(shown, layers=tuple(layers)))
+        more = [
+            f"{len(each.failed)} failed in {each.layer}" for each in report.layers if len(each.failed) > _MOST_FAILURES
+        ]
+        rest = f"{', '.join(more)}: the first {_MOST_FAILURES} are here." if more else ""
+        return BuildResult(built=True, estimate=estimate, report=replace(shown, layers=tuple(layers)), rest=rest)
 
 
 def _describe_event(tome: Tome, event: Event) -> str:

@@ -88,7 +88,7 @@ class Service:
                     current=body.current,
                     within=part.scope,
                 )
-                check = tome.sessions[body.session].acheck if body.session else tome.memory.acheck
+                check = tome.sessions[body.session].acheck if body.session else tome.acheck
                 await check(question, system=variant)
             yield AdmittedQuestion(
                 tome=tome,

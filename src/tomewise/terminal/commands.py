@@ -244,7 +244,7 @@ def search(
         with open_tome(tome, stated) as opened:
             part = opened.within(*document or (), where=where or ())
             found = part.search(Question(text=query, current=current), system=variant, limit=limit)
-            lagging = part.memory.lag(query, system=variant)
+            lagging = part.lag(query, system=variant)
     print_json(found) if as_json else render.print_evidence(found, console(), part.scope)
     render.print_lag(lagging, console(stderr=True))
     render.offer_build(lagging, repeat_options(tome, stated), console(stderr=True))

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from tomewise.errors import UsageError
-from tomewise.settings import SETTINGS, Settings, load, split_role
+from tomewise.settings import DECLARED, Settings, load, split_role
 from tomewise.terminal.completion import complete_documents, complete_sessions, complete_systems
 
 # ---------------------------------------------------------------- settings
@@ -33,7 +33,7 @@ _FORMS: Mapping[str, Mapping[str, str]] = {
 
 def make_option(setting: str, *words: str, metavar: str | None = None, more: str = "", **rest: Any) -> Any:
     """The option of a setting, with its help, its bound and its default. `more` follows the help."""
-    found = SETTINGS[setting]
+    found = DECLARED[setting]
     text = " ".join(filter(None, (found.help, more, f"[dim]Default: {found.unset or found.default}[/dim]")))
     return typer.Option(found.flag, *words, metavar=metavar, min=found.least, help=text, **rest)
 
@@ -53,7 +53,7 @@ def take_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., 
                     yield parameter
                     continue
                 for name in names:
-                    kind: Any = {"model": list[str], "on": str}.get(name, SETTINGS[name].type)
+                    kind: Any = {"model": list[str], "on": str}.get(name, DECLARED[name].type)
                     option = make_option(name, **_FORMS.get(name, {}))
                     yield Parameter(name, parameter.kind, default=None, annotation=Annotated[kind | None, option])
 
@@ -84,7 +84,7 @@ def repeat_settings(stated: Stated, *names: str) -> list[tuple[str, str]]:
     options = []
     for name in names:
         value = stated.get(name, [])
-        options += [(SETTINGS[name].flag, str(each)) for each in (value if isinstance(value, list) else [value])]
+        options += [(DECLARED[name].flag, str(each)) for each in (value if isinstance(value, list) else [value])]
     return options
 
 

@@ -117,11 +117,14 @@ def _print_sentences(answer: Answer, remarks: Sequence[str], out: Console) -> No
         out.print(f"[yellow]{escape(remark)}[/yellow]")
     shown = {statement.text for statement in answer.statements}
     for number, statement in enumerate(answer.statements, start=1):
-        (quoted,) = statement.quotes
+        option = f" [cyan]→ option {statement.choice}[/cyan]" if statement.choice else ""
+        if not statement.quotes:  # a trace that was cut has none
+            out.print(f"  [green]{number}[/green] “{_flatten(statement.text)}”{option}")
+            continue
+        quoted = statement.quotes[0]
         before, after = (_flatten(text) if text not in shown else "" for text in (quoted.before, quoted.after))
         text = f"[dim]{before} [/dim]" if before else ""
         text += f"[bold]“{_flatten(quoted.text)}”[/bold] [dim]{after}[/dim]"
-        option = f" [cyan]→ option {statement.choice}[/cyan]" if statement.choice else ""
         out.print(f"  [green]{number}[/green] [dim]{_locate(quoted)}[/dim]{option}")
         out.print(f"    {text}")
 

@@ -54,6 +54,7 @@ def check_texts(store: Store) -> None:
     assert not store.holds_documents(), "a new store must be empty"
     order = [a, b, c] = _add_texts(store)
     assert store.holds_documents()
+    assert store.count_passages() == 3
     records = store.documents()
     assert [record.id for record in records] == ["a", "b", "c"], "documents must be ordered by id"
     assert records[1].metadata == {"year": 1911}, "documents must keep their metadata"

@@ -80,12 +80,15 @@ def find_exactly(name: str, store: Store) -> NamedDocuments:
     raise UnknownName(f"no document {name!r} in {store.address}: {hint}")
 
 
-def find_document(name: str, store: Store) -> DocumentRecord:
-    """The document with this id, title, source or part of its id. Raises UnknownName for no match and for several."""
+def find_document(name: str, store: Store, within: Scope | None = None) -> DocumentRecord:
+    """The document within a scope with this id, title, source or part of its id.
+
+    Raises UnknownName for no match and for several.
+    """
     path, exact = _find_id(name, store)
-    if exact:
+    if exact and within is None:
         return exact
-    records = store.documents()
+    records = store.documents(within)
     found = _take_first(
         [record for record in records if record.id in (name, path)],
         [record for record in records if record.title == name],
@@ -161,7 +164,7 @@ _BELOW = re.compile(r"[/\\]+(?=[\w.])")
 _DIGITS = 12  # of a digest
 # Keys of plain data, by what is under them.
 _HOLD_IDS = frozenset({"document", "documents", "added", "replaced", "unchanged", "removed", "moved"})
-_HOLD_WORDS = frozenset({"text", "before", "after"})  # of documents: they stay as they are
+_STAYS = frozenset({"text", "before", "after", "metadata"})  # what documents and people say
 
 
 class DocumentNames:
@@ -175,6 +178,7 @@ class DocumentNames:
     def __init__(self, sources: Mapping[DocumentId, str], folders: Mapping[DocumentId, str]) -> None:
         self._sources = sources
         self._folders = folders
+        self._all_sources = frozenset(sources.values())
         self._names = self._choose_names()
         self._ids = {name: document for document, name in self._names.items()}
 
@@ -192,14 +196,12 @@ class DocumentNames:
     def hide(self, thing: Any) -> Any:
         """A noun, or plain data, as JSON for those who must not see paths: the name takes the place of each id.
 
-        Of a source only the name of the file stays. Words of documents and keys stay as they are.
+        Of a source only the name of the file stays. Words of documents, metadata and keys stay as they are.
         """
-        return map_texts(write_plain(thing), self._hide)
+        return map_texts(write_plain(thing), self._hide, as_it_is=_STAYS)
 
     def _hide(self, text: str, key: str) -> str:
-        if key in _HOLD_WORDS:
-            return text
-        if key == "source":
+        if key == "source" and text in self._all_sources:
             return PurePath(text).name
         if key == "summary":
             return self.clean(text)
@@ -310,7 +312,10 @@ class Documents:
     def __getitem__(self, name: str) -> Document:
         """One document with its text, by its id, title, path or a part of its id. Raises UnknownName."""
         check_type("document", name, str, "an id, a title or a path")
-        return self._store.document(find_document(name, self._store).id)
+        return self._store.document(find_document(name, self._store, self._within).id)
+
+    def __contains__(self, name: object) -> bool:
+        return any(name in (record, record.id) for record in self())
 
     def foresee_removal(self, *documents: str | DocumentRecord) -> Foresight:
         """What `Tome.remove` would take with these documents. Raises UnknownName."""

@@ -207,7 +207,8 @@ def plain_stream(
                 while True:
                     yield self._opened.thread.run(advance())
         finally:
-            self._opened.thread.run(items.aclose())
+            if self._opened.thread.runs:  # its end has closed this as well
+                self._opened.thread.run(items.aclose())
 
     run.__name__ = begin.__name__.removeprefix("a")
     return run

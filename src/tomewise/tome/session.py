@@ -35,6 +35,9 @@ class Sessions(PartOfTome):
         store = self.store
         return iter(skip_damaged(store.note_names(SESSIONS), lambda name: find_session(name, store)))
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.store.note_names(SESSIONS)
+
     def __delitem__(self, name: str) -> None:
         """Delete a session. Raises UnknownName, and Locked if it is answering a question."""
         check_type("name", name, str, "a text")
@@ -104,6 +107,8 @@ class Session(PartOfTome):
         with hold_session(self.store, self.name):
             record = await self._begin(asked, system)
         await self._opened.questions.prepare(replace(asked, within=record.within), record.system)
+
+    check = plain(acheck)
 
     async def _begin(self, question: Question, system: Choice | None) -> SessionRecord:
         """The record before this question, new for the first one."""

@@ -11,6 +11,7 @@ from tomewise.errors import StoreError, UsageError
 from tomewise.store.contract import Store
 from tomewise.store.records import SESSIONS
 from tomewise.types import Answer, Noun, PassageId, Scope, read_plain
+from tomewise.types.plain import describe_invalid
 
 _FIELDS = ("system", "within", "count", "turns", "memory_kind", "memory")  # that the store keeps
 _LONGEST_NAME = 200  # characters
@@ -72,9 +73,8 @@ def read_session(name: str, row: Mapping[str, Any]) -> SessionRecord:
     try:
         return read_plain(SessionRecord, {**{field: row[field] for field in _FIELDS}, "name": name})
     except (KeyError, TypeError, ValueError) as error:
-        problem = str(error).splitlines()[0]
         raise StoreError(
-            f"the row {name!a} of the table sessions is damaged ({problem}): "
+            f"the row {name!a} of the table sessions is damaged ({describe_invalid(error)}): "
             f"delete it with `tome sessions {quote(name)} --delete`"
         ) from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tomewise.systems.kit import Kit
     from tomewise.systems.registry import Choice
     from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
+    from tomewise.tome.tome_memory import Memory
     from tomewise.types import Embedder, LanguageModel, Metadata
 
 OnProgress = Callable[[Progress], None]
@@ -66,14 +68,17 @@ class Tome(TomeView):
         closed with the tome; without one, the `tome` of the settings. `settings` are `Settings` or a mapping of some of
         their fields; without them the defaults hold, whatever the environment says. `settings=load()`, see
         `tomewise.settings`, opens what the command `tome` would open here. `model`, `embedder` and `base_url` come
-        before those of the settings. With `read_only` the file stays as it is: no trace and no reply is kept, and what
-        would change it is refused. Without `create`, a file that does not exist is refused.
+        before those of the settings; a `model` also before the `models` by role of `Settings`. With `read_only` the
+        file stays as it is: no trace and no reply is kept, and what would change it is refused. Without `create`, a
+        file that does not exist is refused.
         Raises StoreError, UsageError, UnknownName.
         """
         check_part("model", model, "ask", "a name or a LanguageModel")
         check_part("embedder", embedder, "embed", "a name or an Embedder")
         given = {"model": model, "embedder": embedder, "base_url": base_url}
         named: dict[str, Any] = {name: value for name, value in given.items() if isinstance(value, str)}
+        if model is not None and isinstance(settings, Settings):
+            named["models"] = {}  # as in `load`, a model replaces the models by role that are further away
         settings = replace(read_settings(settings), **named)
         check_settings(settings)
         check_pool(settings.on, settings.workers)
@@ -85,6 +90,13 @@ class Tome(TomeView):
     def kit(self) -> Kit:
         """The store, model and embedder from which systems are wired. The model's replies are kept in the store."""
         return self._opened.kit
+
+    @cached_property
+    def memory(self) -> Memory:
+        """What is remembered about the documents: what a build would use, entities, pictures, the export."""
+        from tomewise.tome.tome_memory import Memory
+
+        return Memory(self._opened)
 
     @property
     def traces(self) -> Traces:

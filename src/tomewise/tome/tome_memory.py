@@ -1,4 +1,4 @@
-"""What a tome remembers about its documents: estimated, compared with them, read, drawn, exported."""
+"""What a tome remembers about its documents: estimated, read, drawn, exported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tomewise.notebook_display import show_bars
 from tomewise.pictures import LIMIT
 from tomewise.store.lookups import read_setting
 from tomewise.store.rights import work_alone
-from tomewise.tome.arguments import check_type, make_question, read_integer
+from tomewise.tome.arguments import check_type, read_integer
 from tomewise.tome.damaged import explain_damage
 from tomewise.tome.open_tome import PartOfTome, names_damage, plain
 from tomewise.types import Progress, Question
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from tomewise.systems.registry import Choice
     from tomewise.tome.entities import Entity
     from tomewise.tome.suggestions import SuggestedQuestion
-    from tomewise.types import Answer, Estimate, Lagging
+    from tomewise.types import Answer, Estimate
 
 
 class Memory(PartOfTome):
-    """The memory of a tome. `tome.within(...).memory.lag` says how far it lags in a part."""
+    """The memory of a whole tome."""
 
     @names_damage
     async def aestimate(
@@ -46,23 +46,6 @@ class Memory(PartOfTome):
             return await estimate(wired, self.store, report)
 
     estimate = plain(aestimate)
-
-    @names_damage
-    async def alag(self, question: str | Question, *, system: Choice | System | None = None) -> Lagging | None:
-        """How far the memory of a system lags for this question, and what a build would use; None if it does not.
-
-        This is what `Answer.lagging` says. Calls no model. Raises like `check`.
-        """
-        asked = make_question(question, self.scope)
-        ready = await self._opened.questions.prepare(asked, system)
-        return await ready.lag.describe(asked) if ready.lag else None
-
-    lag = plain(alag)
-
-    @names_damage
-    async def acheck(self, question: str | Question, *, system: Choice | System | None = None) -> None:
-        """Raise what `Tome.ask` would raise of a question before any call: UsageError, UnknownName, NotBuilt."""
-        await self._opened.questions.prepare(self._make_question(question), system)
 
     def recommend(self) -> Recommendation | None:
         """The system that suits this tome as it is, with its model, and why; None if it is empty."""

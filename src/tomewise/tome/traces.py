@@ -16,7 +16,7 @@ from tomewise.store.contract import Store
 from tomewise.tome.arguments import check_type, read_integer
 from tomewise.tome.damaged import explain_damage, skip_damaged
 from tomewise.types import Answer, Event, Noun, Question, read_plain, write_plain
-from tomewise.types.plain import map_texts
+from tomewise.types.plain import describe_invalid, map_texts
 
 if TYPE_CHECKING:
     from tomewise.pictures import Picture
@@ -34,7 +34,7 @@ class Trace(Noun):
     question: Question
     """The question as it was asked."""
     answer: Answer
-    """The answer with its events and usage, and without `evidence`: the events say what was found."""
+    """The answer with its events and cost, without `evidence` and `nearest`: the events say what was found."""
     events: tuple[Event, ...] = ()
     """What happened on the way, in order; the answer has them too."""
     cut: tuple[str, ...] = ()
@@ -47,8 +47,9 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> Record:
     Each piece of evidence is kept once. Where that is too large, the record is cut (see `cut_to_fit`); `cut` says
     how. The question is kept whole, however long it is, so that it can be asked again.
     """
-    # A search finds the nearest passages again.
-    record: Record = {**write_plain(answer), "events": write_plain(answer.events), "nearest": []}
+    # A search finds the nearest passages again, and the scope is that of the question.
+    kept = replace(answer, nearest=(), within=None)
+    record: Record = {**write_plain(kept), "events": write_plain(kept.events)}
     share_pieces(record)
     return record | {"cut": cut_to_fit(record, most_bytes), "question": write_plain(question)}
 
@@ -76,6 +77,13 @@ class Traces:
         with self._lock:
             if not self._store.delete_trace(number):
                 raise UnknownName(self._explain_unknown(number))
+
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, int) and self._store.trace(number) is not None
+
+    def __iter__(self) -> Iterator[Trace]:
+        """All of them, newest first. See `latest`."""
+        return iter(self.latest(None))
 
     def latest(self, limit: int | None = 20, *, before: int | None = None, matching: str = "") -> list[Trace]:
         """How the latest questions were answered, newest first; with `before`, those with a lower number.
@@ -130,9 +138,10 @@ def _read_trace(row: Mapping[str, Any]) -> Trace:
         answer = {**row, "events": list(restore_events(row)), "trace": row["number"]}
         about = {name: row[name] for name in ("number", "asked", "question", "cut")}
         trace = read_plain(Trace, {**about, "answer": answer})
-        return replace(trace, events=trace.answer.events)
+        answer_within = replace(trace.answer, within=trace.question.within)
+        return replace(trace, answer=answer_within, events=trace.answer.events)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        problem, number = str(error).splitlines()[0], row["number"]
+        problem, number = describe_invalid(error), row["number"]
         raise StoreError(
             f"the row {number} of the table traces is damaged ({problem}): delete it with `tome log {number} --delete`"
         ) from None

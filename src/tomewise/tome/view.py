@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, overload
 
 from tomewise.errors import UsageError
-from tomewise.tome.arguments import read_integer
+from tomewise.tome.arguments import make_question, read_integer
 from tomewise.tome.open_tome import PartOfTome, names_damage, plain, plain_stream
 from tomewise.tome.session import Sessions
 from tomewise.types import Question, Scope
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from tomewise.systems.registry import Choice
     from tomewise.tome.document_names import Documents
     from tomewise.tome.session_record import Turn
-    from tomewise.tome.tome_memory import Memory
-    from tomewise.types import Answer, Event, Evidence
+    from tomewise.types import Answer, Event, Evidence, Lagging
 
 
 class TomeView(PartOfTome):
@@ -36,13 +35,6 @@ class TomeView(PartOfTome):
         from tomewise.tome.document_names import Documents
 
         return Documents(self.store, self.scope)
-
-    @cached_property
-    def memory(self) -> Memory:
-        """What is remembered about the documents: its layers, how far they lag, entities, pictures, the export."""
-        from tomewise.tome.tome_memory import Memory
-
-        return Memory(self._opened, self.scope)
 
     @cached_property
     def sessions(self) -> Sessions:
@@ -162,3 +154,22 @@ class TomeView(PartOfTome):
         return await self._opened.questions.search(question, system, limit)
 
     search = plain(asearch)
+
+    @names_damage
+    async def alag(self, question: str | Question, *, system: Choice | System | None = None) -> Lagging | None:
+        """How far the memory of a system lags for this question, and what a build would use; None if it does not.
+
+        This is what `Answer.lagging` says. Calls no model. Raises what `ask` raises before any call.
+        """
+        asked = make_question(question, self.scope)
+        ready = await self._opened.questions.prepare(asked, system)
+        return await ready.lag.describe(asked) if ready.lag else None
+
+    lag = plain(alag)
+
+    @names_damage
+    async def acheck(self, question: str | Question, *, system: Choice | System | None = None) -> None:
+        """Raise what `ask` would raise before any call: UsageError, UnknownName, NotBuilt."""
+        await self._opened.questions.prepare(self._make_question(question), system)
+
+    check = plain(acheck)

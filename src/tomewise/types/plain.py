@@ -101,18 +101,34 @@ def _cut_text(value: object) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def map_texts(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:
-    """Plain data with each text changed, except for keys. `change` gets a text, and the key that it is under."""
+def map_texts(value: Any, change: Callable[[str, str], str], key: str = "", *, as_it_is: Set[str] = frozenset()) -> Any:
+    """Plain data with each text changed, except for keys, and for what is under the keys `as_it_is`.
+
+    `change` gets a text, and the key that it is under.
+    """
+    if key in as_it_is:
+        return value
     if isinstance(value, str):
         return change(value, key)
     if isinstance(value, Mapping):
-        return {name: map_texts(item, change, name) for name, item in value.items()}
-    return [map_texts(item, change, key) for item in value] if isinstance(value, list | tuple) else value
+        return {name: map_texts(item, change, name, as_it_is=as_it_is) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [map_texts(item, change, key, as_it_is=as_it_is) for item in value]
+    return value
 
 
 def read_plain(kind: type[T], data: Any) -> T:
     """The noun of this class that `data` is the JSON of; unknown names are passed over. Raises ValueError."""
     return cast(T, _make_adapter(kind).validate_python(data))  # type: ignore[arg-type]  # a class is hashable
+
+
+def describe_invalid(error: Exception) -> str:
+    """What is wrong with data that `read_plain` refused, in one line: the place and the message of the first fault."""
+    list_problems: Any = getattr(error, "errors", None)  # of pydantic's errors
+    if list_problems is None:
+        return str(error).partition("\n")[0]
+    first = list_problems()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 @cache

@@ -15,7 +15,8 @@ from pydantic import PlainSerializer, TypeAdapter, ValidationError
 from tomewise.errors import UsageError
 from tomewise.language.labels import find_number, read_label
 from tomewise.types import NodeId
-from tomewise.working.lasting_memory import describe_first, is_issued, make_damage_error
+from tomewise.types.plain import describe_invalid
+from tomewise.working.lasting_memory import is_issued, make_damage_error
 
 VertexId: TypeAlias = str
 PointId: TypeAlias = str
@@ -378,7 +379,7 @@ class Hypergraph:
         try:
             dumped = _DUMPED.validate_python(data)
         except ValidationError as error:
-            raise make_damage_error(describe_first(error)) from None
+            raise make_damage_error(describe_invalid(error)) from None
         loaded = cls()
         loaded._vertices = {vertex.id: vertex for vertex in sorted(dumped.vertices, key=lambda vertex: vertex.id)}
         loaded._points = {point.id: point for point in dumped.points}

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection
 from typing import Any, Protocol, runtime_checkable
 
-from pydantic import ValidationError
-
 from tomewise.errors import StoreError
 from tomewise.types import Answer, Event, NodeId, Question
 
@@ -50,12 +48,6 @@ class MemoryLoop(Protocol):
 def make_damage_error(problem: str) -> StoreError:
     """The error of data from which no working memory can be made."""
     return StoreError(f"this working memory is damaged ({problem}): begin a new one")
-
-
-def describe_first(error: ValidationError) -> str:
-    """The place and the message of the first thing that is wrong with data."""
-    problem = error.errors()[0]
-    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
 
 
 def is_issued(label: str, letter: str, last: int) -> bool:

@@ -18,7 +18,8 @@ from pydantic import TypeAdapter, ValidationError
 from tomewise.errors import UsageError
 from tomewise.text.stop_words import STOP
 from tomewise.types import NodeId, PassageId
-from tomewise.working.lasting_memory import describe_first, is_issued, make_damage_error
+from tomewise.types.plain import describe_invalid
+from tomewise.working.lasting_memory import is_issued, make_damage_error
 
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
 _MOST_GROUNDS = 8  # facts that one inference cites
@@ -173,7 +174,7 @@ def load(data: object) -> Ledger:
     try:
         return _LEDGER.validate_python(data)
     except ValidationError as error:
-        raise UsageError(f"this is not a ledger ({describe_first(error)}): pass what `dump` returned") from None
+        raise UsageError(f"this is not a ledger ({describe_invalid(error)}): pass what `dump` returned") from None
 
 
 def _keep_first(entries: Sequence[Entry], budget: int) -> list[Entry]:

@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from tomewise.types import Embedder, Evidence, NodeId
+from tomewise.types.plain import describe_invalid
 from tomewise.working.lasting_memory import make_damage_error
 from tomewise.working.nearness import Nearness
 
@@ -144,7 +145,7 @@ class Pool:
         try:
             units = _UNITS.validate_python(data["units"] if isinstance(data, dict) else data)
         except (KeyError, ValidationError) as error:
-            raise make_damage_error(str(error).splitlines()[0]) from None
+            raise make_damage_error(describe_invalid(error)) from None
         loaded = cls(embedder)
         loaded._units = list(units)
         return loaded

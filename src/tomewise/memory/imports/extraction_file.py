@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -72,10 +72,15 @@ def read_extractions(path: Path, store: Texts) -> Imported:
 
 def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
     try:
-        content = path.read_bytes()
+        file = path.open("rb")
     except OSError as error:
         raise ReadingError(f"{path} cannot be read ({error.strerror}): give a file of extractions") from error
-    for number, line in enumerate(content.split(b"\n"), start=1):
+    with file:
+        yield from _read_lines(path, file)
+
+
+def _read_lines(path: Path, lines: Iterable[bytes]) -> Iterator[tuple[int, Row]]:
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:

@@ -33,7 +33,7 @@ class SqliteDialect:
     follows_steps = False  # every writer changes the files of arrays, and these may come from a stranger
     remedy = "check the permissions of it and its folder, or copy it"
     append = repair = None  # SQLite has one writer: replies, traces and files of arrays wait for a write transaction
-    guard_files = partial(nullcontext, True)  # which guards the files of arrays
+    guard_files = staticmethod(partial(nullcontext, True))  # which guards the files of arrays
 
     def __init__(self, path: Path, engine: Engine) -> None:
         self.path = path

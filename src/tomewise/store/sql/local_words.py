@@ -54,8 +54,8 @@ class LocalWords:
                 try:
                     return self._ask_file(path, source, ask)
                 except (DBAPIError, sqlite3.Error, OSError) as error:  # damaged, on a full disk, or not to be written
-                    if path is None:
-                        raise
+                    if path is None or not isinstance(find_cause(error), sqlite3.Error | OSError):
+                        raise  # the database failed, and not the file
                     self._forget()
                     if type(find_cause(error)) in _DAMAGE:
                         for name in (f"{FILE}-journal", FILE):

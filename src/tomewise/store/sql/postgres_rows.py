@@ -51,12 +51,6 @@ SELECT string_agg(int8send(edges.key) || int8send(pair.at - 1), '')
 FROM unnest(%s::bigint[], %s::bigint[]) WITH ORDINALITY AS pair (a, b, at)
 JOIN edges ON edges.a = pair.a AND edges.space = %s AND edges.b = pair.b
 """
-_INSERT_EDGES = """
-WITH fresh AS (INSERT INTO edges (key, space, a, b, weight) SELECT given.key, %s, given.a, given.b, given.weight
-  FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::float8[]) AS given (key, a, b, weight)
-  ON CONFLICT DO NOTHING RETURNING key)
-SELECT string_agg(int8send(key), '') FROM fresh
-"""
 _WEIGHTS = """
 UPDATE edges SET weight = given.weight, step = current_setting('tomewise.step')::bigint
 FROM unnest(%s::bigint[], %s::float8[]) AS given (key, weight) WHERE edges.key = given.key
@@ -216,9 +210,16 @@ class PostgresTransaction(SharedTransaction):
 
     def insert_missing_edges(self, space: str, a: Keys, b: Keys, weights: Rows) -> Block:
         """Insert the edges between these nodes that are missing; of equal ones the first counts. Returns these."""
-        keys = np.array(self.find_new_keys("edges", len(a)), np.int64)
-        fresh = np.isin(keys, read_keys(self.read_value(_INSERT_EDGES, space, keys, a, b, weights.astype(np.float64))))
-        return keys[fresh], np.column_stack((a, b, weights))[fresh]
+        pairs = np.column_stack((a, b))
+        missing = np.delete(np.arange(len(a)), self.find_edges(space, pairs)[1])
+        _, firsts = np.unique(pairs[missing], axis=0, return_index=True)
+        fresh = missing[np.sort(firsts)]
+        # A file counts the keys of all that are given, and equal tomes have equal keys.
+        keys = np.array(self.find_new_keys("edges", len(a)), np.int64)[fresh]
+        ends = {"a": a[fresh], "b": b[fresh], "weight": weights[fresh].astype(np.float64)}
+        if len(keys):
+            write_columns(self.driver, "edges", {"key": keys, "space": space, **ends})
+        return keys, np.column_stack((a, b, weights))[fresh]
 
     def find_edges(self, space: str, pairs: Keys) -> tuple[Keys, Keys]:
         """The keys of the edges between these pairs of node keys (n, 2), and for each of them the row of its pair.

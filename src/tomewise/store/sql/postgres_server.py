@@ -57,8 +57,7 @@ WHERE n.nspname = current_schema() AND c.relname = ANY(%s)
   OR EXISTS (SELECT FROM pg_attrdef d WHERE d.adrelid = c.oid
     AND pg_get_expr(d.adbin, d.adrelid) <> '(current_setting(''tomewise.step''::text))::bigint')
   OR EXISTS (SELECT FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid WHERE a.attrelid = c.oid AND a.attnum > 0
-    AND (a.attgenerated <> '' OR t.typnamespace <> 'pg_catalog'::regnamespace AND NOT EXISTS (SELECT FROM pg_depend d
-      JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'vector' WHERE d.objid = t.oid AND d.deptype = 'e'))))
+    AND (a.attgenerated <> '' OR t.typnamespace <> 'pg_catalog'::regnamespace)))
 UNION ALL SELECT p.proname, pg_get_userbyid(p.proowner) FROM pg_proc p
 WHERE p.pronamespace = to_regnamespace(quote_ident(current_schema()))
 UNION ALL SELECT o.oprname, pg_get_userbyid(o.oprowner) FROM pg_operator o
@@ -80,7 +79,7 @@ _SAYS_OTHERWISE = {
     "REAL": "double precision",
     "BLOB": "bytea",
 }
-# What a database has beside them: for `step`, `versions` and `gone` see `postgres_arrays`.
+# What a database has beside them: for `step`, `versions` and `gone` see `postgres_rows`.
 _TABLES = """
 CREATE TABLE tomewise (format integer NOT NULL, words bigint NOT NULL, step bigint NOT NULL);
 CREATE TABLE last_keys (name text COLLATE "C" PRIMARY KEY, seq bigint NOT NULL);

@@ -22,7 +22,10 @@ _OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
 def _read_columns(statement: str) -> list[tuple[str, Callable[[Any], Any]]]:
     """The name of each column that a statement selects, and what decodes its values."""
     columns: list[tuple[str, Callable[[Any], Any]]] = []
-    for each in re.split(r",\s+", statement.partition("\nFROM")[0].removeprefix("SELECT ")):
+    selected, found, _ = statement.partition("\nFROM")
+    if not found:
+        raise ValueError(f"what this selects does not end before a line with FROM: {statement}")
+    for each in re.split(r",\s+", selected.removeprefix("SELECT ")):
         table, _, name = each.partition(" ")[0].replace('"', "").partition(".")
         decode = TABLES[table].columns[name].decode if table in TABLES else lambda value: value
         columns.append((each.rpartition(" ")[2].rpartition(".")[2].strip('"'), decode))

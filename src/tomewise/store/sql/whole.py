@@ -21,7 +21,7 @@ from tomewise.store.export import write_line
 from tomewise.store.sql.damage import find_damage
 from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.node_rows import INDEXED, list_indexed_texts
-from tomewise.store.sql.row_values import Misfit, decode_object, describe_row, encode_json, find_cause
+from tomewise.store.sql.row_values import Misfit, decode_object, encode_json, find_cause
 from tomewise.store.sql.schema import FORMAT, OBJECT, TABLES, Column, check_format
 
 _HEADER = "tomewise"  # the key of the first line
@@ -62,7 +62,7 @@ def fill(transaction: Transaction, lines: Iterable[bytes]) -> None:
     _renew_spaces(transaction)
     problem = find_damage(transaction)
     if not problem and (setting := _find_wrong_setting(transaction)):
-        problem = describe_row("meta", setting)
+        problem = f"the table meta has no usable {setting!r}: export the tome again"
     if problem:
         raise StoreError(f"it is damaged: {problem}")
     _index_passages(transaction)
