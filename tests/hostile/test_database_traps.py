@@ -45,7 +45,6 @@ TRAPS = {
         "ALTER TABLE theirs.nodes ALTER id TYPE elsewhere.word",
     ),
     "operator": ("CREATE OPERATOR theirs.= (FUNCTION = texteq, LEFTARG = text, RIGHTARG = text)",),
-    "index of vectors": ("CREATE TABLE theirs.near_0123456789abcdef (key bigint CHECK (key > 0))",),
     "view": (
         "ALTER TABLE theirs.traces RENAME TO hidden",
         "CREATE VIEW theirs.traces WITH (security_invoker = true) AS SELECT * FROM theirs.hidden",

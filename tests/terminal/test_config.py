@@ -25,7 +25,7 @@ def read_rows(command, *words):
 
 
 def test_every_setting_is_listed_with_its_origin(command, here, own, monkeypatch):
-    assert set(read_rows(command)) == set(Settings.__dataclass_fields__) - {"api_key"}
+    assert set(read_rows(command)) == set(Settings.__dataclass_fields__) - {"api_key", "on"}
     assert command("config", "set", "models.answer", "openai:gpt-4o").code == 0
     (here / "tomewise.toml").write_text("limit = 4\n")
     monkeypatch.setenv("TOMEWISE_SYSTEM", "naive")

@@ -247,7 +247,7 @@ def test_the_first_question_fixes_system_settings_and_scope(here):
             with pytest.raises(UsageError, match="or begin another session"):
                 chosen.ask("When?", system=system)
         with pytest.raises(UsageError, match="needs a system with a name"):
-            tome.sessions["t"].ask("Who?", system=lambda kit: answer_once(kit, None, 1, 1))
+            tome.sessions["t"].ask("Who?", system=lambda kit: answer_once(kit, None, limit=1))
 
 
 def test_names_that_cannot_be_typed_and_sessions_that_do_not_exist(here):

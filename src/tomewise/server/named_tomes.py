@@ -62,4 +62,4 @@ def find_part(
         near = store.passages(keys).values()
         span = min(each.start for each in near), max(each.end for each in near)
         return read_record(store, found.document), span
-    raise UnknownName(f"no passage {show_name(passage)!r}: take the id from a citation or from search")
+    raise UnknownName(f"no passage {show_name(passage)!r}: take the id from a quote or from search")

@@ -360,8 +360,12 @@ def write_answer(answer: Answer, tome: str, address: str) -> dict[str, Any]:
     """
     quotes = list_quotes(answer)
     # Without a model nothing answers: the quotations are all there is.
-    only_quotes = answer.only_quotes and quotes
-    words = " ".join(list_remarks(answer)) if only_quotes else answer.text if answer.resolved else decline(answer)
+    if answer.only_quotes and quotes:
+        words = " ".join(list_remarks(answer))
+    elif answer.resolved:
+        words = answer.text
+    else:
+        words = decline(answer)
     text = escape_markdown(words)
     lines, annotations = [], []
     for number, quoted in enumerate(quotes, start=1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from tomewise.errors import StoreError
 from tomewise.store.address import DatabaseAddress, TomeAddress
@@ -16,9 +16,6 @@ from tomewise.store.sql.dialects import find_sizes
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.tome.fixed_settings import find_embedder
 from tomewise.types import Embedder
-
-if TYPE_CHECKING:
-    pass
 
 _LONGEST_LINE = 1 << 30  # bytes; no row of a tome takes as much
 

@@ -50,7 +50,7 @@ class Document(Noun):
     id: DocumentId
     """Its name for people and for `tome remove`: the absolute path of a file, or the id of a row in a corpus."""
     text: str
-    """All of it. Citations count its characters."""
+    """All of it. Quotes count its characters."""
     title: str = ""
     """Empty unless the source states one; a stated title is embedded and indexed with every passage."""
     source: str = "memory"

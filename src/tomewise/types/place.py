@@ -63,7 +63,7 @@ def describe_place(place: Place, part: int | None = None) -> str:
 
 
 class _Placed(Protocol):
-    """A text with its place in a document: a citation, or a passage."""
+    """A text with its place in a document: a quote, or a passage."""
 
     @property
     def document(self) -> str: ...

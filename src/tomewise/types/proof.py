@@ -213,8 +213,12 @@ def list_quotes(answer: Answer) -> list[Quote]:
 def write_answer(answer: Answer) -> str:
     """The answer with `[1]` for each quote, what a reader must know of it, and the quotes with their places."""
     quotes = list_quotes(answer)
-    marks = "".join(f" [{number}]" for number in range(1, len(quotes) + 1)) if answer.resolved else ""
-    text = "" if answer.only_quotes and quotes else answer.text + marks if answer.resolved else decline(answer)
+    if answer.only_quotes and quotes:
+        text = ""
+    elif answer.resolved:
+        text = answer.text + "".join(f" [{number}]" for number in range(1, len(quotes) + 1))
+    else:
+        text = decline(answer)
     lines = (f"[{number}] {quote}" for number, quote in enumerate(quotes, start=1))
     return "\n".join([*filter(None, [text]), *list_remarks(answer), *lines])
 

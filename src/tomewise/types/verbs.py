@@ -40,7 +40,7 @@ class Role(Generic[In, Out]):
     """
 
     name: str
-    """The name in prompts, usages and settings."""
+    """The name in prompts, costs and settings."""
     input: type[In]
     """A dataclass or a model of pydantic."""
     output: type[Out]

@@ -33,6 +33,7 @@ from tomewise.store.address import find_database, find_tome_address
 from tomewise.store.export import export
 from tomewise.store.records import SETTINGS
 from tomewise.store.rights import hold_session, work_alone
+from tomewise.store.sql import local_words
 from tomewise.store.sql.postgres_server import make_lock_key
 from tomewise.store.sql.schema import FORMAT
 from tomewise.store.sql.sql_store import SqlStore
@@ -388,9 +389,35 @@ async def test_two_servers_share_a_database(database: str) -> None:
     await second.close()
 
 
+END_OTHERS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+)
+
+
 def search_ids(store: SqlStore, word: str) -> list[str]:
     passages = store.passages()
     return sorted(passages[key].document for key, _ in store.lexical(word, 9))
+
+
+def test_a_connection_that_is_lost_while_words_are_read_is_made_again(
+    make: OpenStore, postgres_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make("words")
+    fill(store)
+    bring_up, losses = local_words._bring_up, []
+
+    def lose_the_connection(transaction: Any, source: local_words.Source) -> None:
+        mark, read_stamps, read_texts = source
+        if not losses:
+            read_stamps()
+            with psycopg.connect(postgres_server.url, autocommit=True) as owner:
+                losses.append(owner.execute(END_OTHERS).fetchall())
+        bring_up(transaction, (mark, read_stamps, read_texts))
+
+    monkeypatch.setattr(local_words, "_bring_up", lose_the_connection)
+    assert search_ids(store, "dog") == ["two"]
+    assert losses
 
 
 def test_a_damaged_file_of_words_is_made_again(make: OpenStore) -> None:

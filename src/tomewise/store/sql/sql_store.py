@@ -31,10 +31,10 @@ _TURN_SECONDS = 60.0  # longer than any transaction takes
 # The forms of settings; an empty number counts as none.
 _FORMS = {
     # A random id that distinguishes this tome from another one that is later stored under the same path.
-    "identity": "[0-9a-f]{32}",
-    "dimensions": "[0-9]{0,7}",
-    "overlap": "[0-9]{0,7}",
-    "passage_tokens": "[1-9][0-9]{0,6}|",
+    "identity": re.compile("[0-9a-f]{32}"),
+    "dimensions": re.compile("[0-9]{0,7}"),
+    "overlap": re.compile("[0-9]{0,7}"),
+    "passage_tokens": re.compile("[1-9][0-9]{0,6}|"),
 }
 
 
@@ -269,6 +269,6 @@ def _check_settings(transaction: Transaction) -> dict[str, str]:
     query = "SELECT meta.key, meta.value\nFROM meta WHERE meta.key IN :names"
     settings: dict[str, str] = dict(transaction.fetch(query, names=list(_FORMS)))
     for key, form in _FORMS.items():
-        if re.fullmatch(form, settings.get(key, "")) is None:
+        if form.fullmatch(settings.get(key, "")) is None:
             raise StoreError(f"{transaction.address} is damaged: {describe_row('meta', key)}")
     return settings
