@@ -66,8 +66,7 @@ def build(name: str, systems: list[str], *options: str) -> None:
 def ask(door: HttpDoor, tome: str, **asked: str) -> str:
     """The digest of an answer, its events and what was found."""
     answer: dict[str, Any] = door.send("POST", f"tomes/{tome}/ask", asked)
-    number = door.send("GET", f"tomes/{tome}/traces?limit=1")["traces"][0]["id"]
-    trace = door.send("GET", f"tomes/{tome}/traces/{number}")
+    trace = door.send("GET", f"tomes/{tome}/traces/{answer['trace']}")
     return digest(_TIME.sub("", json.dumps([answer, trace], sort_keys=True)))
 
 

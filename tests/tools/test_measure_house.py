@@ -31,4 +31,6 @@ def test_a_rise_and_a_new_room_are_faults_and_a_fall_is_none() -> None:
     assert rise.startswith("store: 1,201 tokens, 1,200 are recorded: delete as much")
     (new,) = find_rises({**SIZES, "attic": Size(tokens=7)}, page)
     assert new.startswith("attic: 7 tokens, 0 are recorded")
+    (gone,) = find_rises({ALL: SIZES[ALL]}, page)
+    assert gone.startswith("store: is gone")
     assert len(find_rises(SIZES, "a page without tables")) == 2
