@@ -80,7 +80,7 @@ def test_messages_and_plain_data_hold_no_folder():
         "metadata": {"source": "Reuters/AP", "document": "/vol/7"},
         "links": [{"source": "and/or", "target": "b/c"}],
     }
-    assert names.hide(said) == said
+    assert names.hide(report) == report
 
 
 def test_a_tome_keeps_the_folder_that_was_given(tmp_path):
