@@ -76,7 +76,7 @@ def test_messages_and_plain_data_hold_no_folder():
         "source": "a.txt",
     }
     assert names.hide({"document": "/gone/b.txt"}) == {"document": "b.txt"}
-    said = {
+    report = {
         "metadata": {"source": "Reuters/AP", "document": "/vol/7"},
         "links": [{"source": "and/or", "target": "b/c"}],
     }
