@@ -17,9 +17,8 @@ from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
 from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.citing import cite, only_quotes, prepare_quoting, quote_sentences
 from tomewise.loops.evidence import Count, describe_origin, drop_near_repeats, fit_to_budget, fit_to_window, name_kind
-from tomewise.loops.last_prompt import DEPTH, Context, Layout, Note, Searched, fuse, join
+from tomewise.loops.last_prompt import Context, Layout, Note, Searched, join
 from tomewise.recall.ranking import as_evidence, drop_repeats, take_turns
-from tomewise.store.records import PASSAGES
 from tomewise.text.words import list_words
 from tomewise.types import (
     Answer,
@@ -32,7 +31,6 @@ from tomewise.types import (
     Out,
     Question,
     Quote,
-    Retriever,
     Role,
     Scope,
     Statement,
@@ -77,37 +75,23 @@ class Attempt:
 class Desk:
     """Chooses evidence that fits, shows it to a model under labels and with places, cites it, and asks for answers.
 
-    `count` gives the tokens of texts, see `make_token_counter`. `plain` is searched for every question, whatever else
-    a loop searches; without it the desk shows what the loop found, best first. A desk remembers nothing of a question.
+    `count` gives the tokens of texts, see `make_token_counter`. It shows what the loop found, and nothing else, the
+    best of each search in turn. A desk remembers nothing of a question.
     """
 
-    def __init__(self, store: Texts, model: LanguageModel, count: Count, plain: Retriever | None = None) -> None:
+    def __init__(self, store: Texts, model: LanguageModel, count: Count) -> None:
         self.store = store
         self.model = model
         self.count = count
-        self.fuses = plain is not None
-        self.layout = Layout(store, count, joins=self.fuses)
-        self._plain = plain
+        self.layout = Layout(store, count, joins=False)
 
-    async def search_plainly(
-        self, question: Question, found: Sequence[Evidence], recall: Retriever | None = None
-    ) -> list[Searched]:
-        """What the desk's own search finds for the question; nothing where a loop's own search `found` no passages.
-
-        A system that shows facts alone, or a part of a system that is measured without passages, stays what it is. The
-        desk does not search again if `recall`, which found this, is its own search.
-        """
-        if self._plain is None or not any(piece.layer == PASSAGES for piece in found):
-            return []
-        if recall is self._plain:
-            return [Searched(found)]
-        return [Searched(await self._plain.retrieve(question.text, DEPTH, within=question.within))]
+    async def search_beside(self, question: Question, found: Sequence[Evidence]) -> list[Searched]:
+        """What the desk finds for the question beside what a loop `found`: nothing."""
+        return []
 
     async def rank(self, searches: Sequence[Searched], within: Scope | None) -> list[Evidence]:
-        """All that searches found as one ranking, see `fuse`; the best of each in turn on a desk without `plain`."""
-        if not self.fuses:
-            return drop_repeats(take_turns([search.found for search in searches]))
-        return await asyncio.to_thread(fuse, self.store, searches, within)
+        """All that searches found as one ranking: the best of each in turn."""
+        return drop_repeats(take_turns([search.found for search in searches]))
 
     def show(self, evidence: Sequence[Evidence]) -> list[Shown]:
         """Evidence as a prompt shows it: a label (E1, E2, ...), its kind, its text, and where it is from."""
@@ -210,13 +194,8 @@ class Desk:
     async def lay_out(
         self, question: Question, ranked: Sequence[Evidence], *, budget: int, notes: Sequence[Note] = ()
     ) -> Prepared[AnswerIn]:
-        """The input of the answering role: what fits of a ranking (`rank`) and of the notes, see `layout`."""
-        if not self.fuses:
-            return await self.prepare(question, ranked, budget=budget, notes=[note.text for note in notes])
-        budget = min(budget, await asyncio.to_thread(self.measure_answer_room, question))
-        context = await asyncio.to_thread(self.layout.lay_out, ranked, budget, notes)
-        prepared = await self.prepare_context(question, context, may_decline=not question.force)
-        return replace(prepared, found=ranked, dropped=len(ranked) - len(prepared.evidence))
+        """The input of the answering role: what fits of a ranking (`rank`), and all notes."""
+        return await self.prepare(question, ranked, budget=budget, notes=[note.text for note in notes])
 
     async def prepare_context(self, question: Question, context: Context, *, may_decline: bool) -> Prepared[AnswerIn]:
         """The input of the answering role with all of this context, in the order of the text."""

@@ -27,7 +27,7 @@ from tomewise.events import make_event, report_retrieved
 from tomewise.language.roles import THINK, Shown, ThinkIn, ThinkOut
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import fold
-from tomewise.loops.steps import Collection, LoopState, rank_found, take_steps
+from tomewise.loops.steps import Collection, LoopState, take_steps
 from tomewise.types import Answer, Event, Question, Retriever
 
 THOUGHTS = 8  # sentences of reasoning at most
@@ -69,9 +69,7 @@ class Interleave:
         yield await self._search(state, question.text)
         async for event in take_steps(state, partial(self._think, state), most=self.thoughts, name="thought"):
             yield event
-        first, *others = collection.lists if self.desk.fuses else [collection.pieces]
-        ranked = await rank_found(self.desk, question, first, others)
-        prepared = await self.desk.lay_out(question, ranked, budget=self.budget)
+        prepared = await self.desk.prepare(question, collection.pieces, budget=self.budget)
         yield report_retrieved(prepared.evidence, prepared.found, state.step)
         yield await self.desk.answer(question, prepared)
 

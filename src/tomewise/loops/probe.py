@@ -150,7 +150,7 @@ class Probe:
             contexts=await asyncio.to_thread(Contexts, question, self.desk, self.bounds.budget, self.bounds.shares),
             units=units,
             tried=[question.text],
-            plain=await self.desk.search_plainly(question, first),
+            plain=await self.desk.search_beside(question, first),
             past=await asyncio.to_thread(pool.find_relevant, question.text, self.bounds.fused_share, 1),
         )
 
@@ -223,10 +223,8 @@ class Probe:
         """For each probe and layer a unit with the evidence that no earlier step has read."""
         found = await self.recall.retrieve(probes, max(DEPTH, self.bounds.limit + pool.size), within=within)
         units = self.selection.make_units(probes, found, pool, self.bounds.limit)
-        read = {(unit.probe, unit.layer): unit.evidence for unit in units}
-        for probe, by_layer in zip(probes, found, strict=True):
-            for layer, ranked in by_layer.items():
-                pool.record(probe, layer, ranked if self.desk.fuses else read[probe, layer])
+        for probe, layer, ranked in self.selection.list_found(units, probes, found):
+            pool.record(probe, layer, ranked)
         return units
 
     async def _encode(self, state: _ProbeState) -> list[Unit]:

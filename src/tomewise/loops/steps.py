@@ -146,7 +146,7 @@ async def rank_found(
 
     The searches `before` and `after` these count as they are.
     """
-    plain = await desk.search_plainly(question, found)
+    plain = await desk.search_beside(question, found)
     return await desk.rank([*before, Searched(found), *plain, *weigh_queries(others), *after], question.within)
 
 

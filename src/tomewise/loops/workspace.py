@@ -7,7 +7,7 @@ several (Mem-Encode and Mem-Fuse). A selection says what each search reads, and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -169,6 +169,14 @@ class BestSoFar:
         """One."""
         return 1
 
+    def list_found(
+        self, units: Sequence[Unit], probes: Sequence[str], found: Sequence[Found]
+    ) -> Iterator[tuple[str, str, Sequence[Evidence]]]:
+        """All that was found."""
+        for probe, layers in zip(probes, found, strict=True):
+            for layer, ranked in layers.items():
+                yield probe, layer, ranked
+
     def put_first(self, layer: str, units: Sequence[Unit]) -> list[Evidence]:
         """Nothing."""
         return []
@@ -201,6 +209,13 @@ class NewestFirst:
         """One a layer."""
         return layers
 
+    def list_found(
+        self, units: Sequence[Unit], probes: Sequence[str], found: Sequence[Found]
+    ) -> Iterator[tuple[str, str, Sequence[Evidence]]]:
+        """What the units have of it."""
+        for unit in units:
+            yield unit.probe, unit.layer, unit.evidence
+
     def put_first(self, layer: str, units: Sequence[Unit]) -> list[Evidence]:
         """New evidence, best first from each search in turn."""
         return drop_repeats(take_turns([unit.evidence for unit in units if unit.layer == layer]))
@@ -211,8 +226,8 @@ Selection: TypeAlias = BestSoFar | NewestFirst
 
 `make_units` gives one unit a probe and layer, with up to `limit` pieces of evidence that no earlier step has read,
 `group_units` those that are encoded together, into one cue, and `count_groups` how many groups the units of one probe
-make. `put_first` is what an attempt sees of a layer before all that searches found. `least_fused` is how many cues are
-worth a fusion.
+make. `list_found` is what an attempt may see of each search later, and `put_first` what it sees of a layer before all
+that. `least_fused` is how many cues are worth a fusion.
 """
 
 

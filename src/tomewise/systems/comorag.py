@@ -31,7 +31,6 @@ from tomewise.systems.kit import (
     Limit,
     Multiplies,
     Recall,
-    Selection,
     System,
     SystemDeclaration,
     Together,
@@ -69,7 +68,6 @@ def comorag(
     on_exhaustion: Annotated[Literal["decline", "force"], "what follows the last cycle without an answer"] = "decline",
     stride: Annotated[Count, "passages from one window of the episodes to the next; 0: to the end of the window"] = 0,
     levels: Annotated[Count, "levels of the episodes: the windows, and summaries of the level below"] = 1,
-    selection: Selection = "fused",
     limit: Limit = 20,
     context: Context = CONTEXT,
 ) -> System:
@@ -77,7 +75,7 @@ def comorag(
 
     Those modules say what they do where the paper leaves a choice open.
     """
-    desk = kit.make_desk(selection)
+    desk = kit.desk
     graph = GraphLayer(kit.store, kit.model, kit.embedder, together=together)
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
     episodes = EpisodesLayer(kit.store, kit.model, kit.embedder, stride=stride, levels=levels)
@@ -130,14 +128,13 @@ def probe(
     *,
     probes: Probes = 3,
     cycles: Cycles = 5,
-    selection: Selection = "fused",
     limit: Limit = 20,
     context: Context = CONTEXT,
 ) -> System:
     """ComoRAG's loop."""
     recall = find_recall("this System", recall)
     bounds = Bounds(cycles=cycles, limit=limit, budget=context, shares={"passages": 12, HISTORY: 1})
-    desk = kit.make_desk(selection)
+    desk = kit.desk
     loop = Probe(
         LayeredRecall({"passages": recall.retriever}),
         desk,
@@ -176,7 +173,7 @@ SYSTEMS = {
             "without metacognition": {"consolidation": "none"},
             "without regulation": {"regulation": "none"},
             "without both": {"consolidation": "none", "regulation": "none", "cycles": 0},
-            "as published": {"workspace": "as published", "on_exhaustion": "force", "selection": "as found"},
+            "as published": {"workspace": "as published", "on_exhaustion": "force"},
         },
     ),
 }

@@ -64,7 +64,7 @@ def relay(
 ) -> System:
     """COSMIR's loop: `loops.relay` with a ledger."""
     recall = find_recall("this System", recall)
-    desk = kit.desk
+    desk = kit.fusing_desk
     chunking = Chunking(desk, size=chunk, order=order, recall=recall.retriever)
     cycle = Cycle(
         memory=memory,

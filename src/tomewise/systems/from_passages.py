@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
+from tomewise.loops.fusing_desk import FusingDesk
 from tomewise.loops.last_prompt import DEPTH
 from tomewise.loops.once import Once
 from tomewise.recall.flat import REWRITING, WORDS, Dense, Everything, Summed
@@ -17,7 +18,6 @@ from tomewise.systems.kit import (
     Count,
     Kit,
     Limit,
-    Selection,
     System,
     SystemDeclaration,
     Weight,
@@ -57,15 +57,14 @@ def hybrid(
     temperature: Temperature = REWRITING.temperature,
     drop: Drop = REWRITING.drop,
     comparisons: Comparing = "apart",
-    selection: Selection = "fused",
     limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
     """The recipe of `hybrid`: `recall.flat` with `recall.rewriting`, and `recall.several_searches` around it."""
     rewriter = make_rewriter(kit, find_title_leads, rewriting, rewritten, names, temperature, drop)
     recall = compare(Summed(kit.store, kit.embedder, rewriter, words=words), comparisons)
-    loop = Once(recall, kit.make_desk(selection, recall), limit=limit, budget=context)
-    return System(loop=loop, retriever=recall)
+    desk = FusingDesk(kit.store, kit.model, kit.count_tokens, None)  # its own search is the plain one
+    return answer_once(kit, recall, (), desk, limit=limit, context=context)
 
 
 def full_context(kit: Kit) -> System:

@@ -49,7 +49,6 @@ from tomewise.systems.kit import (
     Limit,
     Multiplies,
     Positive,
-    Selection,
     System,
     SystemDeclaration,
     Together,
@@ -121,7 +120,6 @@ def cogitorag(
         Literal["parts", "whole"], "parts: one call cuts the question in parts, each is searched"
     ] = "parts",
     carrier: Annotated[Carrier, "what the answering role sees"] = "passages and gists",
-    selection: Selection = "fused",
     limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
@@ -158,7 +156,7 @@ def cogitorag(
     retriever, most, shown = carriers[carrier]
     read: Mapping[str, tuple[Layer, ...]] = {"gists": (gists,), "passages": (), "summaries": (summaries,)}
     layers = tuple(dict.fromkeys((*shown, *read[source], graph)))
-    return answer_once(kit, retriever, layers, selection=selection, limit=most, context=context)
+    return answer_once(kit, retriever, layers, limit=most, context=context)
 
 
 @with_settings_of(answer_once)
@@ -201,7 +199,7 @@ def associative(
         rewriter=make_rewriter(kit, leads.find_leads, rewriting, rewritten, names, temperature, drop),
         coverage=WordCoverage(kit.store, weight=coverage, reach=covering),
     )
-    return answer_once(kit, compare(recall, comparisons), (graph,), **answering)
+    return answer_once(kit, compare(recall, comparisons), (graph,), kit.fusing_desk, **answering)
 
 
 def make_graph(kit: Kit, extraction: Extraction, together: int, source: str = "passages") -> GraphLayer:

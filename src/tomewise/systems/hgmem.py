@@ -24,7 +24,6 @@ from tomewise.systems.kit import (
     Limit,
     Multiplies,
     Recall,
-    Selection,
     System,
     SystemDeclaration,
     find_recall,
@@ -58,12 +57,11 @@ def make_loop(
     replaces_vertices: Annotated[bool, "whether an update changes the entities of a point"] = False,
     keeps_merged: Annotated[bool, "whether points that were merged stay"] = False,
     goes_on: Annotated[bool, "whether rounds go on although the points suffice"] = False,
-    selection: Selection = "fused",
     limit: Limit = 5,
     context: Context = CONTEXT,
 ) -> Evolve:
     """HGMem's loop, whose settings `hgmem` and `evolve` have."""
-    desk = kit.make_desk(selection)
+    desk = kit.desk
     return Evolve(
         retriever,
         desk,

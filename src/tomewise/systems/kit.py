@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from inspect import Signature, getdoc, signature
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ from tomewise.language.together import MOST_TOGETHER
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import Count as Counter
 from tomewise.loops.evidence import make_token_counter
+from tomewise.loops.fusing_desk import FusingDesk
 from tomewise.loops.last_prompt import DEPTH
 from tomewise.loops.once import Once
 from tomewise.recall.flat import REWRITING, Summed
@@ -61,11 +62,6 @@ Context: TypeAlias = Annotated[
     Multiplies("tokens of the answering call", most=1_000_000),
 ]
 """A setting: the tokens of evidence that the answering role sees at most."""
-Selection: TypeAlias = Annotated[
-    Literal["fused", "as found"],
-    "what fills the context: all that searches find, fused with what hybrid finds; or each search in turn",
-]
-"""A setting: what fills the context."""
 Together: TypeAlias = Annotated[
     int, Field(ge=1, le=MOST_TOGETHER), "neighbouring passages that one call of a build reads"
 ]
@@ -97,15 +93,15 @@ class Kit:
 
     @property
     def desk(self) -> Desk:
-        """The desk on which a loop lays out evidence."""
-        return self.make_desk()
+        """The desk on which a loop lays out what it found."""
+        return Desk(self.store, self.model, self.count_tokens)
 
-    def make_desk(self, selection: Selection = "fused", plain: Retriever | None = None) -> Desk:
-        """The desk that fills the last prompt in this way. `plain` is its own search, that of `hybrid` by default."""
-        if plain is None:
-            rewriter = Rewriter(self.store, self.embedder, find_title_leads, REWRITING)
-            plain = ComparedRecall(Summed(self.store, self.embedder, rewriter))
-        return Desk(self.store, self.model, self.count_tokens, plain if selection == "fused" else None)
+    @property
+    def fusing_desk(self) -> FusingDesk:
+        """The desk of our own loops, which fuses what they find with what `hybrid` finds."""
+        rewriter = Rewriter(self.store, self.embedder, find_title_leads, REWRITING)
+        plain = ComparedRecall(Summed(self.store, self.embedder, rewriter))
+        return FusingDesk(self.store, self.model, self.count_tokens, plain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,13 +198,13 @@ def answer_once(
     kit: Kit,
     retriever: Retriever,
     layers: tuple[Layer, ...] = (),
+    desk: Desk | None = None,
     *,
-    selection: Selection = "fused",
     limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
-    """A system that retrieves once and then answers, with the settings of that."""
-    loop = Once(retriever, kit.make_desk(selection), limit=limit, budget=context)
+    """A system that retrieves once and then answers, with the settings of that; without a `desk`, on the kit's."""
+    loop = Once(retriever, desk or kit.desk, limit=limit, budget=context)
     return System(loop=loop, retriever=retriever, layers=layers)
 
 

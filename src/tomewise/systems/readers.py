@@ -18,7 +18,6 @@ from tomewise.systems.kit import (
     Multiplies,
     Positive,
     Recall,
-    Selection,
     System,
     SystemDeclaration,
     find_recall,
@@ -35,7 +34,6 @@ def interleave(
     collected: Annotated[
         Count, "pieces of evidence of all searches at most", Multiplies("evidence", most=1000)
     ] = COLLECTED,
-    selection: Selection = "fused",
     limit: Limit = _SEARCHED,
     context: Context = CONTEXT,
 ) -> System:
@@ -43,7 +41,7 @@ def interleave(
     recall = find_recall("this System", recall)
     loop = Interleave(
         recall.retriever,
-        kit.make_desk(selection),
+        kit.desk,
         limit=limit,
         budget=context,
         thoughts=thoughts,
@@ -57,13 +55,12 @@ def stepwise(
     recall: Recall | System,
     *,
     steps: Annotated[Count, "smaller questions at most", Multiplies("calls of a question", most=50)] = STEPS,
-    selection: Selection = "fused",
     limit: Limit = 20,
     context: Context = CONTEXT,
 ) -> System:
     """The loop after DeepRAG: `loops.stepwise`."""
     recall = find_recall("this System", recall)
-    loop = Stepwise(recall.retriever, kit.make_desk(selection), limit=limit, budget=context, steps=steps)
+    loop = Stepwise(recall.retriever, kit.desk, limit=limit, budget=context, steps=steps)
     return System(loop=loop, retriever=recall.retriever, layers=recall.layers)
 
 

@@ -24,7 +24,7 @@ _SETTING = re.compile(r"\w+=.+", re.DOTALL)
 ALL = "all"
 DEFAULT = Settings.system
 # Recipes have these for their own loop. In a composed system the loop's values go to both.
-_OF_ANSWERS = frozenset(("limit", "context", "selection"))
+_OF_ANSWERS = frozenset(("limit", "context"))
 
 
 class Declared(Mapping[str, SystemDeclaration]):
@@ -307,7 +307,7 @@ def _wire_way(name: str, kit: Kit) -> tuple[str, System]:
 def compose(name: str, recall: SystemDeclaration, loop: SystemDeclaration) -> SystemDeclaration:
     """The system of `recall` inside `loop`, as in `associative+probe`, with the settings of both.
 
-    Raises UsageError for a setting that both have, except `limit`, `context` and `selection`, which are the loop's.
+    Raises UsageError for a setting that both have, except `limit` and `context`, which are the loop's.
     """
     try:
         inspect.signature(loop.recipe).bind_partial(None, None)

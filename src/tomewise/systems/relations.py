@@ -61,7 +61,7 @@ def lightrag(
         kit.store, kit.embedder, kit.model, layer.names, measure, mode=mode, keywords=keywords, room=context
     )
     found: Retriever = recall if graph else Dense(kit.store, kit.embedder)
-    return answer_once(kit, found, (layer,) if graph else (), selection="as found", limit=limit, context=context)
+    return answer_once(kit, found, (layer,) if graph else (), limit=limit, context=context)
 
 
 _POINT_WORDS = 400  # of the points of one batch
@@ -100,7 +100,7 @@ def graphrag(
     communities = CommunitiesLayer(kit.store, kit.model, kit.embedder, graph.names, words=report_words)
     shelf = CommunityReports(kit.store, kit.embedder, communities.communities)
     near = LocalGraph(kit.store, kit.embedder, graph.names, entities=entities)
-    desk = kit.make_desk("as found")
+    desk = kit.desk
     search = LocalSearch(desk, near, shelf, level=level)
     limits = DriftLimits(follow_ups=follow_ups, depth=depth, level=level)
     choices: Mapping[str, Chooser] = {

@@ -34,7 +34,6 @@ from tomewise.types.plain import Noun, read_plain, write_plain
 from tomewise.types.proof import Answer, Coverage, Quote, Statement
 from tomewise.types.verbs import (
     CallCache,
-    Choosing,
     Closable,
     ComputesHere,
     Embedder,
@@ -55,7 +54,6 @@ __all__ = [
     "Answer",
     "CallCache",
     "Change",
-    "Choosing",
     "Claim",
     "Closable",
     "ComputesHere",

@@ -183,15 +183,6 @@ class Retriever(Protocol):
 
 
 @runtime_checkable
-class Choosing(Protocol):
-    """A retriever whose first pieces a model may choose by reading them. Optional."""
-
-    @property
-    def chooses(self) -> bool:
-        """Whether the model of this question does: then nothing else belongs before them."""
-
-
-@runtime_checkable
 class Loop(Protocol):
     """A way of reasoning: yields events, and the Answer at the end."""
 
