@@ -220,7 +220,7 @@ def read_shown(role, given):
 async def test_cosmir_makes_the_calls_of_its_paper_and_shows_in_each_what_the_ledger_holds(store, seed):
     rng = random.Random(seed)
     chunks = [f"Ada lit the old lamp on day {number} of it." for number in range(rng.randint(1, 7))]
-    size, share = 30, rng.choice([0.2, 0.5, 1.0])
+    size, share = 30, rng.choice([0.4, 0.7, 1.0])
     count = Kit(store, ScriptedModel({}), EMBEDDER).count_tokens
     calls, unread = play_paper(rng, chunks, int(share * size), count)
     replies = {}

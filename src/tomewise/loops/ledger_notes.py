@@ -250,17 +250,17 @@ class LedgerNotes:
         ledger, published = self.ledger, self._cycle.published
         behind = {} if published else {fact.label: fact for each in ledger.inferences for fact in each.grounds}
         facts = behind | {fact.label: fact for fact in reversed(ledger.facts)}
-        held: dict[PassageId, list[LedgerFact]] = {}
+        by_passage: dict[PassageId, list[LedgerFact]] = {}
         notes: list[Note] = []
         for fact in facts.values():
             if fact.passage and (published or (fact.in_text and fact.quote)):
-                held.setdefault(fact.passage, []).append(fact)
+                by_passage.setdefault(fact.passage, []).append(fact)
             else:
                 notes.insert(0, Note(fact.note))
         notes += [Note(each.text, () if published else (*filter(None, each.passages),)) for each in ledger.inferences]
         if published and (asked := (*ledger.questions, *ledger.nets)):
             notes.insert(0, Note(f"{_STILL_OPEN} {' '.join(asked)}"))
-        pieces = make_pieces(held, load_passages(self._desk.store, held), quotes=not published)
+        pieces = make_pieces(by_passage, load_passages(self._desk.store, by_passage), quotes=not published)
         return Findings(tuple(pieces), tuple(dict.fromkeys(notes)), (*ledger.settled, *ledger.questions))
 
     def conclude(self, answer: str) -> dict[str, Any]:

@@ -148,10 +148,10 @@ def check_fact(noted: NotedFact, passages: Sequence[Passage], shown: Sequence[Sh
 
 
 def make_pieces(
-    held: Mapping[PassageId, Sequence[LedgerFact]], passages: Mapping[PassageId, Passage], *, quotes: bool
+    by_passage: Mapping[PassageId, Sequence[LedgerFact]], passages: Mapping[PassageId, Passage], *, quotes: bool
 ) -> Iterator[Evidence]:
     """The facts of each passage as one piece of evidence: as the ledger has them, or with `quotes` as their words."""
-    for rank, (passage_id, facts) in enumerate(held.items(), start=1):
+    for rank, (passage_id, facts) in enumerate(by_passage.items(), start=1):
         if passage := passages.get(passage_id):
             in_order = sorted(facts, key=read_number)
             text = _write_extract(passage, facts) if quotes else "\n".join(fact.note for fact in in_order)
