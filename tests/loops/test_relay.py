@@ -18,7 +18,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.loops.chunking import Chunking
 from tomewise.loops.ledger_notes import Cycle, LedgerReading
 from tomewise.loops.notes import NoteReading
-from tomewise.loops.relay import Filling, LedgerRelay
+from tomewise.loops.relay import LedgerRelay
 from tomewise.recall.flat import Lexical
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question
@@ -80,8 +80,8 @@ def wire(store, model, chunk=20, search=None, order="document", context=0, **cyc
     """`read_through` around a search by words. Of `put_texts` every passage is a chunk, as 20 tokens hold one."""
     search, desk = search or Search(store), Kit(store, model, EMBEDDER).fusing_desk
     chunking = Chunking(desk, size=chunk, order=order, recall=search)
-    reading = LedgerReading(desk, chunking, Cycle(**{"published": False, "questions": 10, **cycle}), search)
-    return System(loop=LedgerRelay(desk, chunking, reading, Filling(search, context)))
+    reading = LedgerReading(desk, chunking, Cycle(**{"published": False, "questions": 10, **cycle}))
+    return System(loop=LedgerRelay(desk, chunking, reading, context))
 
 
 async def read(store, model, *texts, question=ASKED, **settings):

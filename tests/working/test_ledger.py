@@ -98,7 +98,6 @@ def test_a_fact_larger_than_the_budget_is_cut_and_not_dropped(budget, given_fact
     for limited in (forget_unused(ledger, budget, count), forget_oldest(ledger, budget, count)):
         (cut,) = limited.facts
         assert (cut.text, cut.quote, cut.tokens) == kept
-        assert cut.is_cut
     assert len(write(4, fact("aa bb", quote="xx yy zz"), fact("cc dd")).facts) == 2, "roles are shown the text alone"
 
 

@@ -27,7 +27,6 @@ from typing import Any
 
 from tomewise.calls import NO_CALLS, CallCount, read_calls
 from tomewise.concurrency import gather_calls
-from tomewise.errors import UsageError
 from tomewise.events import Row, make_event
 from tomewise.language.roles import (
     ANSWER,
@@ -99,10 +98,6 @@ class Cycle:
     limit: int = 40
 
     def __post_init__(self) -> None:
-        if self.wave < 1:
-            raise UsageError(f"waves of {self.wave} chunks read nothing: give 1 or more")
-        if not 0 <= self.recovery <= 1:
-            raise UsageError(f"recovery is the share of the text that is read again, from 0 to 1, not {self.recovery}")
         if self.questions == 0:
             object.__setattr__(self, "refines", False)
             object.__setattr__(self, "recovery", 0.0)
@@ -110,12 +105,11 @@ class Cycle:
 
 @dataclass(frozen=True, slots=True)
 class LedgerReading:
-    """Opens a ledger for each question: an empty one, or that of `memory`. `recall` searches for what was missed."""
+    """Opens a ledger for each question: an empty one, or that of `memory`."""
 
     desk: Desk
     chunking: Chunking
     cycle: Cycle
-    recall: Retriever | None = None
     memory: LedgerMemory | None = None
 
     @property
@@ -129,9 +123,9 @@ class LedgerReading:
         steps = cycle.infers + cycle.refines
         waves = f" + {steps} a wave of {cycle.wave}" if steps and cycle.wave > 1 else ""
         once = f"1 + {1 if waves else 1 + steps} a chunk{waves}"
-        if not cycle.recovery or self.recall is None:
+        if not cycle.recovery:
             return CallCount(once)
-        search = read_calls(self.recall)
+        search = read_calls(self.chunking.recall)
         searches = f", searches of {search.formula}" if search != NO_CALLS else ""
         return CallCount(f"{once}, at most {cycle.recovery:.0%} of the text read twice{searches}")
 
@@ -172,10 +166,9 @@ class LedgerReading:
     def measure_ledger(self, question: Question, chunk: int) -> int | None:
         """The tokens of facts that a ledger holds where a chunk has at most so many; None: no limit."""
         cycle = self.cycle
-        budget = int(cycle.share * chunk) if cycle.published else cycle.memory
-        if not (budget or cycle.published):
-            return None
-        return max(1, min(budget, *(int(room.tokens / _SHOWN) for room in self._measure_ledger_tokens(question))))
+        budget = max(1, int(cycle.share * chunk)) if cycle.published else cycle.memory
+        rooms = (int(room.tokens / _SHOWN) for room in self._measure_ledger_tokens(question))
+        return max(1, min(budget, *rooms)) if budget else None
 
     def count_wanted(self, chunk: int, room: int | None) -> int:
         """How many facts a chunk of so many tokens is asked for, where so many tokens of the ledger are for it."""
@@ -232,11 +225,11 @@ class LedgerNotes:
             yield event
         await self._forget()
         if self.ledger.facts or self.ledger.inferences:
-            await self._infer_and_refine(refines=True)
+            await self._infer_and_refine(self.ledger.made, refines=True)
             async for event in self._conclude_step():
                 yield event
-        recall = reading.recall if self._cycle.recovery and len(chunks) > 1 else None
-        async for event in self._read_waves(chunks, refines_last=self._cycle.published or bool(recall)):
+        recall = reading.chunking.recall if self._cycle.recovery and len(chunks) > 1 else None
+        async for event in self._read_waves(chunks, refines_last=self._cycle.published or recall is not None):
             yield event
         if recall and self.ledger.questions:
             found = await self._find_missed(recall, chunks)
@@ -317,10 +310,10 @@ class LedgerNotes:
         async for event in self._conclude_step():
             yield event
 
-    async def _infer_and_refine(self, made: int | None = None, *, refines: bool) -> None:
+    async def _infer_and_refine(self, made: int, *, refines: bool) -> None:
         """Infer; refine as well where somebody reads on. Facts after the first `made` entries are new."""
         if self._cycle.infers:
-            await self._infer(self.ledger.made if made is None else made)
+            await self._infer(made)
         if self._cycle.refines and refines:
             await self._refine()
 

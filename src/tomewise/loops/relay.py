@@ -28,7 +28,7 @@ from tomewise.loops.notes import Findings, NoteReading, SingleNote, describe_chu
 from tomewise.loops.steps import Skipped, rank_found
 from tomewise.loops.working_pictures import draw_ledger
 from tomewise.store.records import PASSAGES
-from tomewise.types import Answer, Event, Evidence, Question, Retriever
+from tomewise.types import Answer, Event, Evidence, Question
 from tomewise.working.ledger import LedgerMemory
 
 Notes: TypeAlias = SingleNote | LedgerNotes
@@ -39,17 +39,9 @@ _NO_TEXT = "no text to read was found"
 _UNREAD = "This part of the text could not be read: {}."
 
 
-@dataclass(frozen=True, slots=True)
-class Filling:
-    """How passages fill what notes leave of `tokens`; 0 for the notes alone."""
-
-    recall: Retriever
-    tokens: int
-
-
 @dataclass(frozen=True, eq=False)
 class Relay:
-    """Reads all chunks of a question's scope, then answers from the notes, and from passages if there is a `filling`.
+    """Reads all chunks of a question's scope, then answers from the notes, which passages fill up to `context` tokens.
 
     With several `runs` everything is done as often, side by side, and the answer that most runs give is taken, of
     equals the first (self-consistency); a run that fails has no vote. That helps only with a model that replies at
@@ -59,7 +51,7 @@ class Relay:
     desk: Desk
     chunking: Chunking
     reading: Reading
-    filling: Filling | None = None
+    context: int = 0
     runs: int = 1
 
     def __post_init__(self) -> None:
@@ -151,12 +143,11 @@ class Relay:
 
     async def _search(self, question: Question, findings: Findings) -> list[Evidence]:
         """Passages for the question and for those that the reading asked, by the rule of the last prompt."""
-        if self.filling is None or not self.filling.tokens:
+        recall = self.chunking.recall
+        if recall is None or not self.context:
             return []
         texts = dict.fromkeys((question.text, *findings.questions))
-        found, *others = await gather_calls(
-            self.filling.recall.retrieve(text, DEPTH, within=question.within) for text in texts
-        )
+        found, *others = await gather_calls(recall.retrieve(text, DEPTH, within=question.within) for text in texts)
         return await rank_found(self.desk, question, found, others)
 
     def _fit(
@@ -194,14 +185,12 @@ class Relay:
 
     def _fill(self, question: Question, findings: Findings, ranked: Sequence[Evidence]) -> list[Evidence]:
         """The best passages that have room beside what was written down; none whose words stand in that."""
-        if self.filling is None or not ranked:
-            return []
         cited = {source for piece in findings.pieces for source in piece.sources}
         new = [piece for piece in ranked if cited.isdisjoint(piece.sources)]
         count = self.desk.count
         notes = measure_texts([note.text for note in findings.notes], count)
         used = sum((*measure_pieces(findings.pieces, count), *notes))
-        room = min(self.filling.tokens, self.desk.measure_answer_room(question))
+        room = min(self.context, self.desk.measure_answer_room(question))
         return self.desk.layout.pack(drop_near_repeats(new), max(0, room - used))
 
 
@@ -228,7 +217,7 @@ class LedgerRelay(Relay):
     async def run(self, question: Question, memory: LedgerMemory | None = None) -> AsyncIterator[Event | Answer]:
         """The events of the relay, then the answer. A `memory` that is given is used and changed."""
         reading = replace(self.reading, memory=memory)
-        async for output in Relay(self.desk, self.chunking, reading, self.filling).run(question):
+        async for output in Relay(self.desk, self.chunking, reading, self.context).run(question):
             yield output
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from tomewise.loops.chunking import Chunking, Order
 from tomewise.loops.ledger_notes import Cycle, LedgerReading
 from tomewise.loops.notes import NoteReading
-from tomewise.loops.relay import Filling, LedgerRelay, Relay
+from tomewise.loops.relay import LedgerRelay, Relay
 from tomewise.systems.from_passages import hybrid
 from tomewise.systems.kit import (
     CONTEXT,
@@ -88,9 +88,7 @@ def read_through(
         recovery=recovery,
         limit=limit,
     )
-    return System(
-        loop=LedgerRelay(desk, chunking, LedgerReading(desk, chunking, cycle, recall), Filling(recall, context))
-    )
+    return System(loop=LedgerRelay(desk, chunking, LedgerReading(desk, chunking, cycle), context))
 
 
 def chain_of_agents(

@@ -36,8 +36,8 @@ Entry = TypeVar("Entry", "LedgerFact", "Inference")
 class LedgerFact:
     """A fact that was read: `quote` are the words of the passage that state it, `place` says where that stands.
 
-    `in_text` is False if these words are not in the text that was read. `is_cut` says that the text lost its end,
-    because the fact is larger than the budget. `tokens` are those of the text, which is what roles are shown.
+    `in_text` is False if these words are not in the text that was read. `tokens` are those of the text, which is what
+    roles are shown.
     """
 
     label: str
@@ -46,7 +46,6 @@ class LedgerFact:
     quote: str = ""
     place: str = ""
     in_text: bool = False
-    is_cut: bool = False
     tokens: int = 0
 
     @property
@@ -72,7 +71,6 @@ class Inference:
     text: str
     grounds: tuple[LedgerFact, ...] = ()
     passages: tuple[PassageId, ...] = ()
-    is_cut: bool = False
     tokens: int = 0
 
 
@@ -220,8 +218,8 @@ def _size(entry: Entry, budget: int | None, count: Count) -> Entry:
     (tokens,) = count([text])
     if isinstance(entry, LedgerFact) and entry.is_quote:
         # A quotation that is cut at its end still stands in the text.
-        return replace(entry, text=text, quote=text, is_cut=True, tokens=tokens)
-    return replace(entry, text=text, is_cut=True, tokens=tokens)
+        return replace(entry, text=text, quote=text, tokens=tokens)
+    return replace(entry, text=text, tokens=tokens)
 
 
 def _cut_text(text: str, budget: int, count: Count) -> str:
