@@ -33,17 +33,7 @@ from tomewise.terminal.program import run
 for words in json.loads(sys.argv[1]):
     print(f"exit code {run(words)}", file=sys.stderr)
 """
-SEARCHED = (
-    "naive",
-    "hybrid",
-    "full_context",
-    "hybrid+probe",
-    "hybrid+evolve",
-    "cosmir",
-    "read_through",
-    "chain_of_agents",
-    "auto",
-)
+SEARCHED = ("naive", "hybrid", "full_context", "hybrid+probe", "hybrid+evolve", "cosmir", "chain_of_agents", "auto")
 WITH_EXTRA = ("hipporag2", "associative", "cogitorag", "raptor", "cam", "comorag", "graphrag")
 
 
