@@ -163,10 +163,10 @@ class LedgerReading:
         check_windows(self.desk, [room, *self._measure_ledger_tokens(question)])
         return room.tokens
 
-    def measure_ledger(self, question: Question, chunk: int) -> int | None:
+    def measure_ledger(self, question: Question, room: int) -> int | None:
         """The tokens of facts that a ledger holds where a chunk has at most so many; None: no limit."""
         cycle = self.cycle
-        budget = max(1, int(cycle.share * chunk)) if cycle.published else cycle.memory
+        budget = max(1, int(cycle.share * min(self.chunking.size, room))) if cycle.published else cycle.memory
         rooms = (int(room.tokens / _SHOWN) for room in self._measure_ledger_tokens(question))
         return max(1, min(budget, *rooms)) if budget else None
 
@@ -217,10 +217,8 @@ class LedgerNotes:
 
     async def read(self, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Plan, infer from what earlier questions left, read all chunks wave by wave, then recover what was missed."""
-        reading = self._reading
-        self._room = await asyncio.to_thread(reading.measure_room, self._question)
-        most = min(self._room, reading.chunking.size)
-        self._budget = await asyncio.to_thread(reading.measure_ledger, self._question, most)
+        self._room = await asyncio.to_thread(self._reading.measure_room, self._question)
+        self._budget = await asyncio.to_thread(self._reading.measure_ledger, self._question, self._room)
         async for event in self._plan():
             yield event
         await self._forget()
@@ -228,7 +226,7 @@ class LedgerNotes:
             await self._infer_and_refine(self.ledger.made, refines=True)
             async for event in self._conclude_step():
                 yield event
-        recall = reading.chunking.recall if self._cycle.recovery and len(chunks) > 1 else None
+        recall = self._reading.chunking.recall if self._cycle.recovery and len(chunks) > 1 else None
         async for event in self._read_waves(chunks, refines_last=self._cycle.published or recall is not None):
             yield event
         if recall and self.ledger.questions:
@@ -369,15 +367,11 @@ class LedgerNotes:
         )
         reply = await self.skipped.try_call(self._desk.model.ask(REFINE_QUESTIONS, role_input), RefineOut())
         ledger = self.ledger
-        asked = list(enumerate((*ledger.questions, *ledger.nets), start=1))
+        asked = enumerate((*ledger.questions, *ledger.nets), start=1)
         settled = dict.fromkeys((*ledger.settled, *(text for number, text in asked if number in reply.answered)))
-        self.ledger = replace(ledger, settled=tuple(settled))
-        still_open = [text for text in ledger.questions if text not in settled]
-        self.ledger = replace(
-            self.ledger,
-            questions=self._choose([*still_open, *reply.new], limit),
-            nets=tuple(text for text in ledger.nets if text not in settled),
-        )
+        nets = tuple(text for text in ledger.nets if text not in settled)
+        self.ledger = replace(ledger, settled=tuple(settled), nets=nets)
+        self.ledger = replace(self.ledger, questions=self._choose([*ledger.questions, *reply.new], limit))
 
     def _list_asked(self) -> dict[str, Any]:
         ledger = self.ledger
@@ -385,25 +379,19 @@ class LedgerNotes:
 
     def _fit(self, role: Role[In, Out], make_input: Callable[[dict[str, list[Entry]]], In], made: int) -> In:
         """The input with all facts and inferences; if these exceed the window, with the new ones and the latest."""
-        facts = [fact for fact in self.ledger.facts if read_number(fact) > made]
-        older: list[LedgerFact | Inference] = [fact for fact in self.ledger.facts if read_number(fact) <= made]
-        older += self.ledger.inferences
-        material = [*facts, *sorted(older, key=read_number, reverse=True)]
+
+        def is_new(entry: LedgerFact | Inference) -> bool:
+            return isinstance(entry, LedgerFact) and read_number(entry) > made
 
         def list_entries(fitting: Sequence[LedgerFact | Inference]) -> dict[str, list[Entry]]:
-            ordered = sorted(fitting, key=read_number)
-            new = {fact.label for fact in facts}
-            return {
-                "facts": [
-                    Entry(label=each.label, text=each.note, place=each.place, is_new=each.label in new)
-                    for each in ordered
-                    if isinstance(each, LedgerFact)
-                ],
-                "inferences": [
-                    Entry(label=each.label, text=each.text) for each in ordered if isinstance(each, Inference)
-                ],
-            }
+            entries: dict[str, list[Entry]] = {"facts": [], "inferences": []}
+            for each in sorted(fitting, key=read_number):
+                kind = "facts" if isinstance(each, LedgerFact) else "inferences"
+                entries[kind].append(Entry(label=each.label, text=each.note, place=each.place, is_new=is_new(each)))
+            return entries
 
+        both: list[LedgerFact | Inference] = [*self.ledger.facts, *self.ledger.inferences]
+        material = sorted(both, key=lambda each: (is_new(each), read_number(each)), reverse=True)
         fitting = fit_to_window(material, self._desk.model, role, lambda part: make_input(list_entries(part)))
         return make_input(list_entries(fitting))
 

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -72,6 +72,12 @@ class Inference:
     grounds: tuple[LedgerFact, ...] = ()
     passages: tuple[PassageId, ...] = ()
     tokens: int = 0
+    place: ClassVar[str] = ""
+
+    @property
+    def note(self) -> str:
+        """The inference as roles are shown it."""
+        return self.text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,7 +257,7 @@ class LedgerMemory:
         """Facts and inferences, as the answering role is shown them."""
         entries: list[LedgerFact | Inference] = [*self.ledger.facts, *self.ledger.inferences]
         ordered = sorted(entries, key=read_number)
-        return tuple(dict.fromkeys(each.note if isinstance(each, LedgerFact) else each.text for each in ordered))
+        return tuple(dict.fromkeys(each.note for each in ordered))
 
     def keep(self, ledger: Ledger) -> None:
         """Hold what may outlive a question of this ledger, instead of what is held now."""
