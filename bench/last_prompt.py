@@ -40,7 +40,7 @@ from tomewise.types import Answer, Embedder, Passage, Question, Scope
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 OUT = Path(__file__).resolve().parent / "out"
-SYSTEMS = ("naive", "hybrid", "associative", "comorag", "hybrid+probe", "hgmem", "hybrid+interleave")
+SYSTEMS = ("naive", "hybrid", "associative", "comorag", "hybrid+probe", "hgmem")
 QUESTIONS = 48  # of QMSum
 
 

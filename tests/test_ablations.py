@@ -208,7 +208,7 @@ def run(stores: Mapping[str, SqlStore]) -> Callable[..., Ran]:
     def ask(name: str, question: str, settings: tuple[tuple[str, Any], ...]) -> Ran:
         model = make_model()
         # Tokens: two chunks, and a ledger that forgets.
-        several = {"chunk": 250, "memory": 31} if name == "cosmir" else {}
+        several = {"chunk": 250, "memory": 31} if name == "read_through" else {}
         store = stores["lands" if name in OVER_LANDS else "library"]
         system = assemble(name, Kit(store, model, EMBEDDER), **(several | dict(settings)))
         answer = asyncio.run(answer_question(system, Question(text=question, force=True)))
@@ -358,17 +358,14 @@ CHANGES: Mapping[tuple[str, str], Check] = {
     ("graphrag", "without relations"): expect(lambda ran: "facts" in ran.kinds, False),
     ("read_agent", "sequential"): compare(operator.lt, lambda ran: ran.calls["look_up"]),
     ("read_agent", "without look-up"): expect(lambda ran: (ran.calls["look_up"], ran.kinds), (0, {"pages"})),
-    ("cosmir", "extraction alone"): expect_no_call("infer_notes", "refine_questions"),
-    ("cosmir", "without inference"): expect_no_call("infer_notes"),
-    ("cosmir", "without refinement"): expect_no_call("refine_questions"),
-    ("cosmir", "without recovery"): expect(lambda ran: ran.calls["extract_notes"], 2),
-    ("cosmir", "unbounded ledger"): expect(
+    ("read_through", "extraction alone"): expect_no_call("infer_notes", "refine_questions"),
+    ("read_through", "without inference"): expect_no_call("infer_notes"),
+    ("read_through", "without refinement"): expect_no_call("refine_questions"),
+    ("read_through", "without recovery"): expect(lambda ran: ran.calls["extract_notes"], 2),
+    ("read_through", "unbounded ledger"): expect(
         lambda ran: {piece.text for piece in ran.evidence if piece.layer == EXTRACTS}, {*TEXTS[:-3]}
     ),
-    ("cosmir", "ledger alone"): expect(lambda ran: ran.kinds, {EXTRACTS}),
-    ("chain_of_agents", "bidirectional"): compare(
-        lambda full, ablated: ablated == 2 * full, lambda ran: ran.calls["carry_note"]
-    ),
+    ("read_through", "ledger alone"): expect(lambda ran: ran.kinds, {EXTRACTS}),
     ("chain_of_agents", "self-consistent"): compare(
         lambda full, ablated: ablated == 5 * full, lambda ran: ran.calls.total()
     ),

@@ -1,6 +1,7 @@
 """Inputs of the roles, made from their fields: texts of a test stand wherever the text of somebody else may stand."""
 
 from collections.abc import Sequence
+from types import UnionType
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
@@ -28,7 +29,8 @@ def _make_value(annotation: Any, texts: Sequence[str]) -> Any:
     if get_origin(annotation) is list:
         (item,) = get_args(annotation)
         return list(texts) if item is str else [_make_item(item, texts, text) for text in texts]
-    return get_args(annotation)[0]
+    first = get_args(annotation)[0]
+    return _make_value(first, texts) if get_origin(annotation) is UnionType else first
 
 
 def _make_item(kind: type[BaseModel], texts: Sequence[str], text: str) -> BaseModel:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import re
 
 import pytest
-from tests.loops.doubles import Shelves, list_inputs, list_roles, make_desk
+from tests.loops.doubles import list_inputs, list_roles, make_desk
 from tests.stories import put_texts
 
 from tomewise.embedding.hash import HashEmbedder
@@ -17,11 +18,11 @@ from tomewise.language.prompts import Prompts
 from tomewise.loops.chunking import Chunking
 from tomewise.loops.ledger_notes import Cycle, LedgerReading
 from tomewise.loops.notes import NoteReading
+from tomewise.loops.relay import LedgerRelay
 from tomewise.recall.flat import Lexical
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question
-from tomewise.systems.cosmir import relay
-from tomewise.systems.kit import Kit, Recall
+from tomewise.systems.kit import Kit, System
 from tomewise.systems.registry import assemble
 from tomewise.testing import check_loop
 from tomewise.testing.scripted import ScriptedModel
@@ -75,15 +76,16 @@ def script(latency=0.0, window=128_000, **replies):
     return ScriptedModel({**plain, **replies}, latency=latency, window=window)
 
 
-def wire(store, model, chunk=20, search=None, **settings):
-    """Of `put_texts` every passage is a chunk of its own, as 20 tokens hold one with its label."""
-    plain = {"recovery": 0.0, "memory": 0, "context": 0}
-    recall = Recall(retriever=search or Search(store))
-    return relay(Kit(store, model, EMBEDDER), recall, chunk=chunk, **{**plain, **settings})
+def wire(store, model, chunk=20, search=None, order="document", context=0, **cycle):
+    """`read_through` around a search by words. Of `put_texts` every passage is a chunk, as 20 tokens hold one."""
+    search, desk = search or Search(store), Kit(store, model, EMBEDDER).fusing_desk
+    chunking = Chunking(desk, size=chunk, order=order, recall=search)
+    reading = LedgerReading(desk, chunking, Cycle(**{"published": False, "questions": 10, **cycle}))
+    return System(loop=LedgerRelay(desk, chunking, reading, context))
 
 
 async def read(store, model, *texts, question=ASKED, **settings):
-    """The answer of a relay to a question about a story of these texts."""
+    """The answer of `read_through` to a question about a story of these texts."""
     if texts:
         put_texts(store, EMBEDDER, "story", *texts)
     return await answer_question(wire(store, model, **settings), question)
@@ -96,8 +98,17 @@ async def hand_on(store, model, *texts, question=ASKED, **settings):
     return await answer_question(assemble("chain_of_agents", Kit(store, model, EMBEDDER), **settings), question)
 
 
+async def read_once(store, model, *texts, question=ASKED, **settings):
+    """The answer of `cosmir`."""
+    if texts:
+        put_texts(store, EMBEDDER, "story", *texts)
+    return await answer_question(assemble("cosmir", Kit(store, model, EMBEDDER), **settings), question)
+
+
 READERS = pytest.mark.parametrize(
-    ("read_with", "role"), [(read, "extract_notes"), (hand_on, "carry_note")], ids=["ledger", "note"]
+    ("read_with", "role"),
+    [(read, "extract_notes"), (read_once, "extract_notes"), (hand_on, "carry_note")],
+    ids=["read_through", "cosmir", "chain_of_agents"],
 )
 
 
@@ -141,7 +152,102 @@ def at_second_sight(reply, otherwise):
     return extract
 
 
-# ---------------------------------------------------------------- the order of calls
+# ---------------------------------------------------------------- COSMIR, as its section 4.2 says
+
+
+def play_paper(rng, chunks, budget, count):
+    """What a slow reading of the paper calls, and what it replies: each call as its role and what it is shown.
+
+    M = ⟨Q, F_g, F_i, a⟩. The planner fills Q. For each chunk c: Extract(c, q, Q) adds to F_g, whose oldest facts go
+    until it has room; Infer(F_g, F_i) adds to F_i; Refine(Q, F_g, F_i) changes Q. The manager sees Q, F_g and F_i.
+    """
+    focused, wide, gathered, inferred = ["Q a?", "Q b?"], ["N a?"], [], []
+    calls = [("plan_reading", {"questions": [*focused], "nets": [*wide]}, None)]
+    made, unread = 0, []
+
+    def show():
+        return [text for _, text, _ in gathered], [text for _, text in inferred], [*focused], [*wide]
+
+    for number, chunk in enumerate(chunks):
+        shown = (chunk, [*focused], [*wide])
+        if rng.random() < 0.15 and number:
+            calls.append(("extract_notes", BAD, shown))
+            unread.append(number)
+        else:
+            facts = []
+            for part in range(rng.randrange(5)):
+                made += 1
+                words = " ".join(rng.choices(["ada", "lit", "the", "old", "lamp"], k=rng.randint(1, 5)))
+                facts.append({"label": "E1", "quote": chunk, "fact": f"{words} {number} {part}"})
+                gathered.append((f"F{made}", facts[-1]["fact"], number))
+            calls.append(("extract_notes", {"facts": facts}, shown))
+        while sum(count([text for _, text, _ in gathered])) > budget:
+            gathered.pop(0)
+        before, drawn = show(), []
+        labels = [label for label, *_ in (*gathered, *inferred)]
+        for part in range(rng.randrange(3)):
+            grounds = rng.sample(labels, min(len(labels), rng.randrange(3)))
+            drawn.append({"rests_on": grounds, "inference": f"so {number} {part}"})
+            if grounds:
+                made += 1
+                inferred.append((f"I{made}", drawn[-1]["inference"]))
+        calls.append(("infer_notes", {"inferences": drawn}, before))
+        before, asked = show(), [*focused, *wide]
+        answered = rng.sample(range(1, len(asked) + 1), min(len(asked), rng.randrange(2)))
+        new = [f"Q {number} {part}?" for part in range(rng.randrange(6))]
+        calls.append(("refine_questions", {"answered": answered, "new": new}, before))
+        gone = {asked[each - 1] for each in answered}
+        focused[:] = [text for text in focused if text not in gone] + new
+        wide[:] = [text for text in wide if text not in gone]
+    calls.append(("answer", {"answer": "Ada"}, show()))
+    return calls, unread
+
+
+def read_shown(role, given):
+    """The same of a call that was made."""
+    if role == "plan_reading":
+        assert (given.limit, given.nets) == (None, None)
+        return None
+    if role == "extract_notes":
+        return given.evidence[0].text, given.questions, given.nets
+    if role != "answer":
+        return find_texts(given.facts), find_texts(given.inferences), given.questions, given.nets
+    assert {piece.kind for piece in given.evidence} <= {"fact"}, "no passage is shown"
+    return [line for piece in given.evidence for line in piece.text.split("\n")], given.notes
+
+
+@pytest.mark.parametrize("seed", range(24))
+async def test_cosmir_makes_the_calls_of_its_paper_and_shows_in_each_what_the_ledger_holds(store, seed):
+    rng = random.Random(seed)
+    chunks = [f"Ada lit the old lamp on day {number} of it." for number in range(rng.randint(1, 7))]
+    size, share = 30, rng.choice([0.4, 0.7, 1.0])
+    count = Kit(store, ScriptedModel({}), EMBEDDER).count_tokens
+    calls, unread = play_paper(rng, chunks, int(share * size), count)
+    replies = {}
+    for role, reply, _ in calls:
+        replies.setdefault(role, []).append(reply)
+    model = ScriptedModel(replies)
+    put_texts(store, EMBEDDER, "story", *chunks)
+    system = assemble("cosmir", Kit(store, model, EMBEDDER), chunk=size, share=share)
+    assert await system.loop.estimate_calls(ASKED) == len(calls) == 2 + 3 * len(chunks)
+    answer = await answer_question(system, ASKED)
+    *expected, (_, _, (facts, inferred, focused, wide)) = calls
+    notes = [f"This part of the text could not be read: story, part {each + 1} of {len(chunks)}." for each in unread]
+    notes += [f"Still open after the reading: {' '.join([*focused, *wide])}"] * bool(focused or wide)
+    expected = [(role, shown) for role, _, shown in expected] + [("answer", (facts, [*notes, *inferred]))]
+    assert [(call.role, read_shown(call.role, call.given)) for call in model.calls] == expected
+    assert answer.text == "Ada"
+
+
+async def test_a_fact_of_cosmir_is_cited_where_its_words_stand_in_the_text(store):
+    facts = [{"label": "E1", "quote": LIVED, "fact": "Ada lived there."}, {"label": "E1", "quote": "no", "fact": "So."}]
+    reply = {"answer": "Ada", "quotes": [{"label": "E1", "quote": "Ada lived"}]}
+    answer = await read_once(store, script(extract_notes=[{"facts": facts}], answer=[reply]), LIVED)
+    assert [cited.text for cited in answer.quotes] == ["Ada lived"]
+    assert [piece.text for piece in answer.evidence] == [f"Ada lived there.\nSo. {UNCHECKED}"]
+
+
+# ---------------------------------------------------------------- read_through: the order of calls
 
 
 async def test_plan_then_extract_infer_and_refine_chunk_by_chunk_then_answer(store):
@@ -418,7 +524,7 @@ async def test_recovery_finds_what_was_missed_and_reads_little_again(store):
     ("chunks", "settings", "calls"),
     [
         (1, {"recovery": 0.2}, 4),
-        (4, {"inference": "none"}, 1 + 2 * 4 - 1 + 1),
+        (4, {"infers": False}, 1 + 2 * 4 - 1 + 1),
         (4, {"recovery": 0.2, "questions": 0}, 1 + 2 * 4 + 1),
         (10, {"recovery": 0.2}, 1 + 3 * 10 + 3 * 2 - 1 + 1),
         (10, {"recovery": 0.2, "wave": 4}, 1 + 10 + 2 * 3 + 2 + 1 + 1),
@@ -469,7 +575,7 @@ async def test_recovery_searches_within_the_scope_and_skips_what_is_cited(store)
     search, unknown = Search(store), "Who lived there is unknown."
     model = script(extract_notes=[{}, quote_first(unknown), {}])
     question = Question(text="Who lived there?", force=True, within=Scope())
-    await read(store, model, LIVED, unknown, RAINED, question=question, search=search, recovery=1.0, refinement="none")
+    await read(store, model, LIVED, unknown, RAINED, question=question, search=search, recovery=1.0, refines=False)
     assert search.scopes == [question.within], "one search for each focused question"
     assert list_read(model)[3:] == [LIVED]
 
@@ -477,16 +583,17 @@ async def test_recovery_searches_within_the_scope_and_skips_what_is_cited(store)
 # ---------------------------------------------------------------- what fits into a window
 
 
-def make_parts(window, **cycle):
+def make_parts(window):
     desk = make_desk(None, ChatModel("openai:test", window=window))
-    return LedgerReading(Shelves({}), desk, Chunking(desk, size=64_000), Cycle(**cycle))
+    cycle = Cycle(published=False, questions=10, memory=8_000)
+    return LedgerReading(desk, Chunking(desk, size=64_000), cycle)
 
 
 def test_a_window_that_is_too_small_is_refused_with_what_is_needed():
     with pytest.raises(UsageError, match=r"openai:test takes 4,096 tokens, .* needs [\d,]+: .* set `window`") as error:
         make_parts(4_096).measure_room(ASKED)
     needed = int(re.search(r"needs ([\d,]+)", str(error.value))[1].replace(",", ""))
-    assert make_parts(needed).measure_ledger(ASKED) >= 990
+    assert make_parts(needed).measure_ledger(ASKED, 1000) >= 990
     with pytest.raises(UsageError, match="too few"):
         make_parts(needed - 10).measure_room(ASKED)
     with pytest.raises(UsageError, match="3,000 tokens, too few"):
@@ -504,13 +611,6 @@ async def test_each_reader_gets_the_note_of_the_one_before(store):
     (last,) = list_inputs(model, "answer")
     assert (last.evidence, last.notes) == ([], ["One. Two. Six."])
     assert answer.cost.depth == 4
-
-
-async def test_both_ways_are_read_side_by_side_and_answered_together(store):
-    model = script(latency=0.05)
-    answer = await hand_on(store, model, "One.", "Two.", chunk=15, direction="both")
-    assert list_inputs(model, "answer")[0].notes == ["One. Two.", "Two. One."]
-    assert answer.cost.depth < 5, "one after the other there would be 5"
 
 
 def script_runs(*texts):

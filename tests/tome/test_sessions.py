@@ -318,7 +318,7 @@ def open_story(folder: Path, model: ScriptedModel) -> Tome:
 
 def ask_first(folder: Path) -> None:
     with open_story(folder, make_reader()) as tome:
-        tome.sessions["s"].ask("Who fought?", system="cosmir recovery=0 memory=0 chunk=20 context=0")
+        tome.sessions["s"].ask("Who fought?", system="read_through recovery=0 memory=0 chunk=20 context=0")
 
 
 def test_what_rests_on_a_removed_document_goes_from_the_ledger(here):

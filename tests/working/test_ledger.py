@@ -18,8 +18,9 @@ from tomewise.working.ledger import (
     add_facts,
     add_inferences,
     dump,
+    forget_oldest,
+    forget_unused,
     infer_from,
-    limit_ledger,
     load,
 )
 
@@ -43,7 +44,7 @@ def list_texts(entries):
 
 def write(budget, *facts, **fields):
     """A ledger of these facts, limited."""
-    return limit_ledger(add_facts(Ledger(**fields), facts, count), budget, count)
+    return forget_unused(add_facts(Ledger(**fields), facts, count), budget, count)
 
 
 def infer(ledger, text, *labels):
@@ -71,34 +72,42 @@ def test_of_facts_that_nothing_rests_on_those_stay_that_a_question_concerns_then
 ):
     ledger = write(budget, *(fact(text.replace("_", " ")) for text in facts.split()), **fields)
     assert list_texts(ledger.facts) == kept
-    asked = limit_ledger(write(None, *map(fact, ("Ada", "rain", "hail", "snow"))), 4, count, asked="What of Ada?")
+    asked = forget_unused(write(None, *map(fact, ("Ada", "rain", "hail", "snow"))), 4, count, asked="What of Ada?")
     assert [(each.label, each.text) for each in asked.facts] == [("F1", "Ada"), ("F4", "snow")]
 
 
 def test_the_grounds_of_inferences_stay_longest_and_these_have_half_of_the_budget():
     ledger = infer(write(None, *map(fact, ("rain", "hail", "Eve", "snow")), questions=("Who is Eve?",)), "so", "F1")
-    assert list_texts(limit_ledger(ledger, 4, count).facts) == ["rain", "Eve"]
-    assert list_texts(limit_ledger(ledger, 2, count).facts) == ["rain"]
-    assert limit_ledger(ledger, None, count) == ledger, "without a budget nothing is forgotten"
+    assert list_texts(forget_unused(ledger, 4, count).facts) == ["rain", "Eve"]
+    assert list_texts(forget_unused(ledger, 2, count).facts) == ["rain"]
+    assert forget_unused(ledger, None, count) == ledger, "without a budget nothing is forgotten"
     for text in ("or", "if"):
         ledger = infer(ledger, text, "F1")
-    assert list_texts(limit_ledger(ledger, 4, count).inferences) == ["or", "if"]
+    assert list_texts(forget_unused(ledger, 4, count).inferences) == ["or", "if"]
 
 
 @pytest.mark.parametrize(
     ("budget", "given_fact", "kept"),
     [
-        (5, fact("aa bb cc dd ee ff gg", quote="xx yy"), ("aa bb cc", "xx yy", True, 5)),
-        (3, fact("aa bb", quote="xx yy zz"), ("aa", "xx yy", True, 3)),
-        (1, fact("aa bb", quote="xx yy zz"), ("aa", "", False, 1)),
-        (1, fact("aa bb", quote="aa bb"), ("aa", "aa", True, 1)),  # a quote that is the fact itself counts once
+        (3, fact("aa bb cc dd ee ff gg", quote="xx yy"), ("aa bb cc", "xx yy", 3)),
+        (1, fact("aa bb", quote="aa bb"), ("aa", "aa", 1)),  # a quotation that is cut still stands in the text
     ],
 )
 def test_a_fact_larger_than_the_budget_is_cut_and_not_dropped(budget, given_fact, kept):
-    (cut,) = write(budget, given_fact).facts
-    assert (cut.text, cut.quote, cut.in_text, cut.tokens) == kept
-    assert cut.is_cut
-    assert len(write(4, fact("aa bb", quote="aa bb"), fact("cc dd", quote="cc dd")).facts) == 2
+    ledger = add_facts(Ledger(), [given_fact], count)
+    for limited in (forget_unused(ledger, budget, count), forget_oldest(ledger, budget, count)):
+        (cut,) = limited.facts
+        assert (cut.text, cut.quote, cut.tokens) == kept
+    assert len(write(4, fact("aa bb", quote="xx yy zz"), fact("cc dd")).facts) == 2, "roles are shown the text alone"
+
+
+@given(st.integers(1, 9), st.lists(st.sampled_from(["a", "b b", "c c c", "d d d d"]), max_size=8))
+def test_first_in_is_first_out(budget, texts):
+    facts = [fact(f"{text} {number}") for number, text in enumerate(texts)]
+    ledger = forget_oldest(add_facts(Ledger(), facts, count), budget, count)
+    sizes = [min(budget, each) for each in count([each.text for each in facts])]
+    fitting = [start for start in range(len(sizes) + 1) if sum(sizes[start:]) <= budget]
+    assert [each.label for each in ledger.facts] == [f"F{n + 1}" for n in range(min(fitting), len(sizes))]
 
 
 def test_an_inference_survives_the_facts_it_rests_on():
@@ -121,8 +130,9 @@ def test_what_is_known_is_not_added_again():
 
 def test_budgets_and_data_that_cannot_be_are_refused():
     for budget in (0, -3):
-        with pytest.raises(UsageError, match=str(budget)):
-            limit_ledger(Ledger(), budget, count)
+        for forget in (forget_oldest, forget_unused):
+            with pytest.raises(UsageError, match=str(budget)):
+                forget(Ledger(), budget, count)
     for data in ({}, {"budget": 3}, {**dump(Ledger()), "facts": [{"no": 1}]}):
         with pytest.raises(UsageError, match="dump"):
             load(data)
@@ -134,7 +144,7 @@ def test_the_budget_is_always_kept_and_nothing_is_lost_on_the_way_to_a_file(budg
     for number, facts in enumerate(rounds):
         ledger = add_facts(ledger, facts, count)
         inferences = [infer_from(ledger, text, [each.label for each in ledger.facts]) for text in names[number:]]
-        ledger = limit_ledger(add_inferences(ledger, inferences, count), budget, count)
+        ledger = forget_unused(add_inferences(ledger, inferences, count), budget, count)
         for entries, most in ((ledger.facts, budget), (ledger.inferences, budget and max(1, budget // 2))):
             assert most is None or sum(each.tokens for each in entries) <= most
             assert len({each.label for each in entries}) == len(entries)

@@ -38,7 +38,8 @@ class Chunking:
     """Cuts the documents of a question's scope into chunks.
 
     `size` is in tokens; a chunk is smaller where the model's window has room for less. Order by relevance reads the
-    chunks first whose best passage ranks highest in the search for the question.
+    chunks first whose best passage ranks highest in the search for the question. `recall` is that search, and the one
+    for what a reading reads again or shows beside its notes.
     """
 
     desk: Desk

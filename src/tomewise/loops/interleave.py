@@ -2,14 +2,15 @@
 
 Trivedi, Balasubramanian, Khot and Sabharwal, "Interleaving Retrieval with Chain-of-Thought Reasoning for
 Knowledge-Intensive Multi-Step Questions", ACL 2023. The constants of the paper: at most 8 sentences, at most 15
-paragraphs collected; paragraphs a search are tuned for each data set (2, 4, 6 or 8). The reader answers from the
-collected paragraphs alone, not from the thoughts.
+paragraphs collected; paragraphs a search are tuned for each data set (2, 4, 6 or 8). The reader answers from all
+paragraphs that were collected, in the order of their searches, and not from the thoughts.
 
 Where ours differs:
 
 - The model says whether a thought concludes, as a field of its reply; the wording "the answer is:" counts as well.
 - The loop also ends when a thought repeats an earlier one, and when the collection is full: then no search can add to
-  it.
+  it, so the reader would see the same.
+- Of paragraphs that exceed the model's window, the worst of the earliest searches are left out.
 - A reply that stays unusable after its repair is skipped and reported, and the loop answers from what it has.
 """
 
@@ -28,7 +29,7 @@ from tomewise.language.roles import THINK, Shown, ThinkIn, ThinkOut
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import fold
 from tomewise.loops.steps import Collection, LoopState, take_steps
-from tomewise.types import Answer, Event, Question, Retriever
+from tomewise.types import Answer, Event, Evidence, Question, Retriever
 
 THOUGHTS = 8  # sentences of reasoning at most
 COLLECTED = 15  # paragraphs at most
@@ -39,13 +40,12 @@ _ANSWERED = re.compile(r"\bthe answer is\s*:", re.IGNORECASE)
 class Interleave:
     """Thinks one sentence at a time and searches with it. Each search adds up to `limit` pieces of evidence.
 
-    `thoughts` and `collected` bound the sentences and the pieces of evidence, `budget` the tokens that are shown.
+    `thoughts` and `collected` bound the sentences and the pieces of evidence.
     """
 
     recall: Retriever
     desk: Desk
     limit: int
-    budget: int
     thoughts: int = THOUGHTS
     collected: int = COLLECTED
 
@@ -69,7 +69,7 @@ class Interleave:
         yield await self._search(state, question.text)
         async for event in take_steps(state, partial(self._think, state), most=self.thoughts, name="thought"):
             yield event
-        prepared = await self.desk.prepare(question, collection.pieces, budget=self.budget)
+        prepared = await self.desk.prepare(question, collection.pieces, budget=None, arrange=state.arrange)
         yield report_retrieved(prepared.evidence, prepared.found, state.step)
         yield await self.desk.answer(question, prepared)
 
@@ -87,7 +87,7 @@ class Interleave:
             return ThinkIn(question=state.question.text, evidence=list(shown), thoughts=state.thoughts)
 
         pieces = state.collection.pieces
-        prepared = await asyncio.to_thread(self.desk.fit, THINK, pieces, make_input, budget=self.budget)
+        prepared = await asyncio.to_thread(self.desk.fit, THINK, pieces, make_input, budget=None, arrange=state.arrange)
         reply = await state.skipped.try_call(self.desk.model.ask(THINK, prepared.input), None)
         if reply is None:
             state.end = "the reply was not usable"
@@ -105,6 +105,11 @@ class _InterleaveState(LoopState):
 
     collection: Collection
     thoughts: list[str] = field(default_factory=list)
+
+    def arrange(self, evidence: Sequence[Evidence]) -> list[Evidence]:
+        """Evidence in the order in which it was collected."""
+        shown = {piece.id for piece in evidence}
+        return [piece for found in self.collection.searches for piece in found if piece.id in shown]
 
 
 def _find_end(reply: ThinkOut, thoughts: Sequence[str]) -> str:

@@ -1,14 +1,18 @@
 """Reading with a ledger (COSMIR, section 4.2): plan, then for each chunk extract, infer and refine.
 
-Beyond the paper, `wave` chunks are extracted side by side on the same questions, and one inference and one refinement
-follow for all of them. After the last of several chunks, *recovery* searches for the focused questions that are still
-open, and only the passages found are read again. The last wave is refined only if a recovery may follow,
-since otherwise nobody reads on.
+As published, the ledger forgets its oldest facts as soon as a chunk was extracted, so before the inference; every chunk
+has its inference and its refinement; and the answering role is shown the ledger as it stands: what is open, the facts,
+the inferences.
 
-Where the paper leaves something open: the ledger forgets after the inference, so every fact is seen by one inference at
-least, and what it forgets first is what nothing needs (`working.ledger.limit_ledger`). A question has a place, of a
-number of places, and so has a wide one; one without a place is reported. A call whose reply stays unusable is skipped
-and reported; a chunk whose extraction fails counts as unread. Where earlier questions left facts, an inference and a
+`read_through` reads with the same ledger in a way of ours. `wave` chunks are extracted side by side on the same
+questions, and one inference and one refinement follow for all of them, if there is a new fact. The ledger forgets after
+the inference, and first what nothing needs (`working.ledger.forget_unused`). A question has a place, of a number of
+places, and so has a wide one; one without a place is reported. After the last of several chunks, *recovery* searches
+for the focused questions that are still open, and only the passages found are read again. The last wave is refined only
+if a recovery may follow, since otherwise nobody reads on. The answering role is shown the words of the text for facts.
+
+In both ways, a call whose reply stays unusable is skipped and reported; a chunk whose extraction fails counts as
+unread. An inference that cites no fact is not kept. Where earlier questions of a session left facts, an inference and a
 refinement over these come before the first chunk, as text that was read before brings no new fact.
 """
 
@@ -23,7 +27,6 @@ from typing import Any
 
 from tomewise.calls import NO_CALLS, CallCount, read_calls
 from tomewise.concurrency import gather_calls
-from tomewise.errors import UsageError
 from tomewise.events import Row, make_event
 from tomewise.language.roles import (
     ANSWER,
@@ -45,7 +48,7 @@ from tomewise.loops.chunking import LEAST_TOKENS, Chunk, Chunking, FreeTokens, c
 from tomewise.loops.desk import Desk, make_answer_input
 from tomewise.loops.evidence import fit_to_window, fold, load_passages
 from tomewise.loops.last_prompt import Note
-from tomewise.loops.notes import Findings, check_fact, describe_chunk, list_passages, make_extracts
+from tomewise.loops.notes import Findings, check_fact, describe_chunk, list_passages, make_pieces
 from tomewise.loops.steps import Skipped
 from tomewise.recall.ranking import take_turns
 from tomewise.types import Event, In, Out, PassageId, Question, Retriever, Role
@@ -57,52 +60,53 @@ from tomewise.working.ledger import (
     add_facts,
     add_inferences,
     dump,
+    forget_oldest,
+    forget_unused,
     infer_from,
-    limit_ledger,
     read_number,
 )
 
 NETS = 4  # places of wide questions
+_PLACES = 10  # open questions for which room is kept where their number has no limit
 _OF_QUESTION = 30  # tokens of an open question
-_OF_FACT = 60  # tokens of a fact with its quotation
+_OF_FACT = 60  # tokens of the ledger's budget for each fact that is asked for
 _FEWEST, _MOST = 8, 60  # facts that are asked for of one chunk
 _PER_FACT = 200  # tokens of a chunk for each of them
 _REPLY, _OF_REPLY = 256, 80  # tokens of a reply, and of a fact in it
+_STILL_OPEN = "Still open after the reading:"
 _SHOWN = 2.1  # times its budget is a ledger when it is shown: half as many inferences, and labels and places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycle:
-    """How a ledger is kept. `memory` is how many tokens of facts the ledger holds, 0: no limit.
+    """How a ledger is kept: as `published`, or in our own way (see above).
 
-    `wave` chunks are read side by side. `questions` places are for open questions; with 0 of them there is neither a
-    refinement nor a recovery. `recovery` is the share of the text that may be read again for open questions, up to
-    `limit` passages a question; 0: none.
+    As published its facts have at most the `share` of a chunk's tokens, in our own way `memory` tokens, 0: no limit.
+    `wave` chunks are read side by side. `questions` places are for open questions, None: no limit; with 0 of them there
+    is neither a refinement nor a recovery. `recovery` is the share of the text that may be read again for open
+    questions, up to `limit` passages a question; 0: none.
     """
 
-    memory: int = 8_000
+    published: bool = True
+    share: float = 0.125
+    memory: int = 0
     wave: int = 1
-    questions: int = 10
+    questions: int | None = None
     infers: bool = True
     refines: bool = True
-    recovery: float = 0.2
+    recovery: float = 0.0
     limit: int = 40
 
     def __post_init__(self) -> None:
-        if self.wave < 1:
-            raise UsageError(f"waves of {self.wave} chunks read nothing: give 1 or more")
-        if not 0 <= self.recovery <= 1:
-            raise UsageError(f"recovery is the share of the text that is read again, from 0 to 1, not {self.recovery}")
-        if not self.questions:
+        if self.questions == 0:
             object.__setattr__(self, "refines", False)
             object.__setattr__(self, "recovery", 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerReading:
-    """Opens a ledger for each question: an empty one, or that of `memory`. `recall` searches for what was missed."""
+    """Opens a ledger for each question: an empty one, or that of `memory`."""
 
-    recall: Retriever
     desk: Desk
     chunking: Chunking
     cycle: Cycle
@@ -112,20 +116,21 @@ class LedgerReading:
     def calls(self) -> CallCount:
         """The plan, one call a chunk, up to two a wave; the same again for the part that is read again.
 
-        That is for a question without earlier facts; these take up to two calls more. A text of one chunk takes no
-        refinement and is not read again.
+        That is for a question without earlier facts; these take up to two calls more. In our own way, a text of one
+        chunk takes no refinement and is not read again.
         """
         cycle = self.cycle
         steps = cycle.infers + cycle.refines
         waves = f" + {steps} a wave of {cycle.wave}" if steps and cycle.wave > 1 else ""
         once = f"1 + {1 if waves else 1 + steps} a chunk{waves}"
-        search = read_calls(self.recall)
-        again = f", at most {cycle.recovery:.0%} of the text read twice" if cycle.recovery else ""
-        searches = f", searches of {search.formula}" if again and search != NO_CALLS else ""
-        return CallCount(once + again + searches)
+        if not cycle.recovery:
+            return CallCount(once)
+        search = read_calls(self.chunking.recall)
+        searches = f", searches of {search.formula}" if search != NO_CALLS else ""
+        return CallCount(f"{once}, at most {cycle.recovery:.0%} of the text read twice{searches}")
 
     def count_calls(self, chunks: Sequence[Chunk]) -> int:
-        """The plan; all extractions; an inference a wave; a refinement a wave but the last.
+        """The plan; all extractions; an inference and a refinement a wave, in our own way none of the last wave.
 
         The same for recovery, and the refinement of the last wave before it.
         """
@@ -138,7 +143,8 @@ class LedgerReading:
     def _count_cycle(self, chunks: int) -> int:
         cycle = self.cycle
         waves = ceil(chunks / cycle.wave)
-        return chunks + waves * cycle.infers + max(0, waves - 1) * cycle.refines
+        refined = waves if cycle.published else max(0, waves - 1)
+        return chunks + waves * cycle.infers + refined * cycle.refines
 
     def open(self, question: Question) -> LedgerNotes:
         """The ledger to start from."""
@@ -149,26 +155,32 @@ class LedgerReading:
 
         Raises UsageError if the window has no room for a chunk and a ledger.
         """
-        empty = NotesIn(question=question.text, evidence=[])
+        empty, cycle = NotesIn(question=question.text, evidence=[]), self.cycle
         spare = FreeTokens.measure(self.desk, make_extract_role(0), empty, beside=self._of_questions).tokens
-        room = FreeTokens(EXTRACT_NOTES, max(int(spare / (1 + _OF_REPLY / _PER_FACT)), spare - _MOST * _OF_REPLY))
+        facts = cycle.share / _OF_FACT if cycle.published else 1 / _PER_FACT  # for each token of the chunk
+        tokens = int(spare / (1 + _OF_REPLY * facts))
+        room = FreeTokens(EXTRACT_NOTES, tokens if cycle.published else max(tokens, spare - _MOST * _OF_REPLY))
         check_windows(self.desk, [room, *self._measure_ledger_tokens(question)])
         return room.tokens
 
-    def measure_ledger(self, question: Question) -> int | None:
-        """The tokens of facts that a ledger holds; None: no limit."""
-        rooms = [int(room.tokens / _SHOWN) for room in self._measure_ledger_tokens(question)]
-        return max(1, min(self.cycle.memory, *rooms)) if self.cycle.memory else None
+    def measure_ledger(self, question: Question, room: int) -> int | None:
+        """The tokens of facts that a ledger holds where a chunk has at most so many; None: no limit."""
+        cycle = self.cycle
+        budget = max(1, int(cycle.share * min(self.chunking.size, room))) if cycle.published else cycle.memory
+        rooms = (int(room.tokens / _SHOWN) for room in self._measure_ledger_tokens(question))
+        return max(1, min(budget, *rooms)) if budget else None
 
-    def count_wanted(self, chunk: int, left: int | None) -> int:
-        """How many facts a chunk of so many tokens is asked for, where `left` tokens of the ledger are for it."""
+    def count_wanted(self, chunk: int, room: int | None) -> int:
+        """How many facts a chunk of so many tokens is asked for, where so many tokens of the ledger are for it."""
+        if self.cycle.published and room is not None:
+            return max(_FEWEST, room // _OF_FACT)
         wanted = chunk // _PER_FACT
-        return min(max(wanted if left is None else min(wanted, left // _OF_FACT), _FEWEST), _MOST)
+        return min(max(wanted if room is None else min(wanted, room // _OF_FACT), _FEWEST), _MOST)
 
     @property
     def _of_questions(self) -> int:
-        """The tokens of all questions that may be open."""
-        return _OF_QUESTION * (self.cycle.questions + NETS)
+        """The tokens of the questions that may be open, or of as many as are likely."""
+        return _OF_QUESTION * ((_PLACES if self.cycle.questions is None else self.cycle.questions) + NETS)
 
     def _measure_ledger_tokens(self, question: Question) -> list[FreeTokens]:
         """What the calls that show a ledger leave for it."""
@@ -206,38 +218,41 @@ class LedgerNotes:
     async def read(self, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Plan, infer from what earlier questions left, read all chunks wave by wave, then recover what was missed."""
         self._room = await asyncio.to_thread(self._reading.measure_room, self._question)
-        self._budget = await asyncio.to_thread(self._reading.measure_ledger, self._question)
+        self._budget = await asyncio.to_thread(self._reading.measure_ledger, self._question, self._room)
         async for event in self._plan():
             yield event
         await self._forget()
         if self.ledger.facts or self.ledger.inferences:
-            await self._infer_and_refine(refines=True)
+            await self._infer_and_refine(self.ledger.made, refines=True)
             async for event in self._conclude_step():
                 yield event
-        recovers = bool(self._cycle.recovery) and len(chunks) > 1
-        async for event in self._read_waves(chunks, refines_last=recovers):
+        recall = self._reading.chunking.recall if self._cycle.recovery and len(chunks) > 1 else None
+        async for event in self._read_waves(chunks, refines_last=self._cycle.published or recall is not None):
             yield event
-        if recovers and self.ledger.questions:
-            found = await self._find_missed(chunks)
+        if recall and self.ledger.questions:
+            found = await self._find_missed(recall, chunks)
             tokens = sum(chunk.tokens for chunk in found)
             yield make_event("recovered", self._step, open=len(self.ledger.questions), tokens=tokens)
             async for event in self._read_waves(found, again=True):
                 yield event
 
     def collect(self) -> Findings:
-        """Each fact once, with its quotation, also those behind inferences; then the inferences."""
-        ledger = self.ledger
-        grounds = {fact.label: fact for each in ledger.inferences for fact in each.grounds}
-        facts = grounds | {fact.label: fact for fact in reversed(ledger.facts)}
-        quoted: dict[PassageId, list[LedgerFact]] = {}
+        """The ledger as it stands; in our own way the words behind facts, also behind those that inferences rest on."""
+        ledger, published = self.ledger, self._cycle.published
+        behind = {} if published else {fact.label: fact for each in ledger.inferences for fact in each.grounds}
+        facts = behind | {fact.label: fact for fact in reversed(ledger.facts)}
+        by_passage: dict[PassageId, list[LedgerFact]] = {}
+        notes: list[Note] = []
         for fact in facts.values():
-            if fact.in_text and fact.quote:
-                quoted.setdefault(fact.passage, []).append(fact)
-        passages = load_passages(self._desk.store, quoted)
-        notes = [Note(fact.note) for fact in reversed(facts.values()) if not (fact.in_text and fact.quote)]
-        notes += [Note(each.text, tuple(dict.fromkeys(filter(None, each.passages)))) for each in ledger.inferences]
-        questions = (*ledger.settled, *ledger.questions)
-        return Findings(tuple(make_extracts(quoted, passages)), tuple(dict.fromkeys(notes)), questions)
+            if fact.passage and (published or (fact.in_text and fact.quote)):
+                by_passage.setdefault(fact.passage, []).append(fact)
+            else:
+                notes.insert(0, Note(fact.note))
+        notes += [Note(each.text, () if published else (*filter(None, each.passages),)) for each in ledger.inferences]
+        if published and (asked := (*ledger.questions, *ledger.nets)):
+            notes.insert(0, Note(f"{_STILL_OPEN} {' '.join(asked)}"))
+        pieces = make_pieces(by_passage, load_passages(self._desk.store, by_passage), quotes=not published)
+        return Findings(tuple(pieces), tuple(dict.fromkeys(notes)), (*ledger.settled, *ledger.questions))
 
     def conclude(self, answer: str) -> dict[str, Any]:
         """The whole ledger with its answer, for `working.ledger.load`."""
@@ -246,11 +261,12 @@ class LedgerNotes:
         return dump(self.ledger)
 
     async def _plan(self) -> AsyncIterator[Event]:
-        """Ask for questions; half of their places stay free for those that the reading raises."""
-        limit = ceil(self._cycle.questions / 2)
-        role_input = PlanReadingIn(question=self._question.text, limit=limit, nets=NETS)
+        """Ask for questions; where places are limited, half of them stay free for those that the reading raises."""
+        places = self._cycle.questions
+        limit, most = (None, None) if places is None else (ceil(places / 2), NETS)
+        role_input = PlanReadingIn(question=self._question.text, limit=limit, nets=most)
         plan = await self.skipped.try_call(self._desk.model.ask(PLAN_READING, role_input), PlanReadingOut())
-        questions, nets = self._choose(plan.questions, limit), self._choose(plan.nets, NETS)
+        questions, nets = self._choose(plan.questions, limit), self._choose(plan.nets, most)
         self.ledger = replace(self.ledger, questions=questions, nets=nets)
         yield make_event("reading planned", questions=plan.questions, nets=plan.nets)
         for event in self.skipped.events(0):
@@ -273,11 +289,11 @@ class LedgerNotes:
                 yield event
 
     async def _read_wave(self, wave: Sequence[Chunk], left: int, *, again: bool, refines: bool) -> AsyncIterator[Event]:
-        """Extract the chunks side by side; if they bring new facts, infer and refine; forget what has no room.
+        """Extract the chunks side by side, infer and refine, and forget what has no room.
 
-        `left` chunks are to be read, those of this wave included.
+        In our own way only new facts lead to an inference. `left` chunks are to be read, those of this wave included.
         """
-        made = self.ledger.made
+        made, published = self.ledger.made, self._cycle.published
         inputs = await asyncio.to_thread(lambda: [self._make_input(chunk, left) for chunk in wave])
         extracted = await gather_calls(self._extract(chunk, each) for chunk, each in zip(wave, inputs, strict=True))
         for chunk, facts in zip(wave, extracted, strict=True):
@@ -285,15 +301,17 @@ class LedgerNotes:
                 self.unread.append(chunk)
             yield self._report_chunk(chunk, facts)
             self.ledger = add_facts(self.ledger, facts or (), self._desk.count)
-        if self.ledger.made > made:
+        if published:
+            await self._forget()
+        if published or self.ledger.made > made:
             await self._infer_and_refine(made, refines=refines)
         async for event in self._conclude_step():
             yield event
 
-    async def _infer_and_refine(self, made: int | None = None, *, refines: bool) -> None:
+    async def _infer_and_refine(self, made: int, *, refines: bool) -> None:
         """Infer; refine as well where somebody reads on. Facts after the first `made` entries are new."""
         if self._cycle.infers:
-            await self._infer(self.ledger.made if made is None else made)
+            await self._infer(made)
         if self._cycle.refines and refines:
             await self._refine()
 
@@ -305,16 +323,20 @@ class LedgerNotes:
         yield make_event("ledger updated", self._step, pool=list(_list_rows(self.ledger)))
 
     async def _forget(self) -> None:
-        asked = self._question.text
-        self.ledger = await asyncio.to_thread(limit_ledger, self.ledger, self._budget, self._desk.count, asked=asked)
+        ledger, budget, count = self.ledger, self._budget, self._desk.count
+        if self._cycle.published and budget is not None:
+            self.ledger = await asyncio.to_thread(forget_oldest, ledger, budget, count)
+        else:
+            asked = self._question.text
+            self.ledger = await asyncio.to_thread(forget_unused, ledger, budget, count, asked=asked)
 
     def _make_input(self, chunk: Chunk, chunks: int) -> NotesIn:
-        """The input for a chunk, whose share of what the ledger has room for is that of one among so many chunks."""
-        shown, ledger = self._desk.show(list_passages(chunk)), self.ledger
-        left = None
-        if self._budget is not None:
-            left = max(0, self._budget - sum(fact.tokens for fact in ledger.facts)) // chunks
-        return NotesIn(**self._list_asked(), evidence=shown, limit=self._reading.count_wanted(chunk.tokens, left))
+        """The input for a chunk. As published the whole ledger is for it, in our own way what is left by so many."""
+        shown, room = self._desk.show(list_passages(chunk)), self._budget
+        if room is not None and not self._cycle.published:
+            room = max(0, room - sum(fact.tokens for fact in self.ledger.facts)) // chunks
+        limit = self._reading.count_wanted(chunk.tokens, room)
+        return NotesIn(**self._list_asked(), evidence=shown, limit=limit)
 
     async def _extract(self, chunk: Chunk, notes_input: NotesIn) -> list[LedgerFact] | None:
         """The facts of a chunk; None without a usable reply."""
@@ -345,15 +367,11 @@ class LedgerNotes:
         )
         reply = await self.skipped.try_call(self._desk.model.ask(REFINE_QUESTIONS, role_input), RefineOut())
         ledger = self.ledger
-        asked = list(enumerate((*ledger.questions, *ledger.nets), start=1))
+        asked = enumerate((*ledger.questions, *ledger.nets), start=1)
         settled = dict.fromkeys((*ledger.settled, *(text for number, text in asked if number in reply.answered)))
-        self.ledger = replace(ledger, settled=tuple(settled))
-        still_open = [text for text in ledger.questions if text not in settled]
-        self.ledger = replace(
-            self.ledger,
-            questions=self._choose([*still_open, *reply.new], limit),
-            nets=tuple(text for text in ledger.nets if text not in settled),
-        )
+        nets = tuple(text for text in ledger.nets if text not in settled)
+        self.ledger = replace(ledger, settled=tuple(settled), nets=nets)
+        self.ledger = replace(self.ledger, questions=self._choose([*ledger.questions, *reply.new], limit))
 
     def _list_asked(self) -> dict[str, Any]:
         ledger = self.ledger
@@ -361,46 +379,39 @@ class LedgerNotes:
 
     def _fit(self, role: Role[In, Out], make_input: Callable[[dict[str, list[Entry]]], In], made: int) -> In:
         """The input with all facts and inferences; if these exceed the window, with the new ones and the latest."""
-        facts = [fact for fact in self.ledger.facts if read_number(fact) > made]
-        older: list[LedgerFact | Inference] = [fact for fact in self.ledger.facts if read_number(fact) <= made]
-        older += self.ledger.inferences
-        material = [*facts, *sorted(older, key=read_number, reverse=True)]
+
+        def is_new(entry: LedgerFact | Inference) -> bool:
+            return isinstance(entry, LedgerFact) and read_number(entry) > made
 
         def list_entries(fitting: Sequence[LedgerFact | Inference]) -> dict[str, list[Entry]]:
-            ordered = sorted(fitting, key=read_number)
-            new = {fact.label for fact in facts}
-            return {
-                "facts": [
-                    Entry(label=each.label, text=each.note, place=each.place, is_new=each.label in new)
-                    for each in ordered
-                    if isinstance(each, LedgerFact)
-                ],
-                "inferences": [
-                    Entry(label=each.label, text=each.text) for each in ordered if isinstance(each, Inference)
-                ],
-            }
+            entries: dict[str, list[Entry]] = {"facts": [], "inferences": []}
+            for each in sorted(fitting, key=read_number):
+                kind = "facts" if isinstance(each, LedgerFact) else "inferences"
+                entries[kind].append(Entry(label=each.label, text=each.note, place=each.place, is_new=is_new(each)))
+            return entries
 
+        both: list[LedgerFact | Inference] = [*self.ledger.facts, *self.ledger.inferences]
+        material = sorted(both, key=lambda each: (is_new(each), read_number(each)), reverse=True)
         fitting = fit_to_window(material, self._desk.model, role, lambda part: make_input(list_entries(part)))
         return make_input(list_entries(fitting))
 
-    def _choose(self, texts: Iterable[str], places: int) -> tuple[str, ...]:
+    def _choose(self, texts: Iterable[str], places: int | None) -> tuple[str, ...]:
         """The first texts that have a place, each once, and none that was settled before. What has none is reported."""
         past = {fold(text) for text in self.ledger.settled}
         distinct: dict[str, str] = {}
         for text in filter(str.strip, texts):
             if fold(text) not in past:
                 distinct.setdefault(fold(text), text)
-        for text in [*distinct.values()][places:]:
+        for text in [*distinct.values()][len(distinct) if places is None else places :]:
             self.skipped.drop(f"no place is left for the question {text!r} (places: {places})")
         return tuple(distinct.values())[:places]
 
-    async def _find_missed(self, chunks: Sequence[Chunk]) -> list[Chunk]:
+    async def _find_missed(self, recall: Retriever, chunks: Sequence[Chunk]) -> list[Chunk]:
         """Chunks of the passages that searches for the open questions find, and that no fact cites yet."""
-        searches = [
-            self._reading.recall.retrieve(text, self._cycle.limit, within=self._question.within)
-            for text in self.ledger.questions
-        ]
-        ranked = take_turns(await gather_calls(searches))
+        limit, within = self._cycle.limit, self._question.within
+        ranked = take_turns(
+            await gather_calls(recall.retrieve(text, limit, within=within) for text in self.ledger.questions)
+        )
         cited = {fact.passage for fact in self.ledger.facts if fact.in_text}
         cited.update(passage for each in self.ledger.inferences for passage in each.passages)
         wanted = dict.fromkeys(source for piece in ranked for source in piece.sources if source not in cited)

@@ -4,10 +4,9 @@ Lee et al. 2024, see `memory.pages`. Pages are looked up in parallel (one reply 
 sequentially (one page after another, each chosen with the texts of those before it). The paper allows 1 to 6 pages, by
 data set; the default of 5 is ours.
 
-What the answering role sees are all pages in order, the text of those looked up in place of their gists. Where that
-does not fit into the budget, the pages that were looked up come first, then the gists nearest to the question. Before
-that, gists that do not fit into the window of the role that looks up are left out, the furthest first. A reply that
-stays unusable after its repair is skipped and reported: then no further page is looked up.
+What the answering role sees are all pages in order, the text of those looked up in place of their gists. Gists that
+do not fit into the window of a role are left out, those furthest from the question first. A reply that stays unusable
+after its repair is skipped and reported: then no further page is looked up.
 """
 
 from __future__ import annotations
@@ -36,14 +35,10 @@ _PAGE = "page"  # the kind of a page that is shown in full
 
 @dataclass(frozen=True, eq=False)
 class LookUp:
-    """`recall` ranks the gists of all pages. At most `pages` pages are looked up.
-
-    The role that looks up sees as many gists as its window holds, the answering role `budget` tokens.
-    """
+    """`recall` ranks the gists of all pages. At most `pages` pages are looked up."""
 
     recall: Retriever
     desk: Desk
-    budget: int
     pages: int = PAGES
     order: LookUpOrder = "parallel"
 
@@ -71,7 +66,7 @@ class LookUp:
             yield event
         read = [piece for node in state.read for piece in state.texts[node]]
         gists = [piece for piece in state.ranked if piece.id not in state.texts]
-        prepared = await self.desk.prepare(question, [*read, *gists], budget=self.budget, arrange=state.arrange)
+        prepared = await self.desk.prepare(question, [*read, *gists], budget=None, arrange=state.arrange)
         yield report_retrieved(prepared.evidence, prepared.found, state.step)
         yield await self.desk.answer(question, prepared)
 

@@ -27,17 +27,18 @@ from tomewise.working.ledger import LedgerFact, read_number
 
 _TOKENS_PER_WORD = 1.5
 BETWEEN_QUOTES = " … "
+LEDGER, FACT = "ledger", "fact"  # layer and kind of facts that are shown as a ledger has them
 NOTED = " (a reader's note, not to be quoted: "  # after a quotation; what follows is not in the passage
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the answering role sees: words of passages, the most important first; and notes, the latest last.
+    """What the answering role sees: `pieces` that hold facts, the most important first; and notes, the latest last.
 
     `questions` are those that the reading asked, by which passages are found to show beside.
     """
 
-    extracts: tuple[Evidence, ...] = ()
+    pieces: tuple[Evidence, ...] = ()
     notes: tuple[Note, ...] = ()
     questions: tuple[str, ...] = ()
 
@@ -146,17 +147,18 @@ def check_fact(noted: NotedFact, passages: Sequence[Passage], shown: Sequence[Sh
     return LedgerFact(label="", text=text, passage=where, quote=noted.quote, place=places.get(where, ""))
 
 
-def make_extracts(
-    quoted: Mapping[PassageId, Sequence[LedgerFact]], passages: Mapping[PassageId, Passage]
+def make_pieces(
+    by_passage: Mapping[PassageId, Sequence[LedgerFact]], passages: Mapping[PassageId, Passage], *, quotes: bool
 ) -> Iterator[Evidence]:
-    """The facts of each passage as one piece of evidence."""
-    for rank, (passage_id, facts) in enumerate(quoted.items(), start=1):
+    """The facts of each passage as one piece of evidence: as the ledger has them, or with `quotes` as their words."""
+    for rank, (passage_id, facts) in enumerate(by_passage.items(), start=1):
         if passage := passages.get(passage_id):
-            text = _write_extract(passage, facts)
+            in_order = sorted(facts, key=read_number)
+            text = _write_extract(passage, facts) if quotes else "\n".join(fact.note for fact in in_order)
             yield Evidence(
                 id=content_id("extract", passage_id, text),
-                layer=EXTRACTS,
-                kind=PASSAGE,
+                layer=EXTRACTS if quotes else LEDGER,
+                kind=PASSAGE if quotes else FACT,
                 text=text,
                 score=1 / rank,
                 sources=(passage_id,),

@@ -1,15 +1,15 @@
 """Read the whole text in order, chunk by chunk, then answer from what was written down (COSMIR; Chain of Agents).
 
-A `Reading` says what is written down: a ledger, or a note in free text. The answering role sees the notes. Ours: where
-a ledger leaves room, passages fill it, by the rule of the last prompt (`loops.last_prompt`). A chunk whose call failed
-is named to the answering role and in the answer.
+A `Reading` says what is written down: a ledger, or a note in free text. The answering role sees that alone. In
+`read_through`, which is ours, passages fill what it leaves, by the rule of the last prompt (`loops.last_prompt`). A
+chunk whose call failed is named to the answering role and in the answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence, Set
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeAlias
@@ -28,7 +28,7 @@ from tomewise.loops.notes import Findings, NoteReading, SingleNote, describe_chu
 from tomewise.loops.steps import Skipped, rank_found
 from tomewise.loops.working_pictures import draw_ledger
 from tomewise.store.records import PASSAGES
-from tomewise.types import Answer, Event, Evidence, PassageId, Question, Retriever
+from tomewise.types import Answer, Event, Evidence, Question
 from tomewise.working.ledger import LedgerMemory
 
 Notes: TypeAlias = SingleNote | LedgerNotes
@@ -39,30 +39,19 @@ _NO_TEXT = "no text to read was found"
 _UNREAD = "This part of the text could not be read: {}."
 
 
-@dataclass(frozen=True, slots=True)
-class Filling:
-    """How passages fill what notes leave of `tokens`; 0 for the notes alone."""
-
-    recall: Retriever
-    tokens: int
-
-
 @dataclass(frozen=True, eq=False)
 class Relay:
-    """Reads all chunks of a question's scope, then answers from the notes, and from passages if there is a `filling`.
+    """Reads all chunks of a question's scope, then answers from the notes, which passages fill up to `context` tokens.
 
-    With `both_ways` the text is also read backwards, at the same time, and the answering role sees what was written
-    down on either way. With
-    several `runs` everything is done as often, side by side, and the answer that most runs give is taken, of equals the
-    first (self-consistency); a run that fails has no vote. That helps only with a model that replies at random: set its
-    temperature.
+    With several `runs` everything is done as often, side by side, and the answer that most runs give is taken, of
+    equals the first (self-consistency); a run that fails has no vote. That helps only with a model that replies at
+    random: set its temperature.
     """
 
     desk: Desk
     chunking: Chunking
     reading: Reading
-    filling: Filling | None = None
-    both_ways: bool = False
+    context: int = 0
     runs: int = 1
 
     def __post_init__(self) -> None:
@@ -71,15 +60,13 @@ class Relay:
 
     @property
     def calls(self) -> CallCount:
-        """Those of each reading, and one to answer, in each run."""
-        readings = self.reading.calls.repeat(2 if self.both_ways else 1)
-        return sum_calls([readings, CallCount("1", 1)]).repeat(self.runs)
+        """Those of the reading, and one to answer, in each run."""
+        return sum_calls([self.reading.calls, CallCount("1", 1)]).repeat(self.runs)
 
     async def estimate_calls(self, question: Question) -> int:
         """The most calls that this question takes. Calls no model. Raises UsageError if its window is too small."""
         chunks = await self._find_chunks(question)
-        once = self.reading.count_calls(chunks) * (2 if self.both_ways else 1) + 1
-        return self.runs * once if chunks else 0
+        return self.runs * (self.reading.count_calls(chunks) + 1) if chunks else 0
 
     async def _find_chunks(self, question: Question) -> list[Chunk]:
         room = await asyncio.to_thread(self.reading.measure_room, question)
@@ -115,25 +102,21 @@ class Relay:
             yield output
 
     async def _run_once(self, question: Question, chunks: Sequence[Chunk]) -> AsyncIterator[Event | Answer]:
-        orders = [list(chunks), list(reversed(chunks))] if self.both_ways else [list(chunks)]
-        all_notes = [self.reading.open(question) for _ in orders]
-        async for event in _merge([notes.read(order) for notes, order in zip(all_notes, orders, strict=True)]):
+        notes = self.reading.open(question)
+        async for event in notes.read(chunks):
             yield event
-        unread = {id(chunk): chunk for notes in all_notes for chunk in notes.unread}
-        for notes in all_notes:
-            if len(notes.unread) >= len(chunks) and notes.skipped.last:
-                raise notes.skipped.last  # nothing was read, and nobody is asked about nothing
-        names = await asyncio.to_thread(lambda: [describe_chunk(chunk, self.desk) for chunk in unread.values()])
-        missed = set.intersection(*({id(chunk) for chunk in notes.unread} for notes in all_notes))
-        read = {each.id for chunk in chunks if id(chunk) not in missed for each in chunk.passages}
-        async for output in self._answer(question, all_notes, names, read):
+        if len(notes.unread) >= len(chunks) and notes.skipped.last:
+            raise notes.skipped.last  # nothing was read, and nobody is asked about nothing
+        async for output in self._answer(question, notes, chunks):
             yield output
 
     async def _answer(
-        self, question: Question, all_notes: Sequence[Notes], unread: Sequence[str], read: Set[PassageId]
+        self, question: Question, written: Notes, chunks: Sequence[Chunk]
     ) -> AsyncIterator[Event | Answer]:
-        """Ask the answering role, which sees the notes, and passages that fill what these leave."""
-        findings = await asyncio.to_thread(lambda: [notes.collect() for notes in all_notes])
+        """Ask the answering role, which sees what was written down, and passages that fill what this leaves."""
+        unread = await asyncio.to_thread(lambda: [describe_chunk(chunk, self.desk) for chunk in written.unread])
+        read = {each.id for chunk in chunks if chunk not in written.unread for each in chunk.passages}
+        findings = await asyncio.to_thread(written.collect)
         ranked = await self._search(question, findings)
         prepared, notes = await asyncio.to_thread(self._fit, question, findings, ranked, unread)
         evidence = prepared.evidence
@@ -144,7 +127,6 @@ class Relay:
         read |= {piece.id for piece in evidence if piece.layer == PASSAGES}
         answer = replace(answer, missing=missing, coverage=replace(answer.coverage, read=len(read)))
         shown = list(dict.fromkeys(source for piece in evidence for source in piece.sources))
-        *_, ledger = [notes.conclude(answer.text) for notes in all_notes]
         yield make_event(
             "answered",
             0,
@@ -155,30 +137,28 @@ class Relay:
             answer=reply.answer,
             failed=not answer.resolved,
             missing=answer.missing,
-            ledger=ledger,
+            ledger=written.conclude(answer.text),
         )
         yield answer
 
-    async def _search(self, question: Question, findings: Sequence[Findings]) -> list[Evidence]:
+    async def _search(self, question: Question, findings: Findings) -> list[Evidence]:
         """Passages for the question and for those that the reading asked, by the rule of the last prompt."""
-        if self.filling is None or not self.filling.tokens:
+        recall = self.chunking.recall
+        if recall is None or not self.context:
             return []
-        texts = dict.fromkeys((question.text, *(text for each in findings for text in each.questions)))
-        found, *others = await gather_calls(
-            self.filling.recall.retrieve(text, DEPTH, within=question.within) for text in texts
-        )
+        texts = dict.fromkeys((question.text, *findings.questions))
+        found, *others = await gather_calls(recall.retrieve(text, DEPTH, within=question.within) for text in texts)
         return await rank_found(self.desk, question, found, others)
 
     def _fit(
-        self, question: Question, findings: Sequence[Findings], ranked: Sequence[Evidence], unread: Sequence[str]
+        self, question: Question, findings: Findings, ranked: Sequence[Evidence], unread: Sequence[str]
     ) -> tuple[Prepared[AnswerIn], list[str]]:
-        """What the answering role sees, and the notes in it; extracts and notes may have no room in its window.
+        """What the answering role sees, and the notes in it; what was written down may have no room in its window.
 
-        Notes come first, then extracts; passages fill what these leave.
+        Notes come first, then pieces with facts; passages fill what these leave.
         """
         about_unread = [_UNREAD.format(name) for name in unread]
-        notes = [note for each in findings for note in each.notes]
-        extracts = list({piece.id: piece for each in findings for piece in each.extracts}.values())
+        notes, pieces = findings.notes, findings.pieces
 
         def make_input(fitting: Sequence[Evidence | Note]) -> AnswerIn:
             labelled = self._label(fitting)
@@ -190,30 +170,27 @@ class Relay:
                 may_decline=not question.force,
             )
 
-        written: list[Evidence | Note] = [*reversed(notes), *extracts]
-        material = [*written, *self._fill(question, extracts, notes, ranked)]
+        written: list[Evidence | Note] = [*reversed(notes), *pieces]
+        material = [*written, *self._fill(question, findings, ranked)]
         fitting = fit_to_window(material, self.desk.model, ANSWER, make_input)
         kept = [*about_unread, *(note.text for note in notes if note in fitting)]
         evidence = [piece for piece in fitting if isinstance(piece, Evidence)]
         dropped = max(0, len(written) - len(fitting))
-        return Prepared(make_input(fitting), evidence, [*extracts, *ranked], self._label(fitting), dropped), kept
+        return Prepared(make_input(fitting), evidence, [*pieces, *ranked], self._label(fitting), dropped), kept
 
     def _label(self, fitting: Sequence[Evidence | Note]) -> list[Evidence]:
         """The evidence as labels name it: in the order of the text, passages that follow one another joined."""
         ordered = self.desk.put_in_order([each for each in fitting if isinstance(each, Evidence)])
         return join(ordered, self.desk.layout.find_passages(ordered))
 
-    def _fill(
-        self, question: Question, extracts: Sequence[Evidence], notes: Sequence[Note], ranked: Sequence[Evidence]
-    ) -> list[Evidence]:
-        """The best passages that have room beside extracts and notes; none whose words stand in an extract."""
-        if self.filling is None or not ranked:
-            return []
-        cited = {source for piece in extracts for source in piece.sources}
+    def _fill(self, question: Question, findings: Findings, ranked: Sequence[Evidence]) -> list[Evidence]:
+        """The best passages that have room beside what was written down; none whose words stand in that."""
+        cited = {source for piece in findings.pieces for source in piece.sources}
         new = [piece for piece in ranked if cited.isdisjoint(piece.sources)]
         count = self.desk.count
-        used = sum((*measure_pieces(extracts, count), *measure_texts([note.text for note in notes], count)))
-        room = min(self.filling.tokens, self.desk.measure_answer_room(question))
+        notes = measure_texts([note.text for note in findings.notes], count)
+        used = sum((*measure_pieces(findings.pieces, count), *notes))
+        room = min(self.context, self.desk.measure_answer_room(question))
         return self.desk.layout.pack(drop_near_repeats(new), max(0, room - used))
 
 
@@ -240,18 +217,7 @@ class LedgerRelay(Relay):
     async def run(self, question: Question, memory: LedgerMemory | None = None) -> AsyncIterator[Event | Answer]:
         """The events of the relay, then the answer. A `memory` that is given is used and changed."""
         reading = replace(self.reading, memory=memory)
-        async for output in Relay(self.desk, self.chunking, reading, self.filling).run(question):
-            yield output
-
-
-async def _merge(streams: Sequence[AsyncIterator[Event | Answer]]) -> AsyncIterator[Event | Answer]:
-    """What several streams yield. A single one is passed on; several run side by side, and come one after the other."""
-    if len(streams) == 1:
-        async for output in streams[0]:
-            yield output
-        return
-    for outputs in await gather_calls(_collect(stream) for stream in streams):
-        for output in outputs:
+        async for output in Relay(self.desk, self.chunking, reading, self.context).run(question):
             yield output
 
 

@@ -1,41 +1,54 @@
-"""Systems that read the whole text in order: COSMIR, its loop over other recall, and Chain of Agents."""
+"""Systems that read the whole text in order: COSMIR, Chain of Agents, and `read_through`, which is ours."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from tomewise.loops.chunking import Chunking, Order
 from tomewise.loops.ledger_notes import Cycle, LedgerReading
 from tomewise.loops.notes import NoteReading
-from tomewise.loops.relay import Filling, LedgerRelay, Relay
+from tomewise.loops.relay import LedgerRelay, Relay
 from tomewise.systems.from_passages import hybrid
 from tomewise.systems.kit import (
     CONTEXT,
+    OURS,
     Count,
     Kit,
     Multiplies,
     Positive,
-    Recall,
     Share,
     System,
     SystemDeclaration,
     find_recall,
-    with_settings_of,
 )
 
-CHUNK = 64_000  # tokens
-ChunkSize: TypeAlias = Annotated[
+ChunkSize = Annotated[
     Positive,
     "tokens of a chunk, fewer where the model's window is smaller",
     Multiplies("tokens of a call", most=1_000_000),
 ]
 
 
-def relay(
+def cosmir(
     kit: Kit,
-    recall: Recall | System,
     *,
-    chunk: ChunkSize = CHUNK,
+    chunk: ChunkSize = 64_000,
+    share: Annotated[
+        float, Field(gt=0, le=1), "facts that the ledger holds, as a share of the tokens of a chunk (k)"
+    ] = 0.125,
+) -> System:
+    """The recipe of `cosmir`, section 4.2: `loops.relay` with a ledger."""
+    desk = kit.desk
+    chunking = Chunking(desk, size=chunk)
+    return System(loop=LedgerRelay(desk, chunking, LedgerReading(desk, chunking, Cycle(share=share))))
+
+
+def read_through(
+    kit: Kit,
+    *,
+    chunk: ChunkSize = 64_000,
     memory: Annotated[
         Count,
         "tokens of facts that the ledger holds, fewer where the window is smaller; 0: no limit",
@@ -62,11 +75,11 @@ def relay(
         Multiplies("tokens of the answering call", most=1_000_000),
     ] = CONTEXT,
 ) -> System:
-    """COSMIR's loop: `loops.relay` with a ledger."""
-    recall = find_recall("this System", recall)
-    desk = kit.fusing_desk
-    chunking = Chunking(desk, size=chunk, order=order, recall=recall.retriever)
+    """The recipe of `read_through`: `loops.relay` with a ledger, and with `hybrid`'s search for what is read again."""
+    recall, desk = find_recall("hybrid", hybrid(kit)).retriever, kit.fusing_desk
+    chunking = Chunking(desk, size=chunk, order=order, recall=recall)
     cycle = Cycle(
+        published=False,
         memory=memory,
         wave=wave,
         questions=questions,
@@ -75,25 +88,14 @@ def relay(
         recovery=recovery,
         limit=limit,
     )
-    reading = LedgerReading(recall.retriever, desk, chunking, cycle)
-    loop = LedgerRelay(desk, chunking, reading, Filling(recall.retriever, context))
-    return System(loop=loop, layers=recall.layers)
-
-
-@with_settings_of(relay)
-def cosmir(kit: Kit, **settings: Any) -> System:
-    """The recipe of `cosmir`, section 4.2: `relay` with `hybrid` recall for what is read again."""
-    return relay(kit, hybrid(kit), **settings)
+    return System(loop=LedgerRelay(desk, chunking, LedgerReading(desk, chunking, cycle), context))
 
 
 def chain_of_agents(
     kit: Kit,
     *,
-    chunk: ChunkSize = CHUNK,
-    words: Annotated[Positive, "words of a note at most"] = 400,
-    direction: Annotated[
-        Literal["forwards", "both"], "both: the text is read backwards too, and both notes count"
-    ] = "forwards",
+    chunk: ChunkSize = 8_000,
+    words: Annotated[Positive, "words of a note at most; 680 are about the paper's 1,024 tokens"] = 680,
     runs: Annotated[
         Positive,
         "runs, of which the most frequent answer counts; needs a model with a temperature above 0",
@@ -102,10 +104,7 @@ def chain_of_agents(
 ) -> System:
     """The recipe of `chain_of_agents`: `loops.relay` with a note."""
     desk = kit.desk
-    chunking = Chunking(desk, size=chunk)
-    reading = NoteReading(desk, words=words)
-    both_ways = direction == "both"
-    return System(loop=Relay(desk, chunking, reading, both_ways=both_ways, runs=runs))
+    return System(loop=Relay(desk, Chunking(desk, size=chunk), NoteReading(desk, words=words), runs=runs))
 
 
 SYSTEMS = {
@@ -113,16 +112,26 @@ SYSTEMS = {
         recipe=cosmir,
         kind="reads in order",
         summary=(
-            "Read everything in order with a ledger of questions, facts and inferences; answer from the ledger, "
-            "and from passages beside it."
+            "Read everything in order with a ledger of questions, facts and inferences; answer from the ledger alone."
         ),
         paper="COSMIR, arXiv 2510.04568",
-        about="What is read again at the end is found with the recall of `hybrid`.",
         deviations=(
-            "the ledger forgets after the inference, not before it, and what nothing needs before what is old. A wave "
-            "without a new fact has neither inference nor refinement, the last wave no refinement unless a "
-            "recovery may follow. Wide questions have places of their own. Waves, order by relevance, recovery and the "
-            "passages beside the ledger are ours."
+            "chunks are runs of whole passages. A chunk is asked for at most one fact for each 60 tokens of the "
+            "budget, and an inference step for at most five inferences, since a reply has an end."
+        ),
+        no_recall="reads everything in order",
+    ),
+    "read_through": SystemDeclaration(
+        recipe=read_through,
+        kind="reads in order",
+        summary=(
+            "Read everything in order with a ledger, read again what is still open; answer from the ledger, and from "
+            "passages beside it."
+        ),
+        paper=OURS,
+        about=(
+            "The cycle of COSMIR, with waves, order by relevance and recovery. What is read again, and the passages "
+            "beside the ledger, are found with the recall of `hybrid`."
         ),
         no_recall="reads everything in order",
         ablations={
@@ -140,20 +149,11 @@ SYSTEMS = {
         summary="Read everything in order with one note that each reader hands on; answer from the last note alone.",
         paper="Chain of Agents (Zhang et al. 2024), arXiv 2406.02818",
         deviations=(
-            "a chunk is made of whole passages, not of sentences. No model judges between answers: both "
-            "notes are shown "
-            "to the answering role, and runs vote."
+            "a chunk is made of whole passages, not of sentences. Of the paper's several ways through a text, only "
+            "self-consistency with a vote is here: no text is read backwards or in another order, and no model judges "
+            "between notes."
         ),
         no_recall="reads everything in order",
-        ablations={"bidirectional": {"direction": "both"}, "self-consistent": {"runs": 5}},
-    ),
-}
-
-LOOPS = {
-    "relay": SystemDeclaration(
-        recipe=relay,
-        kind="reads in order",
-        summary="COSMIR's loop: read everything in order with a ledger, then search for what is still open.",
-        paper="COSMIR, arXiv 2510.04568",
+        ablations={"self-consistent": {"runs": 5}},
     ),
 }

@@ -35,18 +35,10 @@ def interleave(
         Count, "pieces of evidence of all searches at most", Multiplies("evidence", most=1000)
     ] = COLLECTED,
     limit: Limit = _SEARCHED,
-    context: Context = CONTEXT,
 ) -> System:
     """The loop of IRCoT: `loops.interleave`."""
     recall = find_recall("this System", recall)
-    loop = Interleave(
-        recall.retriever,
-        kit.desk,
-        limit=limit,
-        budget=context,
-        thoughts=thoughts,
-        collected=collected,
-    )
+    loop = Interleave(recall.retriever, kit.desk, limit=limit, thoughts=thoughts, collected=collected)
     return System(loop=loop, retriever=recall.retriever, layers=recall.layers)
 
 
@@ -70,12 +62,11 @@ def read_agent(
     words: Annotated[Positive, "words of a page at most"] = WORDS,
     pages: Annotated[Count, "pages that are looked up at most", Multiplies("evidence", most=200)] = PAGES,
     order: Annotated[LookUpOrder, "whether pages are looked up all at once, or one after another"] = "parallel",
-    context: Context = CONTEXT,
 ) -> System:
     """The recipe of `read_agent`: `loops.look_up` over `memory.pages`."""
     layer = PagesLayer(kit.store, kit.model, kit.embedder, words=words)
     ranked = DenseDerived(kit.store, kit.embedder, layer)
-    loop = LookUp(ranked, kit.desk, budget=context, pages=pages, order=order)
+    loop = LookUp(ranked, kit.desk, pages=pages, order=order)
     return System(loop=loop, retriever=ranked, layers=(layer,))
 
 
@@ -87,8 +78,7 @@ SYSTEMS = {
         paper="ReadAgent, arXiv 2402.09727",
         deviations=(
             "pages pause at chapters, blank lines and ends of sentences, which needs no call; the paper asks a model. "
-            "What the answering role sees has the same budget as in every other system, so gists that are far from the "
-            "question may be left out."
+            "Gists that exceed a window are left out, those furthest from the question first."
         ),
         ablations={"sequential": {"order": "sequential"}, "without look-up": {"pages": 0}},
     ),
@@ -102,6 +92,10 @@ LOOPS = {
             "A sentence of thought, a search with it, and so on until a thought concludes; then the answer (IRCoT)."
         ),
         paper="IRCoT, ACL 2023",
+        deviations=(
+            "the prompts have no worked examples. The loop also ends where a thought repeats an earlier one, or where "
+            "the collection is full."
+        ),
     ),
     "stepwise": SystemDeclaration(
         recipe=stepwise,

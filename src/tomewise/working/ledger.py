@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -36,8 +36,8 @@ Entry = TypeVar("Entry", "LedgerFact", "Inference")
 class LedgerFact:
     """A fact that was read: `quote` are the words of the passage that state it, `place` says where that stands.
 
-    `in_text` is False if these words are not in the text that was read. `is_cut` says that text or quote lost its end,
-    because the fact is larger than the budget. `tokens` are those of text and quote, counted once if they are equal.
+    `in_text` is False if these words are not in the text that was read. `tokens` are those of the text, which is what
+    roles are shown.
     """
 
     label: str
@@ -46,7 +46,6 @@ class LedgerFact:
     quote: str = ""
     place: str = ""
     in_text: bool = False
-    is_cut: bool = False
     tokens: int = 0
 
     @property
@@ -72,8 +71,13 @@ class Inference:
     text: str
     grounds: tuple[LedgerFact, ...] = ()
     passages: tuple[PassageId, ...] = ()
-    is_cut: bool = False
     tokens: int = 0
+    place: ClassVar[str] = ""
+
+    @property
+    def note(self) -> str:
+        """The inference as roles are shown it."""
+        return self.text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,10 +104,8 @@ def add_facts(ledger: Ledger, facts: Sequence[LedgerFact], count: Count) -> Ledg
     known = {(fact.text, fact.passage) for fact in ledger.facts}
     new_facts = {(fact.text, fact.passage): fact for fact in facts if fact.text.strip()}
     fresh = [fact for key, fact in new_facts.items() if key not in known]
-    sized = [
-        _size_fact(replace(fact, label=f"{_FACT}{number}"), None, count)
-        for number, fact in enumerate(fresh, start=ledger.made + 1)
-    ]
+    labelled = (replace(fact, label=f"{_FACT}{number}") for number, fact in enumerate(fresh, start=ledger.made + 1))
+    sized = [_size(fact, None, count) for fact in labelled]
     return replace(ledger, facts=(*ledger.facts, *sized), made=ledger.made + len(sized))
 
 
@@ -111,15 +113,25 @@ def add_inferences(ledger: Ledger, inferences: Sequence[Inference], count: Count
     """The ledger with new inferences, by the same rules as facts."""
     known = {inference.text for inference in ledger.inferences}
     new_inferences = {each.text: each for each in inferences if each.text.strip() and each.text not in known}
-    sized = [
-        _size_inference(replace(each, label=f"{_INFERENCE}{number}"), None, count)
-        for number, each in enumerate(new_inferences.values(), start=ledger.made + 1)
-    ]
+    numbered = enumerate(new_inferences.values(), start=ledger.made + 1)
+    sized = [_size(replace(each, label=f"{_INFERENCE}{number}"), None, count) for number, each in numbered]
     return replace(ledger, inferences=(*ledger.inferences, *sized), made=ledger.made + len(sized))
 
 
-def limit_ledger(ledger: Ledger, budget: int | None, count: Count, *, asked: str = "") -> Ledger:
-    """The ledger with at most `budget` tokens of facts and half as many of inferences; None: no limit.
+def forget_oldest(ledger: Ledger, budget: int, count: Count) -> Ledger:
+    """The ledger with its newest facts, as many as have room in `budget` tokens (COSMIR: first in, first out).
+
+    A fact that is larger than that is cut. Inferences stay.
+    """
+    _check_budget(budget)
+    facts = deque(_size(fact, budget, count) for fact in ledger.facts)
+    while sum(fact.tokens for fact in facts) > budget:
+        facts.popleft()
+    return replace(ledger, facts=tuple(facts))
+
+
+def forget_unused(ledger: Ledger, budget: int | None, count: Count, *, asked: str = "") -> Ledger:
+    """The ledger with at most `budget` tokens of facts and half as many of inferences; None: no limit. Ours.
 
     What is larger than that is cut. Of the inferences the oldest go. Of the facts those go first that no inference
     rests on and that neither `asked`, the question of the reading, nor an entry of Q concerns, then those that no
@@ -127,12 +139,11 @@ def limit_ledger(ledger: Ledger, budget: int | None, count: Count, *, asked: str
     """
     if budget is None:
         return ledger
-    if budget < 1:
-        raise UsageError(f"a ledger of {budget} tokens holds nothing: give a budget of 1 or more, or None")
+    _check_budget(budget)
     of_inferences = max(1, budget // _OF_INFERENCES)
-    inferences = [_size_inference(inference, of_inferences, count) for inference in ledger.inferences]
+    inferences = [_size(inference, of_inferences, count) for inference in ledger.inferences]
     kept = _keep_first(inferences[::-1], of_inferences)[::-1]
-    facts = [_size_fact(fact, budget, count) for fact in ledger.facts]
+    facts = [_size(fact, budget, count) for fact in ledger.facts]
     grounds = {fact.label for inference in kept for fact in inference.grounds}
     concerned = _find_concerned(facts, (asked, *ledger.questions, *ledger.nets, *ledger.settled))
     best_first = sorted(
@@ -140,6 +151,11 @@ def limit_ledger(ledger: Ledger, budget: int | None, count: Count, *, asked: str
     )
     kept_labels = {fact.label for fact in _keep_first([facts[index] for index in best_first], budget)}
     return replace(ledger, facts=tuple(fact for fact in facts if fact.label in kept_labels), inferences=tuple(kept))
+
+
+def _check_budget(budget: int) -> None:
+    if budget < 1:
+        raise UsageError(f"a ledger of {budget} tokens holds nothing: give a budget of 1 or more")
 
 
 def infer_from(ledger: Ledger, text: str, labels: Sequence[str]) -> Inference:
@@ -199,30 +215,17 @@ def _list_words(text: str) -> set[str]:
     return set(_WORD.findall(text.casefold())) - STOP
 
 
-def _size_fact(fact: LedgerFact, budget: int | None, count: Count) -> LedgerFact:
-    """The fact with its number of tokens, cut if it is larger than the budget; each of the two may have half of it.
-
-    A fact that keeps nothing of its quote is unchecked.
-    """
-    quote = "" if fact.is_quote else fact.quote
-    of_text, of_quote = count([fact.text, quote])
-    if budget is None or of_text + of_quote <= budget:
-        return replace(fact, tokens=of_text + of_quote)
-    text = _cut_text(fact.text, max(budget - of_quote, budget // 2, 1) if quote else budget, count)
-    (of_text,) = count([text])
-    # A quote that is cut at its end still stands in the text, so it remains a quotation.
-    quote = text if fact.is_quote else _cut_text(fact.quote, budget - of_text, count)
-    of_quote = 0 if quote == text else count([quote])[0]
-    in_text = fact.in_text and bool(quote)
-    return replace(fact, text=text, quote=quote, in_text=in_text, is_cut=True, tokens=of_text + of_quote)
-
-
-def _size_inference(inference: Inference, budget: int | None, count: Count) -> Inference:
-    (tokens,) = count([inference.text])
+def _size(entry: Entry, budget: int | None, count: Count) -> Entry:
+    """The entry with the tokens of its text, which is cut if it is larger than the budget."""
+    (tokens,) = count([entry.text])
     if budget is None or tokens <= budget:
-        return replace(inference, tokens=tokens)
-    text = _cut_text(inference.text, budget, count)
-    return replace(inference, text=text, is_cut=True, tokens=count([text])[0])
+        return replace(entry, tokens=tokens)
+    text = _cut_text(entry.text, budget, count)
+    (tokens,) = count([text])
+    if isinstance(entry, LedgerFact) and entry.is_quote:
+        # A quotation that is cut at its end still stands in the text.
+        return replace(entry, text=text, quote=text, tokens=tokens)
+    return replace(entry, text=text, tokens=tokens)
 
 
 def _cut_text(text: str, budget: int, count: Count) -> str:
@@ -254,7 +257,7 @@ class LedgerMemory:
         """Facts and inferences, as the answering role is shown them."""
         entries: list[LedgerFact | Inference] = [*self.ledger.facts, *self.ledger.inferences]
         ordered = sorted(entries, key=read_number)
-        return tuple(dict.fromkeys(each.note if isinstance(each, LedgerFact) else each.text for each in ordered))
+        return tuple(dict.fromkeys(each.note for each in ordered))
 
     def keep(self, ledger: Ledger) -> None:
         """Hold what may outlive a question of this ledger, instead of what is held now."""

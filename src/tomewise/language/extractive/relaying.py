@@ -41,10 +41,10 @@ def plan_reading(given: PlanReadingIn) -> PlanReadingOut:
     """The smaller questions in a question, else the question itself; wide questions about its names and words."""
     text = flatten(given.question[:_READ])
     question = read_question(text)
-    questions = list(dict.fromkeys(split_nested(text) or ([text] if list_terms(text) else [])))[: max(given.limit, 0)]
+    questions = list(dict.fromkeys(split_nested(text) or ([text] if list_terms(text) else [])))[: given.limit]
     things = [*question.names, *([" ".join(list_focus_words(question)[:6])] if list_focus_words(question) else [])]
     nets = [f"What does the text say of {thing}?" for thing in dict.fromkeys(things)]
-    return PlanReadingOut(questions=questions, nets=nets[: max(given.nets, 0)])
+    return PlanReadingOut(questions=questions, nets=nets[: given.nets])
 
 
 def extract_notes(given: NotesIn, embedder: Embedder) -> NotesOut:
@@ -111,12 +111,12 @@ def refine_questions(given: RefineIn) -> RefineOut:
         for number, open_question in enumerate((*given.questions, *given.nets), start=1)
         if any(coverage(weigh(list_question_terms(open_question[:_READ]), idf, 1.0), bag) >= _SETTLED for bag in bags)
     ]
-    room = given.limit - len(given.questions) + sum(number <= len(given.questions) for number in answered)
+    still_open = len(given.questions) - sum(number <= len(given.questions) for number in answered)
     asked_terms = {make_bag(each[:_READ]) for each in (*given.questions, *given.nets)}
     weights = weigh(list_question_terms(given.question[:_READ]), idf, 1.0)
     best = max(range(len(entries)), key=lambda i: (coverage(weights, bags[i]), -i), default=None)
     new = [] if best is None else _ask_for_names(entries[best], given.question, asked_terms)
-    return RefineOut(answered=answered, new=new[: max(0, min(room, 1))])
+    return RefineOut(answered=answered, new=new[: 1 if given.limit is None or still_open < given.limit else 0])
 
 
 def _ask_for_names(entry: Entry, question: str, asked: Iterable[frozenset[str]]) -> list[str]:

@@ -18,11 +18,11 @@ _PAGE_SHARE = 0.2  # of the words of a page that its gist may have
 
 
 class PlanReadingIn(BaseModel):
-    """`limit` and `nets` are how many questions and wide questions there may be."""
+    """`limit` and `nets` are how many questions and wide questions there may be; None for no limit."""
 
     question: str
-    limit: int = 6
-    nets: int = 4
+    limit: int | None = None
+    nets: int | None = None
 
 
 class PlanReadingOut(BaseModel):
@@ -79,9 +79,9 @@ class InferOut(BaseModel):
 
 
 class RefineIn(InferIn):
-    """`limit` is how many questions may be open afterwards, beside the nets."""
+    """`limit` is how many questions may be open afterwards, beside the nets; None for no limit."""
 
-    limit: int = 10
+    limit: int | None = None
 
 
 class RefineOut(BaseModel):
