@@ -57,7 +57,8 @@ class PaperData:
             layout = self.layout
         dataset = read_dataset(layout, path)
         asked = [item for item in dataset.items if not self.leaves_out.items() & item.slices.items()]
-        return replace(dataset, items=tuple(map(_hide_options, asked) if self.free_form else asked))
+        items = tuple(map(_hide_options, asked) if self.free_form else asked)
+        return replace(dataset, name=self.name, items=items)
 
 
 def _hide_options(item: Item) -> Item:
@@ -69,7 +70,7 @@ class PaperExperiment:
     """A table or a figure of a paper.
 
     `name` has the system of the paper and the place in it, `about` says what it shows. `rows` maps the paper's rows to
-    systems, and `left_out` says of others why they cannot run. `model`, `judge`, `embedder`, `passage_tokens` and
+    systems, and `left_out` says of others why they have no system. `model`, `judge`, `embedder`, `passage_tokens` and
     `overlap` are those of the paper.
     """
 
@@ -110,8 +111,8 @@ class PaperExperiment:
     ) -> dict[str, Experiment]:
         """An `Experiment` with these settings for each data set in `folder`, by name; `systems` are further rows.
 
-        Without `passage_tokens`, passages are as long as the paper's, or as the embedder sees. Raises ReadingError
-        where `folder` has none of the data, and what `Experiment` raises.
+        Without `passage_tokens`, passages are as long as the paper's, or as the embedder sees. Budgets hold for each
+        data set. Raises ReadingError where `folder` has none of the data, and what `Experiment` raises.
         """
         read, faults = self._read_data(folder)
         if not read:
@@ -139,24 +140,22 @@ class PaperExperiment:
     def make_table(
         self, name: str, experiment: Experiment, *, baseline: str | None = None, by: Sequence[str] = ()
     ) -> Table:
-        """The table of the data set of that name, with a note on each row of the paper that cannot run here."""
+        """The table of the data set of that name, with a note on all that the paper has and this experiment has not."""
         slices = next(data.slices for data in self.data if data.name == name)
         there = [each for each in slices if each in list_slices(experiment.results.rows)]
         table = experiment.table(baseline=baseline, by=list(dict.fromkeys([*by, *there])))
-        return replace(table, refused={**table.refused, **self.left_out})
+        refused, size = {**table.refused, **self.left_out}, experiment.design.passage_tokens
+        if size != self.passage_tokens:
+            refused[f"passages of {self.passage_tokens} tokens"] = f"these have {size} at most"
+        return replace(table, refused=refused)
 
     def find_missing(
         self, folder: Path | None, *, base_url: str | None = None, embedder_base_url: str | None = None
     ) -> dict[str, str]:
-        """What this machine lacks: data sets by name, and `model`, `judge` and `weights`. No model is asked.
-
-        Without `folder` no data set is looked for.
-        """
-        faults = (
-            {data.name: "no folder of data is named" for data in self.data}
-            if folder is None
-            else self._read_data(folder)[1]
-        )
+        """What this machine lacks: data sets by name, `model`, `judge` and `weights`; without `folder`, `data`."""
+        folders = ", ".join(dict.fromkeys(data.folder for data in self.data))
+        nowhere = {"data": f"name the folder that has {folders} with --data"}
+        faults = nowhere if folder is None else self._read_data(folder)[1]
         parts = {
             "model": _find_model_fault(self.model, base_url, "--base-url"),
             "judge": _find_model_fault(self.judge, base_url, "--base-url") if self.needs_judge else None,
@@ -446,7 +445,7 @@ PAPERS: Mapping[str, PaperExperiment] = {
                 "Summary": "cogitorag:graph from summaries",
                 "Ours": "cogitorag",
             },
-            left_out={"#Nodes and #Edges": "they are no score: `tome show -m FILE` counts the nodes of a tome"},
+            left_out={"#Nodes and #Edges": "not scores: `tome show -m FILE` counts the nodes of a tome"},
         ),
         replace(
             _COGITORAG,
@@ -485,7 +484,7 @@ PAPERS: Mapping[str, PaperExperiment] = {
                 for data in (_BOOKS, _NOCHA, _PRELUDE)
             ),
             rows={"HGMem": "hgmem", "w/o Merging": "hgmem:without merging"},
-            left_out={"Avg-N_v": "it is no score: `vertices_per_point` in the events that `tome eval export` writes"},
+            left_out={"Avg-N_v": "not a score: `vertices_per_point` in the events that `tome eval export` writes"},
         ),
         _CAM,
         replace(
@@ -517,7 +516,7 @@ PAPERS: Mapping[str, PaperExperiment] = {
             about="Memory that grows in batches.",
             data=(_NOVELQA, _STORY, _MEETING),
             rows={"CAM": "cam", "MemTree": "memtree"},
-            left_out={"insertion time (a)": "it is no score: `python bench/schemata.py batches` measures it"},
+            left_out={"insertion time (a)": "not a score: `python bench/schemata.py batches` measures it"},
         ),
         _COSMIR,
         replace(

@@ -230,8 +230,8 @@ def describe_rules(table: Table) -> str:
     if table.about.retrieval_only or not fusing or not others:
         return ""
     return (
-        f"Different rules in one table: {', '.join(fusing)} show what they find fused with the search of hybrid; "
-        f"{', '.join(others)} show what they find alone, as published. Part of a difference is due to that."
+        f"Different rules in one table. Fused with the search of hybrid: {', '.join(fusing)}. What each found alone: "
+        f"{', '.join(others)}. A part of their difference is due to that."
     )
 
 
