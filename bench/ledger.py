@@ -90,7 +90,7 @@ class Reading:
 
 def read(tome: Tome, window: int, question: str, **settings: Any) -> Reading:
     model = Windowed(tome.kit.embedder, window)
-    system = assemble("cosmir", Kit(tome.store, model, tome.kit.embedder), **settings)
+    system = assemble("read_through", Kit(tome.store, model, tome.kit.embedder), **settings)
     asked = Question(text=question, force=True)
 
     async def run() -> Reading:

@@ -1,4 +1,4 @@
-"""How long `cosmir` reads with waves, and how much of what was missed its recovery finds.
+"""How long `read_through` reads with waves, and how much of what was missed its recovery finds.
 
 `python bench/waves.py waves` reads a text of 32 chunks with a model server of 0.5 s latency, chunk by chunk and in
 waves of 8. The server (the one of the tests) runs in its own process. `model` is the time in which a call was under
@@ -73,7 +73,9 @@ def measure_waves(folder: Path) -> None:
         seconds = {}
         for wave in (1, WAVE):
             start = time.perf_counter()
-            answer = tome.ask("Who kept the light?", system=f"cosmir chunk=300 recovery=0 wave={wave}", fresh=True)
+            answer = tome.ask(
+                "Who kept the light?", system=f"read_through chunk=300 recovery=0 wave={wave}", fresh=True
+            )
             whole, usage = time.perf_counter() - start, answer.cost
             seconds[wave] = usage.model_seconds
             chunks = find_detail(answer, "divided")["chunks"]
@@ -108,7 +110,7 @@ def measure_recovery(folder: Path, seed: int) -> None:
     model = ScriptedModel({**replies, "infer_notes": lambda _: empty, "refine_questions": lambda _: empty})
     with Tome.open(folder / f"{seed}.tome", model=model, embedder="bundled") as tome:
         tome.add(Document(id="carol", text="\n\n".join(parts)))
-        answer = tome.ask(ASKED, system="cosmir chunk=2000")
+        answer = tome.ask(ASKED, system="read_through chunk=2000")
     shown = json.dumps([call.given.model_dump() for call in model.calls if call.role == "answer"], ensure_ascii=False)
     found = sum(sentence in shown for sentence in PLANTED)
     again, whole = (find_detail(answer, name)["tokens"] for name in ("recovered", "divided"))

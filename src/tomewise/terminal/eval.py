@@ -174,7 +174,7 @@ def papers(
         from tomewise.evaluate.papers import PAPERS, find_paper
 
         found = [find_paper(name)] if name else list(PAPERS.values())
-        if chosen.model != Settings.model:
+        if stated.get("model") or chosen.model != Settings.model:
             found = [replace(paper, model=chosen.model) for paper in found]
         if judge_model:
             found = [replace(paper, judge=judge_model) for paper in found]
