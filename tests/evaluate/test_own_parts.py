@@ -45,7 +45,7 @@ async def divide(model, embedder, item, answer):
 
 def mine(kit: Kit, *, limit: Count = 2, name: str = "") -> System:
     """Retrieve a few passages."""
-    return answer_once(kit, Dense(kit.store, kit.embedder), limit=limit, context=500, selection="as found")
+    return answer_once(kit, Dense(kit.store, kit.embedder), limit=limit, context=500)
 
 
 def with_tree(kit: Kit) -> System:
@@ -67,9 +67,9 @@ def make(dataset, embedder, tmp_path):
 
 
 def test_it_runs_names_recipes_and_pairs(make):
-    experiment = make("naive limit=1 selection='as found'", mine, (mine, {"limit": 3}))
+    experiment = make("naive limit=1", mine, (mine, {"limit": 3}))
     results = experiment.run()
-    assert results.systems == ("naive limit=1 'selection=as found'", "mine", "mine limit=3")
+    assert results.systems == ("naive limit=1", "mine", "mine limit=3")
     assert [len(row.evidence) for row in results.rows if row.item.id == "q0"] == [1, 2, 3]
     assert set(experiment.table(baseline="mine", by=["hops"]).slices["hops"]) == {"1", "2"}
 
@@ -82,7 +82,7 @@ async def test_it_runs_inside_an_event_loop(make):
 def test_own_metrics_and_judges_reach_table_significance_and_a_data_frame(make, dataset, monkeypatch):
     items = tuple(replace(dataset.items[n % 3], id=f"q{n:02}") for n in range(12))
     given = {"metrics": (LENGTH,), "judges": (Judge("praise-of-answer", praise),)}
-    experiment = make(mine, "naive limit=1 selection='as found'", data=replace(dataset, items=items), **given)
+    experiment = make(mine, "naive limit=1", data=replace(dataset, items=items), **given)
     with pytest.raises(UsageError, match="call `run` first"):
         experiment.to_frame()
     experiment.run()

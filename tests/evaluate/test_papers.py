@@ -116,8 +116,8 @@ def test_the_command_runs_one_and_says_what_differs(
     assert ran.err.count(note) == 1
     with pytest.raises(ReadingError, match="infinitebench"):
         find_paper("comorag-table2").make_experiments(data / "nowhere")
-    with pytest.raises(UnknownName, match="did you mean 'comorag-table2'"):
-        split_papers(["paper:comorag-table"])
+    with pytest.raises(UnknownName, match="did you mean 'comorag-figure3'"):
+        split_papers(["paper:comorag-figur3"])
     with pytest.raises(UsageError, match="one at a time"):
         split_papers(["paper:comorag-table2", "paper:cam-table2"])
 
