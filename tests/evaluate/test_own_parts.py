@@ -106,6 +106,16 @@ def test_defaults_come_from_the_data(make):
     assert [item.id for item in make(questions=2).design.dataset.items] == ["q0", "q1"]
 
 
+def test_documents_come_in_batches(make, dataset):
+    texts = (f"Ada Marsh kept the lighthouse at Skerry for {number} years." for number in range(10))
+    documents = tuple(replace(dataset.documents[0], id=f"d{number}", text=text) for number, text in enumerate(texts))
+    many = replace(dataset, documents=documents)
+    calls = [
+        make("cam", data=many, model="extractive", batch=batch).run().builds["cam"]["calls"] for batch in (None, 4)
+    ]
+    assert calls[0] < calls[1], "each batch changes clusters, which are summarised again"
+
+
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
@@ -120,6 +130,7 @@ def test_defaults_come_from_the_data(make):
         ({"metrics": (replace(LENGTH, name="f1"),)}, UsageError, "exists already: give yours another name"),
         ({"judges": (len,)}, UsageError, "is not a judge: pass a name"),
         ({"judges": (Judge("acc-l", praise),)}, UsageError, "exists already: give yours another name"),
+        ({"batch": 0}, UsageError, "batches of 0 documents"),
         ({"questions": 0}, UsageError, "0 questions measures nothing"),
         ({"modle": "extractive"}, UsageError, "'modle' is not an argument: did you mean 'model'"),
     ],
