@@ -82,6 +82,8 @@ def test_a_used_up_budget_fails_the_rest_and_a_retry_asks_it(tome_eval, folder):
     [
         (["run", "hybrid", "--data", "sample", "--metric", "acuracy"], 2, "did you mean 'accuracy'"),
         (["run", "hybrid", "--data", ".", "--layout", "qmsun"], 2, "did you mean 'qmsum'"),
+        (["run", "paper:cam-table2", "--data", ".", "--layout", "qmsum"], 2, "leave --layout out"),
+        (["run", "paper:cam-table2", "--data", "."], 3, "novelqa does not exist"),
         (["run", "hybrid", "--data", "sample", "--retrieval-only", "--metric", "em"], 2, "need answers"),
         (["report"], 4, "holds no experiment"),
     ],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tomewise.errors import UsageError
 from tomewise.settings import Settings
 from tomewise.terminal.options import MODEL, NOTHING, Json, Stated, load_settings, take_settings
 from tomewise.terminal.screen import console, count_noun, escape, make_table, print_json, print_message
@@ -104,7 +105,7 @@ def run(
     _check_folder("--out", out)  # now, and not after hours of work that cannot be stored
     with show_work("running the experiment") as work:
         from tomewise.evaluate.experiment import Experiment
-        from tomewise.evaluate.papers import split_papers
+        from tomewise.evaluate.papers import PREFIX, split_papers
 
         paper, others = split_papers(systems)
         settings = {
@@ -119,6 +120,8 @@ def run(
         }
         experiments: dict[str, Experiment]
         if paper:
+            if layout != "auto":
+                raise UsageError(f"{PREFIX}{paper.name} reads each data set in its own layout: leave --layout out")
             experiments = paper.make_experiments(Path(data), systems=others, metrics=metric or (), **settings)
         else:
             experiments = {"": Experiment(others, data, metric or (), layout=layout, **settings)}
@@ -173,13 +176,10 @@ def papers(
     with show_work("looking for data and models"):
         from tomewise.evaluate.papers import PAPERS, find_paper
 
-        found = [find_paper(name)] if name else list(PAPERS.values())
-        if stated.get("model") or chosen.model != Settings.model:
-            found = [replace(paper, model=chosen.model) for paper in found]
-        if judge_model:
-            found = [replace(paper, judge=judge_model) for paper in found]
-        if chosen.embedder:
-            found = [replace(paper, embedder=chosen.embedder) for paper in found]
+        model = chosen.model if stated.get("model") or chosen.model != Settings.model else None
+        given = {"model": model, "judge": judge_model, "embedder": chosen.embedder}
+        changes: dict[str, Any] = {part: value for part, value in given.items() if value}
+        found = [replace(paper, **changes) for paper in ([find_paper(name)] if name else PAPERS.values())]
         urls = {"base_url": chosen.base_url, "embedder_base_url": chosen.embedder_base_url}
         records = [
             {
@@ -316,8 +316,6 @@ def export(
 
 def _check_folder(option: str, folder: Path) -> None:
     """Raise UsageError where the path is not a folder and cannot be made one."""
-    from tomewise.errors import UsageError
-
     nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         why = "cannot be written to" if nearest.is_dir() else "is a file"
@@ -343,7 +341,6 @@ def _read(out: Path, name: str | None) -> Results:
 
 
 def _show(table: Table, as_json: bool, form: str) -> None:
-    from tomewise.errors import UsageError
     from tomewise.evaluate import report
 
     forms = {"markdown": report.write_markdown, "latex": report.write_latex, "csv": report.write_csv}
