@@ -138,8 +138,8 @@ async def test_an_unavailable_model_ends_the_run_at_once(experiment, tmp_path):
 
 async def test_a_system_that_cannot_be_built_fails_alone(evaluate):
     model = ScriptedModel({**ANSWER, "extract_facts": lambda given: BudgetExceeded("used up")})
-    lines = tabulate(await evaluate("naive", "hipporag2", model=model)).lines
-    assert [(line.system, line.failed) for line in lines] == [("naive", 0), ("hipporag2", 4)]
+    lines = tabulate(await evaluate("naive", "associative", model=model)).lines
+    assert [(line.system, line.failed) for line in lines] == [("naive", 0), ("associative", 4)]
 
 
 async def test_a_bug_of_ours_stops_the_run_and_keeps_the_rows_before(experiment, tmp_path):
@@ -194,9 +194,9 @@ async def test_a_judge_that_fails_is_counted_and_retried_on_request(evaluate):
 async def test_each_model_has_its_own_memory(evaluate):
     for name in ("one", "other"):
         model = ScriptedModel({**ANSWER, "extract_facts": lambda given: {"entities": [], "facts": []}}, name=name)
-        results = await evaluate("hipporag2", model=model)
+        results = await evaluate("associative", model=model)
         assert [call.role for call in model.calls].count("extract_facts") == 4  # d3 is in two memories, paid for once
-        assert results.builds["hipporag2"]["calls"] == 5
+        assert results.builds["associative"]["calls"] == 5
 
 
 async def test_corrected_gold_counts_without_asking_again(evaluate, dataset):
