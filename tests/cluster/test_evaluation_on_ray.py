@@ -60,7 +60,7 @@ def fill_disk(kit: Kit) -> System:
 
 def own_recipe(kit: Kit) -> System:
     """Retrieve a few passages."""
-    return answer_once(kit, Dense(kit.store, kit.embedder), limit=3, context=500, selection="as found")
+    return answer_once(kit, Dense(kit.store, kit.embedder), limit=3, context=500)
 
 
 @pytest.fixture(scope="module")

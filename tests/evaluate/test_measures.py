@@ -156,7 +156,7 @@ def test_risk_and_coverage_by_how_sure_the_answers_are():
 
 def several(kit: Kit) -> System:
     """A loop that shows the first two passages, and says nothing of a retriever."""
-    return System(loop=answer_once(kit, Everything(kit.store), limit=2, context=500, selection="as found").loop)
+    return System(loop=answer_once(kit, Everything(kit.store), limit=2, context=500).loop)
 
 
 async def test_without_a_retriever_tables_measure_what_the_answer_saw_and_say_so(evaluate):

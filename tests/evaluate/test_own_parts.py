@@ -45,7 +45,7 @@ async def divide(model, embedder, item, answer):
 
 def mine(kit: Kit, *, limit: Count = 2, name: str = "") -> System:
     """Retrieve a few passages."""
-    return answer_once(kit, Dense(kit.store, kit.embedder), limit=limit, context=500, selection="as found")
+    return answer_once(kit, Dense(kit.store, kit.embedder), limit=limit, context=500)
 
 
 def with_tree(kit: Kit) -> System:
@@ -67,9 +67,9 @@ def make(dataset, embedder, tmp_path):
 
 
 def test_it_runs_names_recipes_and_pairs(make):
-    experiment = make("naive limit=1 selection='as found'", mine, (mine, {"limit": 3}))
+    experiment = make("naive limit=1", mine, (mine, {"limit": 3}))
     results = experiment.run()
-    assert results.systems == ("naive limit=1 'selection=as found'", "mine", "mine limit=3")
+    assert results.systems == ("naive limit=1", "mine", "mine limit=3")
     assert [len(row.evidence) for row in results.rows if row.item.id == "q0"] == [1, 2, 3]
     assert set(experiment.table(baseline="mine", by=["hops"]).slices["hops"]) == {"1", "2"}
 
@@ -82,7 +82,7 @@ async def test_it_runs_inside_an_event_loop(make):
 def test_own_metrics_and_judges_reach_table_significance_and_a_data_frame(make, dataset, monkeypatch):
     items = tuple(replace(dataset.items[n % 3], id=f"q{n:02}") for n in range(12))
     given = {"metrics": (LENGTH,), "judges": (Judge("praise-of-answer", praise),)}
-    experiment = make(mine, "naive limit=1 selection='as found'", data=replace(dataset, items=items), **given)
+    experiment = make(mine, "naive limit=1", data=replace(dataset, items=items), **given)
     with pytest.raises(UsageError, match="call `run` first"):
         experiment.to_frame()
     experiment.run()
@@ -106,6 +106,16 @@ def test_defaults_come_from_the_data(make):
     assert [item.id for item in make(questions=2).design.dataset.items] == ["q0", "q1"]
 
 
+def test_documents_come_in_batches(make, dataset):
+    texts = (f"Ada Marsh kept the lighthouse at Skerry for {number} years." for number in range(10))
+    documents = tuple(replace(dataset.documents[0], id=f"d{number}", text=text) for number, text in enumerate(texts))
+    many = replace(dataset, documents=documents)
+    calls = [
+        make("cam", data=many, model="extractive", batch=batch).run().builds["cam"]["calls"] for batch in (None, 4)
+    ]
+    assert calls[0] < calls[1], "each batch changes clusters, which are summarised again"
+
+
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
@@ -120,6 +130,7 @@ def test_defaults_come_from_the_data(make):
         ({"metrics": (replace(LENGTH, name="f1"),)}, UsageError, "exists already: give yours another name"),
         ({"judges": (len,)}, UsageError, "is not a judge: pass a name"),
         ({"judges": (Judge("acc-l", praise),)}, UsageError, "exists already: give yours another name"),
+        ({"batch": 0}, UsageError, "batches of 0 documents"),
         ({"questions": 0}, UsageError, "0 questions measures nothing"),
         ({"modle": "extractive"}, UsageError, "'modle' is not an argument: did you mean 'model'"),
     ],

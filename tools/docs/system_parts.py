@@ -1,4 +1,4 @@
-"""The generated parts of the pages of systems: calls, settings and ablations of each, and the table of all."""
+"""Generated parts of pages: calls, settings and ablations of each system, the tables of all, and of papers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from tools.docs.markdown import escape_html, write_code, write_table
 
+from tomewise.evaluate.papers import PAPERS, PaperExperiment
 from tomewise.systems.registry import SYSTEMS, parse_variant
 from tomewise.tome.system_summary import SystemSetting, SystemSummary, summarise_system
 
@@ -14,11 +15,18 @@ _PAIRS = ("hybrid+interleave", "hybrid+stepwise")  # a page shows a loop around 
 
 
 def write_system_parts() -> dict[str, str]:
-    """The parts by their names: one for each system and pair with a page, and `table` with all systems."""
+    """The parts by their names: one for each system and pair with a page, `table` with all systems, and `papers`."""
     summaries = {name: summarise_system(parse_variant(name)) for name in (*SYSTEMS, *_PAIRS)}
     rows = [(f"`{name}`", escape_html(summaries[name].summary), _list_layers(summaries[name])) for name in SYSTEMS]
     parts = {name: _write_part(each) for name, each in summaries.items()}
-    return {**parts, "table": "\n".join(write_table(["system", "how it answers", "needs"], rows))}
+    papers = "\n".join(write_table(["experiment", "shows", "rows", "data"], map(_describe_paper, PAPERS.values())))
+    return {**parts, "table": "\n".join(write_table(["system", "how it answers", "needs"], rows)), "papers": papers}
+
+
+def _describe_paper(paper: PaperExperiment) -> tuple[str, str, str, str]:
+    rows = ", ".join(map(write_code, paper.rows.values()))
+    data = ", ".join(f"{each.name} (`{each.folder}`)" for each in paper.data)
+    return f"`paper:{paper.name}`", paper.about, rows, data
 
 
 def _write_part(summary: SystemSummary) -> str:

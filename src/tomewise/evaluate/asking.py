@@ -138,7 +138,6 @@ async def open_memory(
     path.parent.mkdir(parents=True, exist_ok=True)
     tome = await asyncio.to_thread(_open_tome, experiment, path)
     try:
-        await tome.aadd(*documents, on_progress=report)
         # The model keeps its replies in the output folder and charges for each of them: no second cache comes between.
         kit = replace(tome.kit, model=ReplayedModel(experiment.model))
         assembled = {
@@ -147,15 +146,17 @@ async def open_memory(
         refused = _explain_refusals(experiment, assembled) if experiment.retrieval_only else {}
         systems: dict[str, System | ModelError] = {}
         builds: dict[str, Build] = {}
-        for variant in variants:
-            if variant.name in refused:
-                continue
-            system = assembled[variant.name]
-            try:
-                builds[variant.name] = await build_layers(tome.store, system.layers, experiment.dataset.openie, report)
-                systems[variant.name] = system
-            except ModelError as error:
-                systems[variant.name] = error
+        size = experiment.batch or max(len(documents), 1)
+        for start in range(0, max(len(documents), 1), size):
+            await tome.aadd(*documents[start : start + size], on_progress=report)
+            for name, system in assembled.items():
+                if name in refused:
+                    continue
+                systems[name] = system
+                try:
+                    builds[name] = await build_layers(tome.store, system.layers, experiment.dataset.openie, report)
+                except ModelError as error:
+                    systems[name] = error
         return BuiltMemory(tome, systems, builds, refused, await asyncio.to_thread(_read_passages, tome))
     except BaseException:
         tome.close()

@@ -39,7 +39,8 @@ class Design:
     `variants` may be given as texts and recipes too. `judges` ask `judge_model`, or `model` without one.
     `retrieval_only` ranks evidence and asks for no answer. With `short_answers` the extractive model gives these.
     `prompts` is a folder with prompts that replace the packaged ones. `limit` questions are asked side by side. A build
-    or a question ends after `max_failures` failed calls with no reply between them. `seed` is that of the bootstrap.
+    or a question ends after `max_failures` failed calls with no reply between them. With a `batch`, so many documents
+    come at a time, and layers are built before the next ones. `seed` is that of the bootstrap.
     """
 
     dataset: Dataset
@@ -54,6 +55,7 @@ class Design:
     prompts: Path | None = None
     passage_tokens: int | None = None
     overlap: int | None = None
+    batch: int | None = None
     limit: int = 16
     max_failures: int = Settings.max_failures
     seed: int = 0
@@ -80,7 +82,9 @@ class Design:
             digest_memory_code(),
             *sorted({digest_recipe(part) for variant in self.variants for part in variant.outside_parts}),
         ]
-        return digest_data(documents, *made_with, self.embedder.name, self.passage_tokens, self.overlap)[:16]
+        return digest_data(documents, *made_with, self.embedder.name, self.passage_tokens, self.overlap, self.batch)[
+            :16
+        ]
 
     def make_key(self, variant: Variant, item: Item, documents: str, prompts: str) -> str:
         """The key of one question to one system, given two digests. A row with the same key is not asked for again."""
@@ -94,7 +98,7 @@ class Design:
 
     def _list_common(self) -> list[object]:
         names = [self.model.name, self.embedder.name, digest_code()]
-        common: list[object] = [*names, self.passage_tokens, self.overlap, self.retrieval_only]
+        common: list[object] = [*names, self.passage_tokens, self.overlap, self.batch, self.retrieval_only]
         return [*common, "short answers"] if self.short_answers else common
 
 

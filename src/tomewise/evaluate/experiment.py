@@ -54,9 +54,10 @@ class Experiment:
     replies of models: a second run asks nothing twice. `model`, `models`, `max_failures`, `start_seconds` and
     `model_settings` are those of `Tome.open`; `limit` questions, and calls of a model, run side by side. With
     `short_answers` the extractive model cuts an answer out of a sentence, where it would else quote whole sentences;
-    the report says so. With `on="ray"`, `workers` build and ask, each one memory at a time (see `Tome.open`); they
-    share `limit` and the budget (`max_calls`, `max_tokens`, `max_cost`), and this process judges and writes. Raises
-    UsageError, UnknownName, ReadingError.
+    the report says so. With a `batch`, so many documents come at a time, and layers are built before the next ones.
+    With `on="ray"`, `workers` build and ask, each one memory at a time (see `Tome.open`); they share `limit` and the
+    budget (`max_calls`, `max_tokens`, `max_cost`), and this process judges and writes. Raises UsageError, UnknownName,
+    ReadingError.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Experiment:
         prompts: str | Path | None = None,
         passage_tokens: int | None = None,
         overlap: int | None = None,
+        batch: int | None = None,
         limit: int = 16,
         max_failures: int = Settings.max_failures,
         on: Literal["ray"] | None = None,
@@ -98,6 +100,8 @@ class Experiment:
         check_pool(on, workers)
         if questions is not None and questions < 1:
             raise UsageError(f"an experiment with {questions} questions measures nothing: take 1 or more")
+        if batch is not None and batch < 1:
+            raise UsageError(f"batches of {batch} documents bring none: take 1 or more")
         # Before the data, so that a misspelt name costs no time.
         variants = choose_variants(
             choose_variant(*each) if isinstance(each, tuple) else each for each in _check_several("systems", systems)
@@ -124,6 +128,7 @@ class Experiment:
             retrieval_only=retrieval_only,
             short_answers=short_answers,
             prompts=folder,
+            batch=batch,
             **bounded,
         )
         check_design(self.design)

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TypeAlias
 
+from tomewise.errors import UnknownName, UsageError
 from tomewise.evaluate.design import About
 from tomewise.evaluate.rows import JsonObject, RankedBy
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.memory.schemata.network import describe_network
 from tomewise.notebook_display import write_table
+from tomewise.systems.kit import OURS
+from tomewise.systems.registry import parse_variant
 from tomewise.types.plain import describe_object
 
 RESAMPLES = 10_000
@@ -34,6 +37,7 @@ _RARE = ("cached_tokens", "reasoning_tokens")  # are shown where not all are 0
 _MACHINERY = "machinery, not accuracy"
 _SHOWN = "§"
 _MARKS = ((0.01, "‡"), (0.05, "†"))
+_PLAIN = ("naive", "full_context")  # baselines without a paper, which fuse nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +196,8 @@ def write_notes(table: Table) -> list[str]:
             f"{_SHOWN} {', '.join(systems)}: without one retriever of its own, so {', '.join(table.ranked)} rank the "
             "passages of what the answering call was shown, by their cosine with the question."
         )
+    if rules := describe_rules(table):
+        texts.append(rules)
     if table.judged:
         texts.append(f"Judged by {about.judge_model}: {', '.join(table.judged)}.")
     if any(line.failed for line in table.lines):
@@ -210,6 +216,31 @@ def write_notes(table: Table) -> list[str]:
     line_notes = (note for line in table.lines for note in _note_line(line))
     refusals = (f"Left out: {system}, since {reason}." for system, reason in table.refused.items())
     return [*texts, *_note_machinery(table), *line_notes, *refusals]
+
+
+def describe_rules(table: Table) -> str:
+    """A warning where systems that show evidence by different rules answer in one table; empty where none do.
+
+    Ours fuse what they find with the search of `hybrid`. Systems of papers, baselines and every RECALL+LOOP show what
+    they find.
+    """
+    systems = [line.system for line in table.lines]
+    fusing = [system for system in systems if _fuses(system)]
+    others = [system for system in systems if system not in fusing]
+    if table.about.retrieval_only or not fusing or not others:
+        return ""
+    return (
+        f"Different rules in one table. Fused with the search of hybrid: {', '.join(fusing)}. What each found alone: "
+        f"{', '.join(others)}. A part of their difference is due to that."
+    )
+
+
+def _fuses(system: str) -> bool:
+    try:
+        variant = parse_variant(system)
+    except (UnknownName, UsageError):  # a recipe that was passed as a function
+        return False
+    return variant.system not in _PLAIN and "+" not in variant.system and variant.declaration.paper == OURS
 
 
 def _note_machinery(table: Table) -> list[str]:

@@ -1,21 +1,26 @@
-"""The commands `tome eval ...`: run, list, report, compare, export."""
+"""The commands `tome eval ...`: run, papers, list, report, compare, export."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tomewise.errors import UsageError
+from tomewise.settings import Settings
 from tomewise.terminal.options import MODEL, NOTHING, Json, Stated, load_settings, take_settings
-from tomewise.terminal.screen import console, escape, make_table, print_json
+from tomewise.terminal.screen import console, count_noun, escape, make_table, print_json, print_message
 from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from tomewise.evaluate.experiment import Experiment
+    from tomewise.evaluate.papers import PaperExperiment
     from tomewise.evaluate.results import Results
     from tomewise.evaluate.table import Table
 
@@ -53,9 +58,18 @@ def print_help(context: typer.Context) -> None:
 def run(
     systems: Annotated[
         list[str],
-        typer.Argument(metavar="SYSTEM", help="hybrid, 'SYSTEM:ABLATION', 'SYSTEM key=value', SYSTEM:all, or all."),
+        typer.Argument(
+            metavar="SYSTEM",
+            help="hybrid, 'SYSTEM:ABLATION', 'SYSTEM key=value', SYSTEM:all, all, or paper:NAME for a paper's rows.",
+        ),
     ],
-    data: Annotated[str, typer.Option(metavar="FOLDER", help="The dataset, or sample for the bundled one.")],
+    data: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER",
+            help="The dataset, or sample for the bundled one; with paper:NAME, the folder that has all.",
+        ),
+    ],
     layout: Annotated[
         str, typer.Option(metavar="NAME", help="The layout of its files; see `tome eval list --layouts`.")
     ] = "auto",
@@ -91,25 +105,116 @@ def run(
     _check_folder("--out", out)  # now, and not after hours of work that cannot be stored
     with show_work("running the experiment") as work:
         from tomewise.evaluate.experiment import Experiment
+        from tomewise.evaluate.papers import PREFIX, split_papers
 
-        experiment = Experiment(
-            systems,
-            data,
-            metric or (),
-            judges=judge or (),
-            layout=layout,
-            questions=questions,
-            out=out,
-            judge_model=judge_model,
-            embedder=chosen.embedder or "bundled",
-            retrieval_only=retrieval_only,
-            short_answers=short_answers,
+        paper, others = split_papers(systems)
+        settings = {
+            "judges": judge or (),
+            "questions": questions,
+            "out": out,
+            "judge_model": judge_model,
+            "embedder": chosen.embedder or "bundled",
+            "retrieval_only": retrieval_only,
+            "short_answers": short_answers,
             **{name: getattr(chosen, name) for name in _SETTINGS},
-        )
-        results = asyncio.run(experiment.arun(on_progress=work.report, retry_failed=retry_failed))
-    _show(experiment.table(baseline=_baseline_name(baseline), by=by or ()), as_json, "table")
-    if not as_json:
-        console().print(f"[dim]kept in {out / results.about.name}; again: tome eval report {out}[/dim]", markup=True)
+        }
+        experiments: dict[str, Experiment]
+        if paper:
+            if layout != "auto":
+                raise UsageError(f"{PREFIX}{paper.name} reads each data set in its own layout: leave --layout out")
+            experiments = paper.make_experiments(Path(data), systems=others, metrics=metric or (), **settings)
+        else:
+            experiments = {"": Experiment(others, data, metric or (), layout=layout, **settings)}
+        for experiment in experiments.values():
+            asyncio.run(experiment.arun(on_progress=work.report, retry_failed=retry_failed))
+    slices, against = by or (), _baseline_name(baseline)
+    tables = [
+        paper.make_table(name, experiment, baseline=against, by=slices)
+        if paper
+        else experiment.table(baseline=against, by=slices)
+        for name, experiment in experiments.items()
+    ]
+    _warn(paper, experiments, tables)
+    if as_json:
+        from tomewise.evaluate.report import make_json
+
+        records = [make_json(table) for table in tables]
+        print_json({"paper": paper.name, "tables": records} if paper else records[0])
+        return
+    for table in tables:
+        _show(table, as_json, "table")
+    names = ", ".join(str(out / experiment.results.about.name) for experiment in experiments.values())
+    console().print(f"[dim]kept in {names}; again: tome eval report {out}[/dim]", markup=True)
+
+
+def _warn(paper: PaperExperiment | None, experiments: Mapping[str, Experiment], tables: Sequence[Table]) -> None:
+    """Say on standard error what a reader of these tables must know first."""
+    from tomewise.evaluate.table import describe_rules
+
+    if paper and (absent := [data.name for data in paper.data if data.name not in experiments]):
+        print_message(f"not run, since the folder of data lacks it: {', '.join(absent)}; see `tome eval papers`")
+    if rules := next(filter(None, map(describe_rules, tables)), ""):
+        print_message(f"warning: {rules}")
+
+
+@app.command(epilog="Example: tome eval papers --data data")
+@take_settings("model", "base_url")
+def papers(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show one with its rows and its data.")] = None,
+    data: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The folder that has the data sets.")] = None,
+    stated: Stated = NOTHING,
+    judge_model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The model that judges. [dim]Default: the paper's[/dim]")
+    ] = None,
+    embedder: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The embedder. [dim]Default: the paper's[/dim]")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the experiments of papers, what each lacks on this machine, and the command that runs it."""
+    chosen = load_settings(stated, embedder=embedder)
+    with show_work("looking for data and models"):
+        from tomewise.evaluate.papers import PAPERS, find_paper
+
+        model = chosen.model if stated.get("model") or chosen.model != Settings.model else None
+        given = {"model": model, "judge": judge_model, "embedder": chosen.embedder}
+        changes: dict[str, Any] = {part: value for part, value in given.items() if value}
+        found = [replace(paper, **changes) for paper in ([find_paper(name)] if name else PAPERS.values())]
+        urls = {"base_url": chosen.base_url, "embedder_base_url": chosen.embedder_base_url}
+        records = [
+            {
+                **asdict(paper),
+                "paper": paper.paper,
+                "missing": paper.find_missing(data, **urls),
+                "run": paper.write_call(data),
+            }
+            for paper in found
+        ]
+    if as_json:
+        print_json({"papers": records})
+        return
+    for record in records:
+        _print_paper(record, whole=name is not None)
+
+
+def _print_paper(record: Mapping[str, Any], *, whole: bool) -> None:
+    out = console()
+    names = ", ".join(data["name"] for data in record["data"])
+    rows = count_noun(len(record["rows"]), "row")
+    out.print(f"[bold]{escape(record['name'])}[/bold] [dim]{escape(record['paper'])}[/dim] {escape(record['about'])}")
+    out.print(f"  {rows} on {escape(names)}")
+    if whole:
+        for row, system in record["rows"].items():
+            out.print(f"  {escape(row)}: [dim]{escape(system)}[/dim]")
+        for row, reason in record["left_out"].items():
+            out.print(f"  [yellow]not here[/yellow] {escape(row)}: {escape(reason)}")
+        for data in record["data"]:
+            part = f" ({data['part']})" if data["part"] else ""
+            columns = ", ".join((*data["metrics"], *data["judges"]))
+            out.print(escape(f"  {data['name']}: {data['folder']}/, layout {data['layout']}, {columns}{part}"))
+    for what, fault in record["missing"].items():
+        out.print(f"  [yellow]missing[/yellow] {escape(what)}: {escape(fault)}")
+    out.print(f"  {escape(record['run'])}\n")
 
 
 @app.command("list")
@@ -211,8 +316,6 @@ def export(
 
 def _check_folder(option: str, folder: Path) -> None:
     """Raise UsageError where the path is not a folder and cannot be made one."""
-    from tomewise.errors import UsageError
-
     nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         why = "cannot be written to" if nearest.is_dir() else "is a file"
@@ -238,7 +341,6 @@ def _read(out: Path, name: str | None) -> Results:
 
 
 def _show(table: Table, as_json: bool, form: str) -> None:
-    from tomewise.errors import UsageError
     from tomewise.evaluate import report
 
     forms = {"markdown": report.write_markdown, "latex": report.write_latex, "csv": report.write_csv}
