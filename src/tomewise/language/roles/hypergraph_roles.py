@@ -58,12 +58,11 @@ class PlanOut(BaseModel):
 
 
 class EvolveIn(BaseModel):
-    """`may_update` and `replaces_entities` say what an update may change: the description, and the entities too."""
+    """`evidence` are passages, facts and entities. `may_update` and `replaces_entities` say what an update may change."""
 
     question: str
     subqueries: list[str]
     points: list[PointShown] = []
-    entities: list[Shown] = []
     evidence: list[Shown] = []
     may_update: bool = True
     replaces_entities: bool = False
@@ -103,6 +102,6 @@ class MergePointsOut(BaseModel):
     merges: list[MergeOut] = describe("empty when nothing belongs together", [])
 
 
-PLAN = Role("plan", PlanIn, PlanOut, output_tokens=1024, tags=("point",))
+PLAN = Role("plan", PlanIn, PlanOut, output_tokens=2048, tags=("point",))
 EVOLVE = Role("evolve", EvolveIn, EvolveOut, output_tokens=2048, tags=("point",))
-MERGE_POINTS = Role("merge_points", MergePointsIn, MergePointsOut, output_tokens=1024, tags=("point",))
+MERGE_POINTS = Role("merge_points", MergePointsIn, MergePointsOut, output_tokens=2048, tags=("point",))
