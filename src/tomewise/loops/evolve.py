@@ -192,7 +192,7 @@ class Evolve:
         )
 
     async def _make_context(self, state: _EvolveState) -> Context:
-        """What the answering role sees (section 3.6): all points, and what fits beside them of their entities' passages."""
+        """What the answering role sees (section 3.6): all points, and those passages of their entities that fit."""
         points = await asyncio.to_thread(self._fit_points, state, ANSWER)
         notes = tuple(dict.fromkeys(point.description for point in points))
         room = min(self.limits.context, await asyncio.to_thread(self.desk.measure_answer_room, state.question))
@@ -209,7 +209,7 @@ class Evolve:
         question, memory = state.question, state.memory
         scope = narrow_scope(question.within, find_in_graph(memory, points), frozenset())
         seen = await self.passages.retrieve(question.text, self.limits.context, within=scope)
-        beside = [point for point in points if not find_in_graph(memory, [point]) == point.vertices]
+        beside = [point for point in points if find_in_graph(memory, [point]) != point.vertices]
         nodes = dict.fromkeys(node for point in beside for node in memory.find_grounds(point))
         named = await asyncio.to_thread(self.desk.fetch, list(nodes), question.within)
         scores = await asyncio.to_thread(state.nearness.score, question.text, [piece.text for piece in named])

@@ -89,13 +89,11 @@ def evolve(given: EvolveIn, embedder: Embedder) -> EvolveOut:
 
 
 def _write_points(given: EvolveIn, lines: Sequence[Line]) -> EvolveOut:
+    entities = [item for item in given.evidence if item.kind == _ENTITY]
     updates: dict[str, UpdateOut] = {}
     insertions = []
     for line in lines:
-        text, names = (
-            flatten(line.sentence.text),
-            _find_names(line, [item for item in given.evidence if item.kind == _ENTITY]),
-        )
+        text, names = flatten(line.sentence.text), _find_names(line, entities)
         point = _find_host(text, names, given.points) if given.may_update else None
         if point is not None and point.id not in updates:
             description = f"{point.description} {text}"

@@ -58,7 +58,10 @@ class PlanOut(BaseModel):
 
 
 class EvolveIn(BaseModel):
-    """`evidence` are passages, facts and entities. `may_update` and `replaces_entities` say what an update may change."""
+    """`may_update` and `replaces_entities` say what an update may change: the description, and the entities too.
+
+    Some of the evidence are entities: what is said of them.
+    """
 
     question: str
     subqueries: list[str]
