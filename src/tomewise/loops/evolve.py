@@ -225,9 +225,8 @@ class Evolve:
         memory = state.memory
         scores = state.nearness.score(state.question.text, [point.description for point in memory.points])
         memory.weigh(dict(zip((point.id for point in memory.points), scores.tolist(), strict=True)))
-        room = (
-            self.desk.measure_answer_room(state.question) if role is ANSWER else self.desk.measure_room(role) // _POINTS
-        )
+        is_last = role is ANSWER
+        room = self.desk.measure_answer_room(state.question) if is_last else self.desk.measure_room(role) // _POINTS
         points = sorted(memory.rank(), key=memory.is_past)
         kept = set()
         used = 0

@@ -189,7 +189,8 @@ def list_found(searches: Sequence[Search]) -> list[Evidence]:
 
     Names of the graph in small letters are written as the texts write them.
     """
-    kinds = zip(*((found.passages, found.relations, found.entities) for found in (each.found for each in searches)))
+    found = [search.found for search in searches]
+    kinds = [each.passages for each in found], [each.relations for each in found], [each.entities for each in found]
     pieces = drop_repeats([piece for lists in kinds for piece in take_turns(lists)])
     texts = "\n".join(piece.text for piece in pieces)
     return [piece if piece.layer == PASSAGES else replace(piece, title=_spell(piece.title, texts)) for piece in pieces]

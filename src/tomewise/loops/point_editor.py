@@ -85,8 +85,8 @@ class PointEditor:
         records = _Records(memory, prepared.evidence, known, skipped)
         changed = [point for update in updates for point in records.update(update, self.replaces_vertices)]
         inserted = [point for insertion in reply.insertions for point in records.insert(insertion)]
-        points = [tuple(map(memory.find, dict.fromkeys(ids))) for ids in (changed, inserted)]
-        return Changes(*points, shown=tuple(piece.id for piece in prepared.evidence))
+        shown_ids = tuple(piece.id for piece in prepared.evidence)
+        return Changes(tuple(map(memory.find, dict.fromkeys(changed))), tuple(map(memory.find, inserted)), shown_ids)
 
     def _list_updates(self, reply: EvolveOut, skipped: Skipped) -> list[UpdateOut]:
         if self.updates:

@@ -143,8 +143,8 @@ class EntityGraph:
         for key, described in nearest.items():
             first = next(iter(described.values()), {"name": nodes[key].text, "type": ""})
             text = "\n".join(dict.fromkeys(data["description"] for data in described.values() if data["description"]))
-            mentions = tuple(described)
-            found.append(FoundEntity(key, nodes[key].id, first["name"], scores[key], text, first["type"], mentions))
+            node, score = nodes[key].id, scores[key]
+            found.append(FoundEntity(key, node, first["name"], score, text, first["type"], tuple(described)))
         return found
 
     def _find_keys(self, nodes: Collection[NodeId]) -> Keys:

@@ -38,8 +38,8 @@ class Vertex:
 class Step:
     """One operation in the history of a point: what the point says since then, and from which evidence.
 
-    `evidence` are nodes of the long-term memory, `earlier` the points that were merged. What was written from evidence
-    that it does not name (`is_vague`) has no grounds; `evidence` is then all that was shown, any of which it may tell of.
+    `evidence` are nodes of the long-term memory, `earlier` the points that were merged. A step that names no evidence
+    `is_vague`, and has no grounds: `evidence` is then all that was shown, any of which it may tell of.
     """
 
     operation: Operation
