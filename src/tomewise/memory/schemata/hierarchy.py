@@ -1,6 +1,7 @@
 """The levels of the hierarchy: each clusters the vertices below it, until there are no fewer (CAM, section 4.1).
 
-The clusters of a level overlap (4.1.2 and 4.1.3). The paper's majority labels flood a component or leave pairs. Ours
+The clusters of a level overlap (4.1.2 and 4.1.3). The paper's majority labels (`memory.schemata.published`) flood a
+component or leave pairs, and depend on the batches. Ours
 raise one objective, links within less `_GAMMA` for each pair within (the constant Potts model, Traag et al. 2011), in
 clusters of `LEAST` to `MOST` members.
 """
@@ -142,7 +143,7 @@ class Level:
 class Hierarchy:
     """Clusters of `passages` passages and of other clusters.
 
-    `children` (clusters, MOST) are names in document order, then -1; a cluster comes after those in it.
+    `children` (clusters, members at most) are names in document order, then -1; a cluster comes after those in it.
     """
 
     passages: int
@@ -196,9 +197,6 @@ def grow_hierarchy(links: Links, nearest: Ints, rules: SchemataRules) -> tuple[H
         children = np.concatenate((children, np.where(rows < 0, -1, names[rows])[is_cluster]))
         levels.append(Level(new_names, _link_clusters(levels[-1].links, rows, len(names), rules.k)))
         names = new_names
-    if rules.clusters == "shuffled":
-        order = np.random.default_rng(0).permutation(passages)
-        children = np.where((children >= 0) & (children < passages), order[children % max(1, passages)], children)
     return Hierarchy(passages, children), levels
 
 
