@@ -359,7 +359,7 @@ async def test_settings_that_find_nothing_are_refused(ask, setting):
 
 
 async def test_evolving_is_shown_what_the_window_holds_passages_first(ask):
-    whole, cut = await ask([NOTHING]), await ask([NOTHING], window=EVOLVE.output_tokens + 1_000)
+    whole, cut = await ask([NOTHING]), await ask([NOTHING], window=EVOLVE.output_tokens + 250)
     kinds = [[piece.kind for piece in asked.inputs("evolve")[0].evidence] for asked in (whole, cut)]
     assert {*kinds[0]} == {"passage", "fact", "entity"}
     assert "passage" in kinds[1]
@@ -367,6 +367,7 @@ async def test_evolving_is_shown_what_the_window_holds_passages_first(ask):
 
 
 async def test_an_entity_has_a_label_and_rests_on_the_passages_that_say_what_it_is(ask, tmp_path):
+    (tmp_path / "told").mkdir()
     told = await build_store(tmp_path / "told", "Issus = the false goddess", *TEXTS)
 
     def find_label(given: Any) -> dict[str, Any]:
