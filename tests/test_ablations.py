@@ -345,7 +345,7 @@ CHANGES: Mapping[tuple[str, str], Check] = {
         lambda ran: [row["point"] for row in ran.events[-1].detail["pool"]], ["M1", "M2", "M3"]
     ),
     ("hgmem", "go on although sufficient"): expect(
-        lambda ran: ran.details("stopped")[0]["reason"], "no new subquery was thought of"
+        lambda ran: ran.details("stopped")[0]["reason"], "no round is left (allowed: 4)"
     ),
     ("graphrag", "global"): expect_roles("map_reports", "answer"),
     ("graphrag", "dynamic"): expect_roles("rate_report", "map_reports", "answer"),

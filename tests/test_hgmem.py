@@ -367,13 +367,13 @@ async def test_evolving_is_shown_what_the_window_holds_passages_first(ask):
 
 
 async def test_an_entity_has_a_label_and_rests_on_the_passages_that_say_what_it_is(ask, tmp_path):
-    (tmp_path / "told").mkdir()
-    told = await build_store(tmp_path / "told", "Issus = the false goddess", *TEXTS)
+    (tmp_path / "described").mkdir()
+    described = await build_store(tmp_path / "described", "Issus = the false goddess", *TEXTS)
 
     def find_label(given: Any) -> dict[str, Any]:
         (label,) = [item.label for item in given.evidence if item.kind == "entity" and "goddess" in item.text]
         return insert({**POINT, "entities": ["Helium"], "evidence": [label]})
 
-    asked = await ask(find_label, over=told)
+    asked = await ask(find_label, over=described)
     assert [piece.text for piece in asked.answer.evidence] == ["Issus = the false goddess"]
-    told.close()
+    described.close()

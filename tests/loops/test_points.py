@@ -33,7 +33,7 @@ class SlowMemory:
     def list_related(self, name):
         """Neighbours of an entity in the graph."""
         pairs = [text.split(" ~ ")[:2] for text in self.texts]
-        return {other for pair in pairs if name in pair for other in pair} - {name}
+        return {end for pair in pairs if name in pair for end in pair} - {name}
 
     def find_around(self, points):
         """Equation 6."""
@@ -105,8 +105,8 @@ class Player:
         """Equation 8: the union of the entities; the parts leave."""
         first, second = self.dice.sample([*self.slow.points], 2)
         text = f"Merged {self.dice.random()}."
-        (_, some, named), (_, others, more) = self.slow.points.pop(first), self.slow.points.pop(second)
-        self.slow.put(text, some | others, (*named, *more))
+        (_, left, named), (_, right, more) = self.slow.points.pop(first), self.slow.points.pop(second)
+        self.slow.put(text, left | right, (*named, *more))
         return {"merges": [{"points": [first, second], "description": text}]}
 
     def plan(self, given):

@@ -32,7 +32,7 @@ class SlowLevel:
 
     def find_parts(self, vertex):
         """Connected components of the ego network of a vertex, without the vertex."""
-        parts = [{other} for other in self.near[vertex]]
+        parts = [{near} for near in self.near[vertex]]
         for a in self.near[vertex]:
             for b in self.near[vertex]:
                 if b in self.near[a]:
@@ -64,9 +64,9 @@ class SlowLevel:
     def list_beside(self, vertex, number):
         """The replicas that are linked with a replica: each original edge joins one replica of either end."""
         return [
-            (other, place)
-            for other in self.replicas[vertex][number][0]
-            for place, (part, _) in enumerate(self.replicas[other])
+            (near, place)
+            for near in self.replicas[vertex][number][0]
+            for place, (part, _) in enumerate(self.replicas[near])
             if vertex in part
         ]
 
@@ -76,7 +76,7 @@ class SlowLevel:
             ripple = set()
             for vertex, number in sorted(affected, key=lambda at: (at[0], sorted(self.replicas[at[0]][at[1]][0]))):
                 beside = self.list_beside(vertex, number)
-                votes = [self.replicas[other][place][1] for other, place in beside]
+                votes = [self.replicas[near][place][1] for near, place in beside]
                 best = max(map(votes.count, votes))
                 own = self.replicas[vertex][number]
                 if votes.count(own[1]) < best:
@@ -105,8 +105,8 @@ class SlowCam:
         """Take in a batch. Returns the clusters of each level, as sets of passages or of such sets."""
         self.passages |= batch
         for new in batch:
-            others = sorted((-self.score(new, other), other) for other in self.passages if other != new)
-            self.edges |= {frozenset((new, other)) for score, other in others[:K] if -score > THETA}
+            others = sorted((-self.score(new, near), near) for near in self.passages if near != new)
+            self.edges |= {frozenset((new, near)) for score, near in others[:K] if -score > THETA}
         near = {vertex: set() for edge in self.edges for vertex in edge}
         for a, b in map(tuple, self.edges):
             near[a].add(b)

@@ -60,7 +60,7 @@ class PlanOut(BaseModel):
 class EvolveIn(BaseModel):
     """`may_update` and `replaces_entities` say what an update may change: the description, and the entities too.
 
-    Some of the evidence are entities: what is said of them.
+    A piece of evidence is a passage, a fact, or an entity: what passages say of it.
     """
 
     question: str

@@ -34,14 +34,14 @@ def find_partners(passages: Passages, new: Ints, rules: SchemataRules) -> list[t
         scores = np.round(rules.alpha * (vectors @ vectors[vertex]) + (1 - rules.alpha) * near, 6)
         scores[vertex] = -np.inf
         best = np.argsort(-scores, kind="stable")[: rules.k]
-        pairs += [(vertex, other) for other in best[scores[best] > rules.theta].tolist()]
+        pairs += [(vertex, partner) for partner in best[scores[best] > rules.theta].tolist()]
     return pairs
 
 
 def join_graph(known: Labels, pairs: Iterable[tuple[int, int]]) -> Graph:
     """The graph whose replicas these are, with further links."""
     graph: Graph = {}
-    for a, b in [*((vertex, other) for vertex, part in known for other in part), *pairs]:
+    for a, b in [*((vertex, near) for vertex, part in known for near in part), *pairs]:
         graph.setdefault(a, set()).add(b)
         graph.setdefault(b, set()).add(a)
     return graph
@@ -57,8 +57,8 @@ def split_vertices(graph: Graph, *, split: bool = True) -> dict[Replica, list[Re
         for vertex in sorted(graph)
         for part in (_find_components(graph, graph[vertex]) if split else [graph[vertex]] if graph[vertex] else [])
     ]
-    homes = {(replica[0], other): replica for replica in replicas for other in replica[1]}
-    return {replica: [homes[other, replica[0]] for other in replica[1]] for replica in replicas}
+    homes = {(vertex, near): (vertex, part) for vertex, part in replicas for near in part}
+    return {(vertex, part): [homes[near, vertex] for near in part] for vertex, part in replicas}
 
 
 def _find_components(graph: Graph, vertices: Collection[int]) -> list[set[int]]:
@@ -67,7 +67,7 @@ def _find_components(graph: Graph, vertices: Collection[int]) -> list[set[int]]:
         part, front = set[int](), {min(left)}
         while front:
             part |= front
-            front = {other for vertex in front for other in graph[vertex] & left} - part
+            front = {near for vertex in front for near in graph[vertex] & left} - part
         left -= part
         found.append(part)
     return found
@@ -88,19 +88,19 @@ def spread_labels(near: Mapping[Replica, Sequence[Replica]], known: Labels) -> L
     for _ in range(_SWEEPS):
         moved = []
         for replica in sorted(affected):
-            votes = Counter(labels[other] for other in near[replica])
+            votes = Counter(labels[neighbour] for neighbour in near[replica])
             most = max(votes.values())
             if votes[labels[replica]] < most:
                 labels[replica] = min(label for label in votes if votes[label] == most)
                 moved.append(replica)
         if not moved:
             break
-        affected.update(other for replica in moved for other in near[replica])
+        affected.update(neighbour for replica in moved for neighbour in near[replica])
     return labels
 
 
 def list_clusters(labels: Labels) -> dict[int, list[int]]:
-    """The vertices of each cluster, ascending; of equal clusters the oldest label. One vertex is no cluster."""
+    """The vertices of each cluster, ascending, two at least; of equal clusters the oldest label."""
     members: dict[int, set[int]] = {}
     for (vertex, _), label in labels.items():
         members.setdefault(label, set()).add(vertex)
@@ -111,9 +111,9 @@ def list_clusters(labels: Labels) -> dict[int, list[int]]:
 def link_clusters(near: Mapping[Replica, Sequence[Replica]], labels: Labels, clusters: Collection[int]) -> Graph:
     """The clusters, linked where a link joins two of their replicas."""
     graph: Graph = {label: set() for label in clusters}
-    for replica, others in near.items():
-        for other in others:
-            a, b = labels[replica], labels[other]
+    for replica, neighbours in near.items():
+        for neighbour in neighbours:
+            a, b = labels[replica], labels[neighbour]
             if a != b and a in graph and b in graph:
                 graph[a].add(b)
     return graph
@@ -178,7 +178,7 @@ def load_labels(data: Mapping[str, Any], passages: Sequence[str]) -> tuple[list[
         return [], set()
     levels = [{(vertex, tuple(part)): label for vertex, part, label in rows} for rows in data.get("levels", [])]
     lowest = {
-        (places[known[vertex]], tuple(sorted(places[known[other]] for other in part))): label
+        (places[known[vertex]], tuple(sorted(places[known[near]] for near in part))): label
         for vertex, part, label in data.get("levels", [[]])[0]
     }
     return [lowest, *levels[1:]], {*known}
