@@ -8,10 +8,9 @@ clusters of `LEAST` to `MOST` members.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -163,15 +162,14 @@ class Hierarchy:
             heights[self.passages : -1] = 1 + heights[self.children].max(axis=1, initial=0)
         return heights[self.passages : -1]
 
-    @cached_property
-    def leaves(self) -> Any:
-        """The passages below each cluster, as a matrix (clusters, passages) of ones in compressed rows."""
-        from scipy.sparse import csr_array
-
-        from tomewise.memory.schemata.kernels import collect_leaves
-
-        starts, leaves = collect_leaves(self.children, self.passages)
-        return csr_array((np.ones(len(leaves)), leaves, starts), shape=(len(self.children), self.passages))
+    def find_leaves(self, clusters: Iterable[int]) -> list[int]:
+        """The passages below these clusters, each once."""
+        found, front = set[int](), set(clusters)
+        while front:
+            below = {*self.list_children(sorted(front))}
+            found |= {name for name in below if name < self.passages}
+            front = {name - self.passages for name in below - found}
+        return sorted(found)
 
 
 def grow_hierarchy(links: Links, nearest: Ints, rules: SchemataRules) -> tuple[Hierarchy, list[Level]]:

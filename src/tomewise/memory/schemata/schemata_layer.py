@@ -268,7 +268,7 @@ class SchemataLayer:
         lost = {
             key: reason
             for cluster, reason in failed.items()
-            for key in plan.base.keys[plan.hierarchy.leaves[[cluster]].indices].tolist()
+            for key in plan.base.keys[plan.hierarchy.find_leaves([cluster])].tolist()
         }
         obsolete = np.setdiff1d(store.node_keys(self.name), plan.keys).tolist()
         keys = plan.keys.copy()
@@ -295,9 +295,11 @@ class SchemataLayer:
         """The nodes of the clusters without one, by cluster."""
         hierarchy, nodes = plan.hierarchy, dict[int, Node]()
         ids: dict[int, NodeId] = {name: each.id for name, each in plan.known.items()}
+        positions = {name: each.position for name, each in plan.known.items()}
         for cluster in plan.asked:
             name, members = hierarchy.passages + cluster, hierarchy.list_children([cluster])
             ids[name] = content_id(self.name, *(ids[member] for member in members))
+            positions[name] = min(positions[member] for member in members)
             if cluster in failed:
                 continue
             nodes[cluster] = Node(
@@ -306,7 +308,7 @@ class SchemataLayer:
                 text=texts[name],
                 sources=tuple(ids[member] for member in members if member - hierarchy.passages not in failed),
                 level=int(hierarchy.heights[cluster]),
-                position=int(plan.base.passages.positions[hierarchy.leaves[[cluster]].indices.min()]),
+                position=positions[name],
             )
         return nodes
 
