@@ -189,9 +189,8 @@ class SchemataLayer:
         """A level has fewer clusters than the passages or clusters below it."""
         if not self._rules.levels:
             return NO_CALLS
-        return CallCount(
-            "1 for each new or changed cluster of 3 to 16, in all about 1 for 4 passages", self._rules.levels
-        )
+        bounds = "" if self._rules.are_published else " of 3 to 16, in all about 1 for 4 passages"
+        return CallCount(f"1 for each new or changed cluster{bounds}", self._rules.levels)
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Summarise the clusters that changed. A cluster whose summary failed is tried again by the next build."""
