@@ -198,6 +198,7 @@ async def test_points_are_updated_and_merged(ask):
         ({"merge_points": merge_pairs(["M1", "M2"], ["M2", "M3"])}, ["'M2' is not a memory point"]),
         ({"merge_points": merge_pairs(["M1", "M2"], ["M4", "M3"])}, ["M4 is merged twice"]),
         ({"plan": plan({**search_for("a ship"), "subqueries": ["a ship", "a boat"]})}, ["a second subquery"]),
+        ({"plan": plan(search_for("a ship", "local", "M1", "M2"))}, ["a second point of one concern: M2"]),
         ({"plan": plan(*map(search_for, "abcd"))}, ["beyond the limit of 3: 'd'"]),
         ({"plan": plan({"concern": "", "subqueries": []}, search_for("a ship"))}, ["without words"]),
         (

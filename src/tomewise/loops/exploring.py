@@ -104,7 +104,9 @@ class Planning:
         if region == "local" and not points and self.places == "either":
             skipped.drop(f"a local search around no point, so it searches globally: {query!r}")
             region = "global"
-        return Concern(concern.concern or query, query, region, points)
+        for surplus in points[1:]:
+            skipped.drop(f"a second point of one concern: {surplus}")
+        return Concern(concern.concern or query, query, region, points[:1])
 
 
 def as_prompt_points(memory: Hypergraph, points: Iterable[MemoryPoint]) -> list[PointShown]:
@@ -174,7 +176,7 @@ class Exploring:
     async def _find_around(self, concern: Concern, memory: Hypergraph) -> frozenset[NodeId]:
         """The neighbours of the points' vertices, in the memory and in the graph (equation 6).
 
-        A concern that names no point is about all of them. Vertices that the graph does not know have neighbours in
+        A local concern that names no point is about all of them. Vertices that the graph does not know have neighbours in
         the memory.
         """
         points = [*map(memory.find, concern.points)] or memory.points

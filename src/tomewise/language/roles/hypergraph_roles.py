@@ -46,8 +46,8 @@ class PlanIn(BaseModel):
 
 class ConcernOut(_Lenient):
     concern: Text = describe("what is still open, in one sentence")
-    points: Labels = describe("ids of the memory points that it is about, such as M2", [])
-    place: Place = describe("local: around these points; global: beyond all points", "global")
+    points: Labels = describe("for local: the id of the memory point that it is about, such as M2", [])
+    place: Place = describe("local: around one point; global: beyond all points", "global")
     subqueries: Texts = describe("exactly one search query", [])
 
 
