@@ -176,8 +176,8 @@ class Exploring:
     async def _find_around(self, concern: Concern, memory: Hypergraph) -> frozenset[NodeId]:
         """The neighbours of the points' vertices, in the memory and in the graph (equation 6).
 
-        A local concern that names no point is about all of them. Vertices that the graph does not know have neighbours in
-        the memory.
+        A local concern that names no point is about all of them. Vertices that the graph does not know have neighbours
+        in the memory.
         """
         points = [*map(memory.find, concern.points)] or memory.points
         anchors = {vertex for point in points for vertex in point.vertices}
