@@ -153,16 +153,6 @@ async def test_the_question_is_searched_for_points_are_made_and_the_answer_sees_
     assert asked.memory.dump() == asked.last["memory"]
 
 
-async def test_a_local_search_stays_around_a_point_and_a_global_one_leaves_the_memory_out(ask):
-    plans = [plan(search_for("rules", "local", "M1"), search_for("ship", "global")), ENOUGH]
-    asked = await ask([insert({**POINT, "entities": ["Issus", "Phaidor"]})], plans)
-    _, local, beyond = asked.details("explored")
-    assert (local["place"], beyond["place"]) == ("local", "global")
-    assert {name.lower() for name in local["entities"]} == {"issus", "phaidor", "xodar"}
-    assert {name.lower() for name in beyond["entities"]}.isdisjoint({"issus", "phaidor"})
-    assert (local["narrowed_to"], beyond["left_out"]) == (3, 2)
-
-
 async def test_points_are_updated_and_merged(ask):
     update = {"point": "M1", "description": "Issus degraded Xodar\nin disgust.", "entities": ["Zodanga"]}
     asked = await ask(

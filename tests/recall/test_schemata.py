@@ -104,15 +104,6 @@ async def test_traversal_goes_from_the_top_to_children_of_what_it_kept(store):
     assert len(broad) == len(TEXTS) + len(SCHEMATA), "an isolated passage is a top itself"
 
 
-async def test_it_grows_along_links_and_down_to_children(store):
-    model = keep_those_with("Ada kept", "keeper trimmed", "Tom sold a boat in")
-    found = await grow(store, model, seeds=1).retrieve("Ada kept the light on the rock", 20)
-    pools = [texts_of(call.given.nodes) for call in model.calls]
-    assert pools == [{TEXTS[0]}, {TEXTS[1]}, {TEXTS[2]}, {TEXTS[3], TEXTS[4]}], "nothing of the last pool was kept"
-    assert [piece.text for piece in found] == [TEXTS[0], TEXTS[1], TEXTS[2]], "in the order of selection, nothing else"
-    assert [piece.score for piece in found] == [1, 1 / 2, 1 / 3]
-
-
 def explore_slowly(query, keeps, *, seeds, rounds):
     """Section 4.2 over texts: what is active in the end, in the order in which it was selected; and all pools."""
     names = [*range(len(TEXTS)), *(name for name, *_ in SCHEMATA)]

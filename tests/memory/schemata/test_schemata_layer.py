@@ -97,20 +97,6 @@ async def test_only_changed_clusters_are_summarised_and_the_estimate_says_how_ma
     assert await count_calls(store) == 0
 
 
-async def test_nothing_tells_of_a_passage_that_was_removed() -> None:
-    quoting = ScriptedModel({"summarise": lambda given: {"summary": " / ".join(given.texts)}})
-    store = PlainStore()
-    fill(store, range(90))
-    await build_schemata(store, USUAL, quoting)
-    for number in range(90, 110):
-        fill(store, [number])
-        await build_schemata(store, USUAL, quoting)
-    for number in range(0, 110, 5):
-        remove_numbered(store, [number])
-        await build_schemata(store, USUAL, quoting)
-        assert not any(f"note {number} " in f"{node.text} " for node in store.nodes(NAME).values())
-
-
 @pytest.mark.parametrize("fails", [2, 1000])
 async def test_what_failed_is_recorded_and_made_later(store, fails) -> None:
     fill(store, range(30))
