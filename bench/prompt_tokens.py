@@ -79,8 +79,6 @@ def make_input(role: Role[Any, Any], number: int) -> BaseModel:
     fields = {name: value for name, value in make_fields(number).items() if name in role.input.model_fields}
     if role.name == "extract_facts":
         fields["entities"] = []
-    if role.name == "evolve":
-        fields["entities"] = [{"label": name, "title": name, "text": name} for name in fields["entities"]]
     if role.name in ("infer_notes", "refine_questions"):
         fields["facts"] = [{"label": f"F{n}", "text": text} for n, text in enumerate(fields["facts"], start=1)]
     return role.input(**fields)

@@ -150,7 +150,7 @@ def cluster(passages: Passages, rules: SchemataRules = USUAL) -> Hierarchy:
     none = np.empty(0, np.int64)
     lists = Lists.from_entries(len(passages.rows), rules.k, none, none, np.empty(0))
     complete_lists(passages, lists, np.ones(len(passages.rows), np.bool_), rules)
-    return grow_hierarchy(lists.link(rules), lists.partners, rules)[0]
+    return grow_hierarchy(lists.link(), lists.partners, rules)[0]
 
 
 def describe(hierarchy: Hierarchy) -> dict[str, float]:
@@ -220,25 +220,26 @@ def measure_batches(name: str, repeats: int) -> None:
     """Batches are documents that follow one another, from `repeats` places of the corpus; medians and the most."""
     passages = embed(read_corpus(name))
     count, homes = len(passages.rows), np.unique(passages.documents)
+    kinds = SchemataRules(), SchemataRules(clusters="as published")
     whole = {}
     with tempfile.TemporaryDirectory() as folder:
-        for renew in (0.1, 0.0):
-            with_all = SqlStore.open(Path(folder) / f"{renew}.tome")
+        for rules in kinds:
+            with_all = SqlStore.open(Path(folder) / f"{len(whole)}.tome")
             put_passages(with_all, passages, np.arange(count))
-            whole[renew] = grow(with_all, SchemataRules(renew=renew))
+            whole[rules] = grow(with_all, rules)
             with_all.close()
-    print(f"{name}, {count:,} passages; a rebuild takes {whole[0.1][0]:,} calls, {whole[0.1][1]:.1f} s")
-    print("| batch | renew | calls, median | most | share, median | most | s | one by one, calls | s |")
+            calls, seconds = whole[rules]
+            print(f"{name}, {count:,} passages, {rules.clusters}; a rebuild takes {calls:,} calls, {seconds:.1f} s")
+    print("| batch | clusters | calls, median | most | share, median | most | s | one by one, calls | s |")
     print("| --- " * 9 + "|")
     for size in (1, 8, count // 50):
         places = np.random.default_rng(size).integers(0, len(homes) - size, repeats).tolist()
-        for renew in (0.1, 0.0):
-            rules = SchemataRules(renew=renew)
+        for rules in kinds:
             rows = [add_batches(passages, [homes[place : place + size]], rules) for place in places]
             late = homes[places[0] : places[0] + size]
-            single = add_batches(passages, np.split(late, size), rules) if renew and size < 10 else ("", 0.0)
-            calls, shares = [row[0] for row in rows], [row[0] / whole[renew][0] for row in rows]
-            cells = [size, renew, median(calls), max(calls), f"{median(shares):.3f}", f"{max(shares):.3f}"]
+            single = add_batches(passages, np.split(late, size), rules) if size < 10 else ("", 0.0)
+            calls, shares = [row[0] for row in rows], [row[0] / whole[rules][0] for row in rows]
+            cells = [size, rules.clusters, median(calls), max(calls), f"{median(shares):.3f}", f"{max(shares):.3f}"]
             cells += [f"{median([row[1] for row in rows]):.2f}", single[0], f"{single[1]:.2f}" if single[1] else ""]
             print(f"| {' | '.join(map(str, cells))} |", flush=True)
 

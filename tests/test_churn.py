@@ -25,7 +25,7 @@ from tomewise.testing import ScriptedModel
 from tomewise.tome.tome import Tome
 
 # Together they have the layers that are functions of their passages. A MemTree depends on the history, see
-# `tests/memory/growing_tree`, and so do the texts of schemata.
+# `tests/memory/growing_tree`.
 SYSTEMS = (
     "raptor",
     "comorag levels=2",
@@ -33,6 +33,7 @@ SYSTEMS = (
     "cogitorag",
     "cogitorag source=summaries",
     "hgmem",
+    "cam",
     "read_agent",
 )
 _FORMS = [" ".join(prose(1_000 + number, 3).split()[:22]) + "." for number in range(3)]

@@ -184,7 +184,14 @@ _PLAYS: Mapping[str, Callable[[Reading], dict[str, Any]]] = {
     "plan": lambda prompt: {
         "reasoning": _ATTACK,
         "sufficient": False,
-        "concerns": [{"concern": _ATTACK, "place": "global", "subqueries": [f"{_number(prompt)} light? {_ATTACK}"]}],
+        "concerns": [
+            {
+                "concern": _ATTACK,
+                "place": "local",
+                "points": ["M1", _ATTACK],
+                "subqueries": [f"{_number(prompt)} light? {_ATTACK}"],
+            }
+        ],
     },
     "evolve": lambda prompt: {
         "reasoning": _ATTACK,

@@ -9,7 +9,7 @@ from itertools import combinations
 import pytest
 from tests.recall.relation_tomes import EMBEDDER, NAMES, build_store
 
-from tomewise.recall.entity_graph import EntityGraph, GraphInvestigation, Investigation
+from tomewise.recall.entity_graph import EntityGraph, Investigation
 from tomewise.recall.flat import Dense
 from tomewise.recall.local_relations import LocalGraph
 from tomewise.store.lookups import read_places
@@ -123,14 +123,14 @@ def test_relations_rest_on_passages_within_the_scope(graph, store):
 def list_findings(found):
     """The names of the entities, the words of the relations, the documents' numbers of the passages."""
     return (
-        {entity.name.lower() for entity in found.entities},
+        {entity.title.lower() for entity in found.entities},
         {piece.text for piece in found.relations},
         {TEXTS.index(piece.text) for piece in found.passages},
     )
 
 
 async def test_a_search_finds_entities_and_what_belongs_to_them(store, graph):
-    investigation = GraphInvestigation(graph, EMBEDDER, Dense(store, EMBEDDER), entities=1)
+    investigation = Investigation(graph, EMBEDDER, Dense(store, EMBEDDER), entities=1)
     found = await investigation.investigate("phaidor", 5, WHOLE)
     assert list_findings(found) == ({"phaidor"}, {"Phaidor serves Issus"}, {2})
     await check_retriever(investigation, "Xodar and Issus")

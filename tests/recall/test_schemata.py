@@ -9,13 +9,11 @@ import pytest
 from tests.recall.shelves import SCENES
 
 from tomewise.errors import BadReply
-from tomewise.language.extractive import ExtractiveModel
 from tomewise.loops.desk import Desk
 from tomewise.memory.build_records import record_build
 from tomewise.memory.building import build
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import SchemataNames, SchemataRules
-from tomewise.recall.flat import Dense
 from tomewise.recall.schemata_nodes import GlobalSchemata, HierarchicalSchemata, PruneAndGrow, SchemataNodes
 from tomewise.run import NOT_SELECTED, meter
 from tomewise.store.lookups import find_keys, read_edges
@@ -62,19 +60,18 @@ def make_nodes(store: SqlStore) -> SchemataNodes:
 
 
 def grow(store: SqlStore, model, **options) -> PruneAndGrow:
-    nearest = Dense(store, EMBEDDER)
-    return PruneAndGrow(make_nodes(store), model, nearest, Desk(store, model, lambda texts: []).show, **options)
+    return PruneAndGrow(make_nodes(store), model, Desk(store, model, lambda texts: []).show, **options)
 
 
 def texts_of(shown) -> set[str]:
     return {each.text for each in shown}
 
 
-def keep_those_with(*words: str) -> ScriptedModel:
+def keep_those_with(*words: str, **limits: int) -> ScriptedModel:
     def select(given):
         return {"keep": [n for n, each in enumerate(given.nodes, 1) if any(word in each.text for word in words)]}
 
-    return ScriptedModel({"select_nodes": select})
+    return ScriptedModel({"select_nodes": select}, **limits)
 
 
 @pytest.mark.parametrize(
@@ -107,73 +104,69 @@ async def test_traversal_goes_from_the_top_to_children_of_what_it_kept(store):
     assert len(broad) == len(TEXTS) + len(SCHEMATA), "an isolated passage is a top itself"
 
 
-async def test_it_grows_along_links_and_down_to_children(store):
-    model = keep_those_with("Ada kept", "keeper trimmed", "Tom sold a boat in")
-    found = await grow(store, model, seeds=1).retrieve("Ada kept the light on the rock", 3)
-    pools = [texts_of(call.given.nodes) for call in model.calls]
-    assert pools[0] == {TEXTS[0]}
-    assert pools[1] == {TEXTS[1]}, "the only neighbour of the seed; it has no children"
-    assert pools[2] == {TEXTS[2]}
-    assert pools[3] == {TEXTS[3], TEXTS[4]}
-    assert len(pools) == 4, "nothing of the last pool was kept"
-    assert [texts_of(call.given.known) for call in model.calls][:2] == [set(), {TEXTS[0]}]
-    assert {piece.text for piece in found} == {TEXTS[0], TEXTS[1], TEXTS[2]}
-    assert [piece.score for piece in found] == sorted((piece.score for piece in found), reverse=True)
+def explore_slowly(query, keeps, *, seeds, rounds):
+    """Section 4.2 over texts: what is active in the end, in the order in which it was selected; and all pools."""
+    names = [*range(len(TEXTS)), *(name for name, *_ in SCHEMATA)]
+    texts = dict(zip(names, [*TEXTS, *(text for _, text, _, _ in SCHEMATA)], strict=True))
+    cosines = dict(zip(names, EMBEDDER.embed([*texts.values()]) @ EMBEDDER.embed([query])[0], strict=True))
+    near = {name: set() for name in names}
+    for a, b in [pair for pairs in LINKS.values() for pair in pairs]:
+        near[a].add(b)
+        near[b].add(a)
+    for name, _, below, _ in SCHEMATA:
+        near[name].update(below)
+    pool, active, pools = sorted(names, key=lambda name: -cosines[name])[:seeds], [], []
+    for _ in range(rounds):
+        pools.append([texts[name] for name in pool])
+        kept = [name for name in pool if keeps(texts[name])]
+        active += kept
+        around = set().union(*(near[name] for name in active)) - set(active)
+        pool = sorted(around, key=lambda name: -cosines[name])
+        if not (kept and pool):
+            break
+    return [texts[name] for name in active], pools
 
 
-async def test_no_node_is_offered_twice_and_rounds_are_bounded(store):
-    long, short = keep_those_with(""), keep_those_with("")
-    await grow(store, long, seeds=1, rounds=9).retrieve("the light", 20)
-    offered = [each.text for call in long.calls for each in call.given.nodes]
-    assert len(offered) == len(set(offered))
-    recall = grow(store, short, seeds=1, rounds=2)
-    await recall.retrieve("the light", 20)
-    assert len(short.calls) == 2 == recall.calls.most < len(long.calls)
+@pytest.mark.parametrize("letters", ["a", "ou", "t", "k", "br", "zj"])
+@pytest.mark.parametrize("rounds", [1, 3, 9])
+async def test_what_is_active_and_each_pool_are_those_of_a_slow_reading(store, letters, rounds):
+    query = "Who sold the boat in the harbour?"
+
+    def keeps(text):
+        return any(letter in text[::3] for letter in letters)
+
+    model = ScriptedModel(
+        {"select_nodes": lambda given: {"keep": [n for n, each in enumerate(given.nodes, 1) if keeps(each.text)]}}
+    )
+    recall = grow(store, model, seeds=3, rounds=rounds)
+    found = await recall.retrieve(query, 20)
+    active, pools = explore_slowly(query, keeps, seeds=3, rounds=rounds)
+    assert [[each.text for each in call.given.nodes] for call in model.calls] == pools
+    assert [piece.text for piece in found] == (active or pools[0])
+    assert len(pools) <= recall.calls.most == rounds
 
 
-async def test_without_a_choice_the_nearest_passages_are_the_evidence(store):
-    nearest = [piece.id for piece in await Dense(store, EMBEDDER).retrieve("the boat", 3)]
+async def test_without_a_choice_the_seeds_are_the_evidence(store):
+    seeds = [piece.id for piece in await GlobalSchemata(make_nodes(store)).retrieve("the boat", 3)]
     nothing = ScriptedModel({"select_nodes": lambda _: {"keep": [0, -1, 99]}})
-    found = await grow(store, nothing, seeds=3).retrieve("the boat", 3)
-    assert [piece.id for piece in found] == nearest
+    found = await grow(store, nothing, seeds=3).retrieve("the boat", 20)
+    assert [piece.id for piece in found] == seeds
     assert len(nothing.calls) == 1
-    found = await grow(store, ScriptedModel({}), seeds=3, rounds=0).retrieve("the boat", 3)
-    assert [piece.id for piece in found] == nearest
+    found = await grow(store, ScriptedModel({}), seeds=3, rounds=0).retrieve("the boat", 20)
+    assert [piece.id for piece in found] == seeds
 
 
 async def test_an_unreadable_reply_is_asked_for_twice_more(store):
     with meter() as used:
         broken = ScriptedModel({"select_nodes": [BadReply("no")] * 3})
-        nearest = await grow(store, broken, seeds=2).retrieve("the boat", 20)
+        assert len(await grow(store, broken, seeds=2).retrieve("the boat", 20)) == 2
     assert used.fallbacks[NOT_SELECTED] == len(broken.calls) == 3
-    assert {piece.layer for piece in nearest} == {"passages"}
     mended = ScriptedModel({"select_nodes": [BadReply("no"), {"keep": [1]}, {"keep": []}]})
     seed, *_ = await GlobalSchemata(make_nodes(store)).retrieve("the boat", 1)
     assert (await grow(store, mended, seeds=2).retrieve("the boat", 20))[0].id == seed.id
 
 
-async def test_what_the_model_keeps_comes_first_the_last_round_before_others_then_the_nearest(store):
-    seeds = await GlobalSchemata(make_nodes(store)).retrieve("the boat", 2)
-    model = ScriptedModel({"select_nodes": [{"keep": [2, 1]}, {"keep": [1]}, {"keep": []}]})
-    found = [piece.id for piece in await grow(store, model, seeds=2).retrieve("the boat", 20)]
-    assert found[1:3] == [seeds[1].id, seeds[0].id]
-    assert found[0] not in {seed.id for seed in seeds}
-    nearest = [piece.id for piece in await Dense(store, EMBEDDER).retrieve("the boat", 20)]
-    assert found[3:] == [node for node in nearest if node not in found[:3]]
-
-
-async def test_what_the_extractive_model_keeps_is_raised_among_the_nearest(store):
-    query = "Did the judge hear that the harbour froze?"
-    found = await grow(store, ExtractiveModel(EMBEDDER), seeds=3).retrieve(query, 20)
-    texts = [piece.text for piece in found]
-    assert {*TEXTS} <= {*texts}
-    cosines = EMBEDDER.embed(texts) @ EMBEDDER.embed([query])[0]
-    raised = np.round([piece.score for piece in found] - cosines, 4)
-    assert {0.1, 0.0} <= {*raised.tolist()} <= {0.1, 0.05, 0.0}
-    assert [piece.score for piece in found] == sorted((piece.score for piece in found), reverse=True)
-
-
-async def test_a_pool_holds_so_many_tokens_and_the_nearest_first(open_store):
+async def test_a_pool_holds_what_the_window_holds_and_the_nearest_first(open_store):
     store = open_store()
     for number in range(12):
         put_document(store, EMBEDDER, document_of(f"d{number}", f"word{number} " * 600))
@@ -181,11 +174,11 @@ async def test_a_pool_holds_so_many_tokens_and_the_nearest_first(open_store):
     with store.write() as change:
         change.put_edges(NAMES.links(0), np.full(len(keys) - 1, keys[0]), keys[1:], np.ones(len(keys) - 1))
         record_build(change, "schemata", {"levels": 1})
-    model = keep_those_with("word")
+    model = keep_those_with("word", window=6_000)
     await grow(store, model, seeds=1, rounds=2).retrieve("word0 word7 word7", 5)
     pool = [each.text for each in model.calls[1].given.nodes]
     assert 1 <= len(pool) < len(keys) - 1
-    assert sum(map(len, pool)) <= 4 * 4000 + 8000
+    assert sum(map(len, pool)) <= 4 * 6_000
     scores = EMBEDDER.embed(pool) @ EMBEDDER.embed(["word0 word7 word7"])[0]
     assert list(scores) == sorted(scores, reverse=True)
 
@@ -216,7 +209,7 @@ async def test_passages_that_share_a_rare_entity_are_linked(open_store, monkeypa
         common = Node(id="common", layer="entities:x", text="common", sources=tuple(passages))
         change.put_nodes([rare, common], lifetime="any")
         record_build(change, "entities:x", {})
-    rules = SchemataRules(theta=0.999, k=3, levels=0, entities=entities)
+    rules = SchemataRules(clusters="as published", theta=0.999, k=3, levels=0, entities=entities)
     layer = SchemataLayer(store, ScriptedModel({}), EMBEDDER, rules)
     await build([layer], store, lambda _: None)
     assert len(read_edges(store, layer.names.links(0)).rows) == links

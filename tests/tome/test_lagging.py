@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import replace
 
 import pytest
 from tests.texts import prose
@@ -13,7 +12,6 @@ from tomewise import Document, Question, Scope, Tome
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import NotBuilt
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.store.lookups import find_keys, read_sources
 from tomewise.systems.registry import SYSTEMS, parse_variant
 from tomewise.testing.scripted import ScriptedModel
 
@@ -125,28 +123,6 @@ def test_memory_that_was_never_built_or_holds_nothing_any_more_is_refused(tome):
     tome.add(OLD[2])
     with pytest.raises(NotBuilt, match="not built: tree"):
         tome.ask(QUESTION, system="raptor")
-
-
-def test_a_summary_that_is_older_than_its_members_is_hidden_until_the_build_after_a_removal(tome):
-    tome.add(*(Document(id=f"d{number}", text=prose(number, 12)) for number in range(24)), NEW)
-    tome.build("cam")
-
-    def find_schemata():
-        found = tome.search("Who?", system="cam:global retrieval", limit=100)
-        return {piece.id for piece in found if piece.layer == "schemata"}
-
-    old = min(find_schemata())
-    key = find_keys(tome.store, [old])[old]
-    below = read_sources(tome.store, [key], "schemata")[key]
-    sources = (*tome.store.passages(below).values(), *tome.store.nodes_at(below).values())
-    ids = tuple(dict.fromkeys(source.id for source in sources if source.id != old))
-    with tome.store.write() as change:
-        change.update_nodes([replace(tome.store.nodes_at([key])[key], sources=ids, data={"drift": "0.05"})])
-    assert old in find_schemata()
-    tome.remove(NEW.id)
-    assert old not in find_schemata()
-    tome.build("cam")
-    assert find_schemata()
 
 
 def test_an_addition_says_what_a_build_of_the_layers_that_are_there_takes(tome):

@@ -26,8 +26,7 @@ DOCUMENTS = (
     Document(id="b", text="Issus ~ Xodar ~ Issus degraded Xodar to a slave", metadata={"year": 2}),
     Document(id="c", text="Issus ~ Phaidor ~ Phaidor serves Issus", metadata={"year": 3}),
 )
-# Their notes are shown although all passages, on which they rest, are shown too.
-EVOLVE = "hybrid+evolve rounds=1 'selection=as found'"
+EVOLVE = "hybrid+evolve rounds=1 limit=4"
 NOTE = "He is a slave: {}"
 
 
@@ -240,7 +239,7 @@ def test_the_first_question_fixes_system_settings_and_scope(here):
         session, same = tome.sessions["s"], tome.within(where=["year>=2"]).sessions["s"]
         same.ask("Who?", system=EVOLVE)
         assert session.ask("Why?").evidence
-        assert same.ask("Why?", system="hybrid+evolve 'selection=as found' rounds=1").system == EVOLVE
+        assert same.ask("Why?", system="hybrid+evolve limit=4 rounds=1").system == EVOLVE
         assert "Carter" not in "".join(piece.text for piece in session.ask("Where?").evidence)
         elsewhere, changed = tome.within(where=["year>=1"]).sessions["s"], EVOLVE.replace("rounds=1", "rounds=2")
         for chosen, system in ((session, "naive"), (session, changed), (elsewhere, None)):

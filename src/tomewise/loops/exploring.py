@@ -1,25 +1,22 @@
-"""Whether the memory suffices, which concerns are open, the search for these, and what a role reads of what is found.
+"""Whether the memory suffices, which concerns are open, the search for these, and what it finds.
 
 HGMem, section 3.4 with equations 6 and 7. A search goes around the points that a concern names, or beyond the memory.
-The role that changes points reads nothing twice.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from tomewise.errors import UsageError
 from tomewise.language.roles import PLAN, ConcernOut, PlanIn, PlanOut, PointShown
-from tomewise.loops.desk import Desk
-from tomewise.loops.evidence import drop_near_repeats, fit_to_budget, fold
 from tomewise.loops.steps import Skipped
-from tomewise.recall.entity_graph import Findings, FoundEntity, Investigation
-from tomewise.text.sentences import split_sentences
-from tomewise.types import Evidence, LanguageModel, NodeId, Retriever, Scope
+from tomewise.recall.entity_graph import Findings, Investigation
+from tomewise.recall.ranking import drop_repeats, take_turns
+from tomewise.store.records import PASSAGES
+from tomewise.types import Evidence, LanguageModel, NodeId, Scope
 from tomewise.working.hypergraph import Hypergraph, MemoryPoint, PointId
 
 # Where to search: around points, beyond all of them, or in the whole memory.
@@ -87,23 +84,17 @@ class Planning:
         reply = await self.model.ask(PLAN, plan_input)
         if reply.sufficient and self.may_stop:
             return Plan(True, reply.reasoning)
-        return Plan(False, reply.reasoning, tuple(self._read_concerns(reply, memory, searched, skipped)))
+        return Plan(False, reply.reasoning, tuple(self._read_concerns(reply, memory, skipped)))
 
-    def _read_concerns(
-        self, reply: PlanOut, memory: Hypergraph, searched: Sequence[str], skipped: Skipped
-    ) -> Iterator[Concern]:
-        known = {fold(query) for query in searched}
+    def _read_concerns(self, reply: PlanOut, memory: Hypergraph, skipped: Skipped) -> Iterator[Concern]:
         read = 0
         for concern in reply.concerns:
             query = _choose_query(concern, skipped)
             if not query:
                 skipped.drop("a concern without words")
-            elif fold(query) in known:
-                skipped.drop(f"a subquery that was searched before: {query!r}")
             elif read == self.limit:
                 skipped.drop(f"a concern beyond the limit of {self.limit}: {query!r}")
             else:
-                known.add(fold(query))
                 read += 1
                 yield self._read_concern(concern, query, memory, skipped)
 
@@ -113,7 +104,9 @@ class Planning:
         if region == "local" and not points and self.places == "either":
             skipped.drop(f"a local search around no point, so it searches globally: {query!r}")
             region = "global"
-        return Concern(concern.concern or query, query, region, points)
+        for surplus in points[1:]:
+            skipped.drop(f"a second point of one concern: {surplus}")
+        return Concern(concern.concern or query, query, region, points[:1])
 
 
 def as_prompt_points(memory: Hypergraph, points: Iterable[MemoryPoint]) -> list[PointShown]:
@@ -161,117 +154,53 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Exploring:
-    """Searches a part of the memory for each concern, and all of it for a few other passages.
+    """Searches a part of the memory for each concern: `limit` passages of the entities that it finds there (n_d).
 
-    `limit` is how many passages each of the two gives. `hops` is how far from its vertices the neighbourhood of a point
-    reaches in the graph: 1 as in the paper, 2 as in the released code.
+    `hops` is how far from its vertices the neighbourhood of a point reaches in the graph: 1 as in the paper, 2 as in
+    the released code.
     """
 
     investigation: Investigation
-    recall: Retriever
     limit: int = 5
     hops: int = 1
 
-    async def search(
-        self, concern: Concern, memory: Hypergraph, within: Scope | None, read: Collection[NodeId] = ()
-    ) -> Search:
-        """Search for one concern. Passages that were `read` before give their places to the next ones."""
+    async def search(self, concern: Concern, memory: Hypergraph, within: Scope | None) -> Search:
+        """Search for one concern."""
         around = await self._find_around(concern, memory) if concern.region == "local" else frozenset()
         region: Region = "global" if concern.region == "local" and not around else concern.region
-        beyond = find_in_graph(memory, [point.id for point in memory.points]) if region == "global" else frozenset()
+        beyond = find_in_graph(memory, memory.points) if region == "global" else frozenset()
         scope = narrow_scope(within, around or None, beyond)
-        found, anywhere = await asyncio.gather(
-            self.investigation.investigate(concern.query, self.limit + len(read), scope),
-            self.recall.retrieve(concern.query, 2 * self.limit + len(read), within=within),
-        )
-        near = [piece for piece in found.passages if piece.id not in read][: self.limit]
-        known = {*read, *(piece.id for piece in near)}
-        others = [piece for piece in anywhere if piece.id not in known][: self.limit]
-        found = replace(found, passages=(*near, *others))
+        found = await self.investigation.investigate(concern.query, self.limit, scope)
         return Search(concern, region, len(around or beyond), found)
 
     async def _find_around(self, concern: Concern, memory: Hypergraph) -> frozenset[NodeId]:
         """The neighbours of the points' vertices, in the memory and in the graph (equation 6).
 
-        A concern that names no point is about all of them. Vertices that the graph does not know have neighbours in
-        the memory.
+        A local concern that names no point is about all of them. Vertices that the graph does not know have neighbours
+        in the memory.
         """
-        points = concern.points or [point.id for point in memory.points]
-        anchors = {vertex for point in map(memory.find, points) for vertex in point.vertices}
+        points = [*map(memory.find, concern.points)] or memory.points
+        anchors = {vertex for point in points for vertex in point.vertices}
         near = {vertex for vertex in memory.find_neighbours(anchors) if memory.vertices[vertex].in_graph}
         known = find_in_graph(memory, points)
         return frozenset(near) | await self.investigation.find_neighbours(known, self.hops)
 
 
-@dataclass(frozen=True, slots=True)
-class Material:
-    """What a round found, as the model sees it. `evidence` are relations and passages."""
+def list_found(searches: Sequence[Search]) -> list[Evidence]:
+    """All that searches found, each piece once: passages, then relations, then entities, the best of each in turn.
 
-    queries: Sequence[str]
-    entities: Sequence[FoundEntity]
-    evidence: Sequence[Evidence]
-
-
-@dataclass(slots=True)
-class Seen:
-    """What the role has read for one question: evidence, and sentences about entities."""
-
-    desk: Desk
-    nodes: set[NodeId] = field(default_factory=set)
-    sentences: set[str] = field(default_factory=set)
-
-    def select(self, searches: Sequence[Search], *, relations: int, passages: int, description: int) -> Material:
-        """What is new and fits; it counts as read from now on. Relations that quote a passage are left out.
-
-        The room is in tokens: of the relations and of the passages of each search, and of what each entity is.
-        """
-        read = self.desk.put_in_order(self._fit([search.found.passages for search in searches], passages))
-        found_relations = self._fit([search.found.relations for search in searches], relations)
-        kept = {piece.id for piece in drop_near_repeats([*read, *found_relations])}
-        new_relations = [piece for piece in found_relations if piece.id in kept]
-        texts = [piece.text for piece in (*new_relations, *read)]
-        found = {entity.id: entity for search in searches for entity in search.found.entities}
-        spelt = "\n".join([*(entity.name for entity in found.values() if not entity.name.islower()), *texts])
-        entities = [
-            replace(entity, name=_spell(entity.name, spelt))
-            for entity in self._describe(found.values(), texts, description)
-        ]
-        spelt_relations = [replace(piece, title=_spell(piece.title, spelt)) for piece in new_relations]
-        return Material([search.concern.query for search in searches], entities, [*spelt_relations, *read])
-
-    def _fit(self, found: Iterable[Sequence[Evidence]], room: int) -> list[Evidence]:
-        """Of each list the new pieces that have room."""
-        fitting: list[Evidence] = []
-        for pieces in found:
-            new = [piece for piece in pieces if piece.id not in self.nodes]
-            chosen = fit_to_budget(new, room, self.desk.count)
-            self.nodes.update(piece.id for piece in chosen)
-            fitting += chosen
-        return fitting
-
-    def _describe(self, entities: Iterable[FoundEntity], shown: Sequence[str], room: int) -> Iterator[FoundEntity]:
-        """The entities with sentences that are new, and those of which the graph has the name alone."""
-        folded = [fold(text) for text in shown]
-        for entity in entities:
-            sentences = []
-            left = room
-            for sentence in split_sentences(entity.text):
-                wording = fold(sentence.text)
-                if wording in self.sentences or any(wording in text for text in folded):
-                    continue
-                left -= self.desk.count([sentence.text])[0]
-                if left < 0:
-                    break
-                self.sentences.add(wording)
-                sentences.append(" ".join(sentence.text.split()))
-            if sentences or (not entity.text and entity.id not in self.nodes):
-                yield replace(entity, text=" ".join(sentences))
-            self.nodes.add(entity.id)
+    Names of the graph in small letters are written as the texts write them.
+    """
+    found = [search.found for search in searches]
+    kinds = [each.passages for each in found], [each.relations for each in found], [each.entities for each in found]
+    pieces = drop_repeats([piece for lists in kinds for piece in take_turns(lists)])
+    texts = "\n".join(piece.text for piece in pieces)
+    return [piece if piece.layer == PASSAGES else replace(piece, title=_spell(piece.title, texts)) for piece in pieces]
 
 
-def find_in_graph(memory: Hypergraph, points: Collection[str]) -> frozenset[NodeId]:
+def find_in_graph(memory: Hypergraph, points: Iterable[MemoryPoint]) -> frozenset[NodeId]:
     """The vertices of these points that are entities of the graph."""
-    vertices = {vertex for point in map(memory.find, points) for vertex in point.vertices}
+    vertices = {vertex for point in points for vertex in point.vertices}
     return frozenset(vertex for vertex in vertices if memory.vertices[vertex].in_graph)
 
 

@@ -19,7 +19,7 @@ from tomewise.language.roles import (
     UpdateOut,
 )
 from tomewise.loops.desk import Desk
-from tomewise.loops.exploring import Material, as_prompt_points
+from tomewise.loops.exploring import Search, as_prompt_points, list_found
 from tomewise.loops.steps import Skipped
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.recall.entity_graph import Investigation
@@ -29,10 +29,11 @@ from tomewise.working.hypergraph import Hypergraph, MemoryPoint, PointId, Vertex
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The points that a round changed and added."""
+    """The points that a round changed and added, and the evidence that was `shown` for it."""
 
     updated: tuple[MemoryPoint, ...] = ()
     inserted: tuple[MemoryPoint, ...] = ()
+    shown: tuple[NodeId, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,28 +52,41 @@ class PointEditor:
     keeps_merged: bool = False
 
     async def change_points(
-        self, question: str, memory: Hypergraph, shown: Sequence[MemoryPoint], material: Material, skipped: Skipped
+        self,
+        question: str,
+        memory: Hypergraph,
+        shown: Sequence[MemoryPoint],
+        searches: Sequence[Search],
+        skipped: Skipped,
     ) -> Changes:
-        """Update and insert points by what a round found. Raises ModelError, and then changes nothing."""
-        evidence = await asyncio.to_thread(self.desk.show, material.evidence)
-        role_input = EvolveIn(
-            question=question,
-            subqueries=[query for query in material.queries if query != question],
-            points=as_prompt_points(memory, shown),
-            entities=[Shown(label="", title=entity.name, text=entity.text) for entity in material.entities],
-            evidence=evidence,
-            may_update=self.updates,
-            replaces_entities=self.replaces_vertices,
-        )
-        reply = await self.desk.model.ask(EVOLVE, role_input)
+        """Update and insert points by what a round found, as far as the model's window holds it (equation 2).
+
+        Raises ModelError, and then changes nothing.
+        """
+
+        def make_input(evidence: Sequence[Shown]) -> EvolveIn:
+            return EvolveIn(
+                question=question,
+                subqueries=[search.concern.query for search in searches if search.concern.query != question],
+                points=as_prompt_points(memory, shown),
+                evidence=list(evidence),
+                may_update=self.updates,
+                replaces_entities=self.replaces_vertices,
+            )
+
+        arrange = self.desk.put_in_order
+        found = list_found(searches)
+        prepared = await asyncio.to_thread(self.desk.fit, EVOLVE, found, make_input, budget=None, arrange=arrange)
+        reply = await self.desk.model.ask(EVOLVE, prepared.input)
         updates = self._list_updates(reply, skipped)
         names = [name for update in updates for name in update.entities]
         names += [name for insertion in reply.insertions for name in insertion.entities]
         known = await self.investigation.find_named(dict.fromkeys(filter(normalise_name, names)))
-        records = _Records(memory, material.evidence, known, skipped)
+        records = _Records(memory, prepared.evidence, known, skipped)
         changed = [point for update in updates for point in records.update(update, self.replaces_vertices)]
         inserted = [point for insertion in reply.insertions for point in records.insert(insertion)]
-        return Changes(tuple(map(memory.find, dict.fromkeys(changed))), tuple(map(memory.find, inserted)))
+        shown_ids = tuple(piece.id for piece in prepared.evidence)
+        return Changes(tuple(map(memory.find, dict.fromkeys(changed))), tuple(map(memory.find, inserted)), shown_ids)
 
     def _list_updates(self, reply: EvolveOut, skipped: Skipped) -> list[UpdateOut]:
         if self.updates:
@@ -114,7 +128,8 @@ class _Records:
         """The id of the changed point in a list; an empty list if the record cannot be used."""
         vertices = self._find_vertices(record.entities) if replaces_vertices and record.entities else None
         try:
-            return [self.memory.update(record.point, record.description, self._find_grounds(record), vertices).id]
+            evidence, is_vague = self._find_grounds(record)
+            return [self.memory.update(record.point, record.description, evidence, vertices, is_vague=is_vague).id]
         except UsageError as error:
             self.skipped.drop(f"an update of {record.point!r}: {error}")
             return []
@@ -123,13 +138,14 @@ class _Records:
         """The id of the new point in a list; an empty list if the record cannot be used."""
         vertices = self._find_vertices(record.entities)
         try:
-            return [self.memory.insert(record.description, vertices, self._find_grounds(record)).id]
+            evidence, is_vague = self._find_grounds(record)
+            return [self.memory.insert(record.description, vertices, evidence, is_vague=is_vague).id]
         except UsageError as error:
             self.skipped.drop(f"a new point {record.description[:60]!r}: {error}")
             return []
 
-    def _find_grounds(self, record: UpdateOut | InsertionOut) -> list[NodeId]:
-        """The passages of the evidence that the record names; those of all that was shown if it names none.
+    def _find_grounds(self, record: UpdateOut | InsertionOut) -> tuple[list[NodeId], bool]:
+        """The passages of the evidence that the record names; if it names none, those of all that was shown, and True.
 
         Raises UsageError if it names evidence, but none that was shown.
         """
@@ -138,8 +154,8 @@ class _Records:
             raise UsageError(f"no evidence was shown as {', '.join(unknown)}")
         for label in unknown:
             self.skipped.drop(f"a label that was not shown: {label!r}")
-        named = find_labelled(record.evidence, self.evidence) or self.evidence
-        return [source for piece in named for source in piece.sources]
+        named = find_labelled(record.evidence, self.evidence)
+        return [source for piece in named or self.evidence for source in piece.sources], not named
 
     def _find_vertices(self, names: Sequence[str]) -> list[Vertex]:
         """For each name an entity of the graph, or one of the overlay; a name without a letter or digit is left out."""

@@ -167,7 +167,7 @@ def _list_history(point: MemoryPoint, known: Mapping[PointId, MemoryPoint], list
     for step in reversed(point.history):
         parts = f" {', '.join(step.earlier)}" if step.earlier else ""
         title = f"{point.id} {_DONE[step.operation]}{parts}"
-        yield Note(title=title, text=step.description, passages=step.evidence)
+        yield Note(title=title, text=step.description, passages=step.grounds)
         for part in step.earlier:
             if part not in listed:
                 listed.add(part)

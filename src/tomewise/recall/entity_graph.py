@@ -27,7 +27,8 @@ _SHOWN_MENTIONS = 3  # what so many passages say of an entity is shown, the near
 class FoundEntity:
     """An entity near a query. `text` is what passages say of it, one line each; empty in a graph of triples.
 
-    `key` is that in the store, `name` and `type` are those in the passage that says what is nearest to the query.
+    `key` is that in the store, `name` and `type` are those in the passage that says what is nearest to the query,
+    `mentions` are the keys of what `text` is made of.
     """
 
     key: int
@@ -36,6 +37,7 @@ class FoundEntity:
     score: float
     text: str = ""
     type: str = ""
+    mentions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -132,16 +134,17 @@ class EntityGraph:
         ranked = of_these.select(np.lexsort((of_these.keys, -of_these.scores.round(DECIMALS))))
         keys = ranked.keys.tolist()
         stored = self.store.nodes_at(keys)
-        nearest: dict[int, list[Mapping[str, str]]] = {entity: [] for entity in scores}
+        nearest: dict[int, dict[int, Mapping[str, str]]] = {entity: {} for entity in scores}
         for key, entity in zip(keys, ranked.entities.tolist(), strict=True):
             # A mention may have been removed after the search.
             if key in stored and len(nearest[entity]) < _SHOWN_MENTIONS:
-                nearest[entity].append(stored[key].data)
+                nearest[entity][key] = stored[key].data
         found = []
         for key, described in nearest.items():
-            first = described[0] if described else {"name": nodes[key].text, "type": ""}
-            text = "\n".join(dict.fromkeys(data["description"] for data in described if data["description"]))
-            found.append(FoundEntity(key, nodes[key].id, first["name"], scores[key], text, first["type"]))
+            first = next(iter(described.values()), {"name": nodes[key].text, "type": ""})
+            text = "\n".join(dict.fromkeys(data["description"] for data in described.values() if data["description"]))
+            node, score = nodes[key].id, scores[key]
+            found.append(FoundEntity(key, node, first["name"], score, text, first["type"], tuple(described)))
         return found
 
     def _find_keys(self, nodes: Collection[NodeId]) -> Keys:
@@ -152,16 +155,17 @@ class EntityGraph:
 class Findings:
     """The result of one search, each list best first."""
 
-    entities: tuple[FoundEntity, ...] = ()
+    entities: tuple[Evidence, ...] = ()
     relations: tuple[Evidence, ...] = ()
     passages: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True)
 class Investigation:
-    """Passages from any recall that accepts a scope, beside the entities and relations that a graph has there.
+    """The entities nearest to a query, their nearest relations, and the passages in which they are seen (equation 1).
 
-    Without a graph no entity is known, so none narrows a search.
+    `passages` ranks these passages. Without a graph no entity is known: then it ranks all within the scope. An
+    investigation is a retriever too, of the passages alone.
     """
 
     graph: EntityGraph | None
@@ -172,10 +176,16 @@ class Investigation:
 
     async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
         """What is found for a query within the scope, with at most `limit` passages."""
-        found, passages = await asyncio.gather(
-            asyncio.to_thread(self._find_in_graph, query, within), self.passages.retrieve(query, limit, within=within)
-        )
-        return replace(found, passages=tuple(passages))
+        if self.graph is None:
+            return Findings(passages=tuple(await self.passages.retrieve(query, limit, within=within)))
+        found = await asyncio.to_thread(self._find_in_graph, self.graph, query, within)
+        near = frozenset(entity.id for entity in found.entities)
+        beside = replace(within, entities=near, without_entities=frozenset())
+        return replace(found, passages=tuple(await self.passages.retrieve(query, limit, within=beside)))
+
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
+        """The passages alone."""
+        return list((await self.investigate(query, limit, within or Scope())).passages)
 
     async def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
         """See `EntityGraph.find_named`."""
@@ -185,31 +195,17 @@ class Investigation:
         """See `EntityGraph.find_neighbours`."""
         return await asyncio.to_thread(self.graph.find_neighbours, entities, hops) if self.graph else frozenset()
 
-    def _find_in_graph(self, query: str, within: Scope) -> Findings:
-        if self.graph is None:
-            return Findings()
+    def _find_in_graph(self, graph: EntityGraph, query: str, within: Scope) -> Findings:
         vector = self.embedder.embed([query])[0]
-        entities = self.graph.find_nearest(vector, self.entities, within)
-        nearest = [entity.id for entity in entities]
-        return Findings(tuple(entities), tuple(self.graph.find_relations(vector, nearest, self.relations, within)))
-
-
-class GraphInvestigation(Investigation):
-    """The entities nearest to the query, their nearest relations, and their passages (equation 1).
-
-    It is a retriever too: of these passages. `passages` ranks the passages in which given entities are seen.
-    """
-
-    async def investigate(self, query: str, limit: int, within: Scope) -> Findings:
-        """At most `limit` passages in which one of the entities found is seen."""
-        found = await asyncio.to_thread(self._find_in_graph, query, within)
-        near = frozenset(entity.id for entity in found.entities)
-        beside = replace(within, entities=near, without_entities=frozenset())
-        return replace(found, passages=tuple(await self.passages.retrieve(query, limit, within=beside)))
-
-    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        """The passages alone."""
-        return list((await self.investigate(query, limit, within or Scope())).passages)
+        found = graph.find_nearest(vector, self.entities, within)
+        relations = graph.find_relations(vector, [entity.id for entity in found], self.relations, within)
+        mentions = (key for entity in found for key in entity.mentions)
+        sources = name_sources(graph.store, mentions, graph.names.mentions, _keep_ground(within))
+        entities = []
+        for entity in found:
+            seen = dict.fromkeys(passage for key in entity.mentions for passage in sources[key])
+            entities.append(make_entity(entity, tuple(seen), title=entity.name, score=entity.score))
+        return Findings(tuple(entities), tuple(relations))
 
 
 def make_fact(

@@ -10,7 +10,6 @@ from pydantic import Field
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import MOST_LEVELS, Clusters, SchemataRules
-from tomewise.recall.flat import Dense
 from tomewise.recall.schemata_nodes import GlobalSchemata, HierarchicalSchemata, PruneAndGrow, SchemataNodes
 from tomewise.systems.kit import (
     Above0,
@@ -34,20 +33,14 @@ def cam(
     alpha: Annotated[Share, "share of the cosine in the score of two passages, equation 2"] = 0.7,
     sigma: Annotated[Above0, "passages within which the distance counts, equation 2"] = 1.0,
     k: Annotated[Positive, "other passages with which a passage is linked at most"] = 10,
-    theta: Annotated[
-        float | None,
-        "least score of two linked passages, as in the paper; without it, both must list the other",
-    ] = None,
+    theta: Annotated[float, "score that two linked passages exceed, with clusters as published"] = 0.5,
     levels: Annotated[
         int, Field(ge=0, le=MOST_LEVELS), "levels of clusters at most; 0: links alone, no summaries"
     ] = MOST_LEVELS,
     clusters: Annotated[
         Clusters,
-        "whether a passage may be in several clusters; shuffled: in any, which is a control",
+        "whether a passage may be in several clusters; as published: the clusters of the paper",
     ] = "overlapping",
-    renew: Annotated[
-        Share, "changed share of the passages below from which a summary of summaries is made again"
-    ] = 0.1,
     foundations: Annotated[
         Literal["passages", "passages and entities"],
         "with entities, passages that have the same rare entity are linked too",
@@ -66,14 +59,12 @@ def cam(
     graph = GraphLayer(kit.store, kit.model, kit.embedder)
     entities = graph.names.entities if with_entities else ""
     rules = SchemataRules(
-        alpha=alpha, sigma=sigma, k=k, theta=theta, entities=entities, clusters=clusters, levels=levels, renew=renew
+        alpha=alpha, sigma=sigma, k=k, theta=theta, entities=entities, clusters=clusters, levels=levels
     )
     schemata = SchemataLayer(kit.store, kit.model, kit.embedder, rules)
     nodes = SchemataNodes(kit.store, kit.embedder, schemata.names)
     retrievals: Mapping[str, Retriever] = {
-        "prune and grow": PruneAndGrow(
-            nodes, kit.model, Dense(kit.store, kit.embedder), kit.desk.show, seeds=seeds, rounds=selections
-        ),
+        "prune and grow": PruneAndGrow(nodes, kit.model, kit.desk.show, seeds=seeds, rounds=selections),
         "hierarchical": HierarchicalSchemata(nodes, top_k=seeds),
         "global": GlobalSchemata(nodes),
     }
@@ -91,17 +82,15 @@ SYSTEMS = {
         ),
         paper="CAM, arXiv 2510.05520",
         deviations=(
-            "two passages are linked if each lists the other, without a threshold; labels raise an objective instead "
-            "of following majorities; clusters have 3 to 16 members, and nearly every passage is in one; a summary of "
-            "summaries is kept while little below it has changed; a pool holds at most 4,000 tokens, and no node is "
-            "offered twice; the nearest passages fill the context."
+            "the clusters are ours, so that passages come and go exactly: two passages are linked if each lists the "
+            "other, labels raise an objective, clusters have 3 to 16 members, and nearly every passage is in one; "
+            '`clusters="as published"` has the paper\'s. What was selected is shown in that order while it fits into '
+            "`context`; if nothing was, the seeds."
         ),
         ablations={
+            "as published": {"clusters": "as published"},
             "links only": {"levels": 0},
-            "without hierarchy": {"levels": 1},
             "without flexibility": {"clusters": "disjoint"},
-            "shuffled clusters": {"clusters": "shuffled"},
-            "links as published": {"theta": 0.5},
             "with entities": {"foundations": "passages and entities"},
             "hierarchical retrieval": {"retrieval": "hierarchical"},
             "global retrieval": {"retrieval": "global"},

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 from tomewise.loops.evolve import Evolve, Limits
 from tomewise.loops.exploring import Exploring, Planning, Regions
 from tomewise.loops.point_editor import PointEditor
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import find_graph
-from tomewise.recall.entity_graph import (
-    EntityGraph,
-    GraphInvestigation,
-    Investigation,
-)
+from tomewise.recall.entity_graph import EntityGraph, Investigation
 from tomewise.recall.flat import Dense
 from tomewise.systems.kit import (
     CONTEXT,
@@ -29,21 +25,16 @@ from tomewise.systems.kit import (
     find_recall,
     with_settings_of,
 )
-from tomewise.types import Retriever
-
-Entities: TypeAlias = Annotated[Count, "entities that a subquery finds (n_v)", Multiplies("evidence", most=1000)]
-Relations: TypeAlias = Annotated[
-    Count,
-    "relations of these entities that a subquery finds (n_e)",
-    Multiplies("evidence", most=1000),
-]
 
 
-def make_loop(
+def evolve(
     kit: Kit,
-    retriever: Retriever,
-    investigation: Investigation,
+    recall: Recall | System,
     *,
+    entities: Annotated[Count, "entities that a subquery finds (n_v)", Multiplies("evidence", most=1000)] = 5,
+    relations: Annotated[
+        Count, "relations of these entities that a subquery finds (n_e)", Multiplies("evidence", most=1000)
+    ] = 5,
     rounds: Annotated[Count, "rounds of searches at most", Multiplies("calls of a question", most=20)] = 4,
     subqueries: Annotated[Count, "subqueries of a round at most", Multiplies("calls of a question", most=20)] = 3,
     places: Annotated[Regions, "where searches go: near the points, anywhere, or as the plan says"] = "either",
@@ -59,15 +50,18 @@ def make_loop(
     goes_on: Annotated[bool, "whether rounds go on although the points suffice"] = False,
     limit: Limit = 5,
     context: Context = CONTEXT,
-) -> Evolve:
-    """HGMem's loop, whose settings `hgmem` and `evolve` have."""
-    desk = kit.desk
-    return Evolve(
-        retriever,
+) -> System:
+    """HGMem's loop over the graph among the layers of a recall, if there is one, and the passages that it finds."""
+    found, desk = find_recall("this System", recall), kit.desk
+    names = find_graph(found.layers)
+    graph = EntityGraph(kit.store, names) if names else None
+    investigation = Investigation(graph, kit.embedder, found.retriever, entities=entities, relations=relations)
+    loop = Evolve(
+        Dense(kit.store, kit.embedder),
         desk,
         kit.embedder,
         Planning(kit.model, limit=subqueries, places=places, may_stop=not goes_on),
-        Exploring(investigation, retriever, limit=limit, hops=hops),
+        Exploring(investigation, limit=limit, hops=hops),
         PointEditor(
             investigation,
             desk,
@@ -78,32 +72,14 @@ def make_loop(
         ),
         Limits(rounds=rounds, goes_on=goes_on, context=context),
     )
+    return System(loop=loop, retriever=investigation, layers=found.layers)
 
 
-@with_settings_of(make_loop)
-def hgmem(
-    kit: Kit, *, entities: Entities = 5, relations: Relations = 5, gleanings: Gleanings = 0, **settings: Any
-) -> System:
-    """The recipe of `hgmem`, section 3: `loops.evolve` over a `memory.graph` of relations."""
+@with_settings_of(evolve)
+def hgmem(kit: Kit, *, gleanings: Gleanings = 0, **settings: Any) -> System:
+    """The recipe of `hgmem`, section 3: `loops.evolve` over a `memory.graph` of relations and all passages."""
     layer = GraphLayer(kit.store, kit.model, kit.embedder, style="relations", gleanings=gleanings)
-    dense = Dense(kit.store, kit.embedder)
-    graph = EntityGraph(kit.store, layer.names)
-    investigation = GraphInvestigation(graph, kit.embedder, dense, entities=entities, relations=relations)
-    loop = make_loop(kit, dense, investigation, **settings)
-    return System(loop=loop, retriever=investigation, layers=(layer,))
-
-
-@with_settings_of(make_loop)
-def evolve(
-    kit: Kit, recall: Recall | System, *, entities: Entities = 5, relations: Relations = 5, **settings: Any
-) -> System:
-    """HGMem's loop."""
-    found = find_recall("this System", recall)
-    names = find_graph(found.layers)
-    graph = EntityGraph(kit.store, names) if names else None
-    investigation = Investigation(graph, kit.embedder, found.retriever, entities=entities, relations=relations)
-    loop = make_loop(kit, found.retriever, investigation, **settings)
-    return System(loop=loop, retriever=found.retriever, layers=found.layers)
+    return evolve(kit, Recall(retriever=Dense(kit.store, kit.embedder), layers=(layer,)), **settings)
 
 
 SYSTEMS = {
@@ -113,12 +89,15 @@ SYSTEMS = {
         summary="Gather what a question needs as points over the entities of a graph, until they suffice; then answer.",
         paper="HGMem, arXiv 2512.23959",
         about=(
-            "Each subquery finds entities (n_v), their relations (n_e), `limit` of their passages (n_d), and `limit` "
-            "passages from anywhere."
+            "Each subquery finds entities (n_v), their relations (n_e) and `limit` of their passages (n_d). The answer "
+            "sees all points, and the passages of their entities."
         ),
         deviations=(
-            "one call plans and gives the subqueries, and global searches leave out what is known, as in the paper but "
-            "not in the released code. Entities that the graph does not know belong to the working memory alone."
+            "the passages are those of the tome, not 200 tokens with 50 shared; an entity is as near to a query as the "
+            "nearest of its mentions; one call plans and gives the subqueries; entities that the graph does not know "
+            "belong to the working memory alone; points that were merged leave; the passages of all entities, which "
+            "the paper does not bound, stand by nearness to the question while they fit into `context` beside the "
+            "points; the answer may be declined."
         ),
         ablations={
             "global only": {"places": "global"},

@@ -38,13 +38,20 @@ class Vertex:
 class Step:
     """One operation in the history of a point: what the point says since then, and from which evidence.
 
-    `evidence` are nodes of the long-term memory, `earlier` the points that were merged.
+    `evidence` are nodes of the long-term memory, `earlier` the points that were merged. A step that names no evidence
+    `is_vague`, and has no grounds: `evidence` is then all that was shown, any of which it may tell of.
     """
 
     operation: Operation
     description: str
     evidence: tuple[NodeId, ...] = ()
     earlier: tuple[PointId, ...] = ()
+    is_vague: bool = False
+
+    @property
+    def grounds(self) -> tuple[NodeId, ...]:
+        """The evidence that it names."""
+        return () if self.is_vague else self.evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +146,8 @@ def _join_oldest(steps: Sequence[Step], most: int) -> tuple[Step, ...]:
     old = steps[:count]
     evidence = dict.fromkeys(node for step in old for node in step.evidence)
     earlier = dict.fromkeys(part for step in old for part in step.earlier)
-    return (Step(old[0].operation, old[-1].description, tuple(evidence), tuple(earlier)), *steps[count:])
+    is_vague = all(step.is_vague for step in old)
+    return (Step(old[0].operation, old[-1].description, tuple(evidence), tuple(earlier), is_vague), *steps[count:])
 
 
 @dataclass(frozen=True)
@@ -248,12 +256,12 @@ class Hypergraph:
         return frozenset(found)
 
     def find_grounds(self, point: MemoryPoint) -> tuple[NodeId, ...]:
-        """All evidence that a point rests on, also through points that were merged into it; the newest first."""
+        """The evidence that a point names, also through points that were merged into it; the newest first."""
         found: dict[NodeId, None] = {}
         waiting, visited = [point], {point.id}
         while waiting:
             for step in reversed(waiting.pop(0).history):
-                found.update(dict.fromkeys(step.evidence))
+                found.update(dict.fromkeys(step.grounds))
                 parts = [part for part in step.earlier if part not in visited]
                 visited.update(parts)
                 waiting += [self._points.get(part) or self._former[part] for part in parts]
@@ -261,9 +269,11 @@ class Hypergraph:
 
     # ------------------------------------------------------------ operations (section 3.5)
 
-    def insert(self, description: str, vertices: Iterable[Vertex], evidence: Iterable[NodeId] = ()) -> MemoryPoint:
+    def insert(
+        self, description: str, vertices: Iterable[Vertex], evidence: Iterable[NodeId] = (), *, is_vague: bool = False
+    ) -> MemoryPoint:
         """Add a point. Raises UsageError without a description or without a vertex."""
-        step = Step("insert", _check_text(description), tuple(dict.fromkeys(evidence)))
+        step = Step("insert", _check_text(description), tuple(dict.fromkeys(evidence)), is_vague=is_vague)
         return self._put_point(
             MemoryPoint(f"{_LETTER}{self._issued + 1}", step.description, self._add_vertices(vertices), 1, (step,))
         )
@@ -274,13 +284,15 @@ class Hypergraph:
         description: str,
         evidence: Iterable[NodeId] = (),
         vertices: Iterable[Vertex] | None = None,
+        *,
+        is_vague: bool = False,
     ) -> MemoryPoint:
         """Change what a point says; its vertices stay unless others are given.
 
         Raises UsageError for an unknown point, without a description, or if no vertex would be left.
         """
         known = self.find(point)
-        step = Step("update", _check_text(description), tuple(dict.fromkeys(evidence)))
+        step = Step("update", _check_text(description), tuple(dict.fromkeys(evidence)), is_vague=is_vague)
         ids = known.vertices if vertices is None else self._add_vertices(vertices)
         changed = replace(known, description=step.description, vertices=ids, history=(*known.history, step))
         return self._put_point(changed)

@@ -163,9 +163,9 @@ def test_plans_look_around_what_is_known_and_beyond_it_until_every_query_was_sea
 
 
 def change(text, *points, **fields):
-    titles = [roles.Shown(label="", title="repeater", text="")]
-    evidence = show("Roses grow.", text)
-    given_ = roles.EvolveIn(question=WHY, subqueries=[WHY], points=points, entities=titles, evidence=evidence, **fields)
+    repeater = roles.Shown(label="E9", kind="entity", title="repeater", text="repeater")
+    evidence = [*show("Roses grow.", text), repeater]
+    given_ = roles.EvolveIn(question=WHY, subqueries=[WHY], points=points, evidence=evidence, **fields)
     return evolve(given_, EMBEDDER)
 
 

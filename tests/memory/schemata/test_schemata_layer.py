@@ -13,13 +13,11 @@ from tomewise.memory.building import estimate
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import USUAL, SchemataNames, SchemataRules
 from tomewise.store.export import export
-from tomewise.store.lookups import read_vectors
-from tomewise.store.records import BUILDS
 from tomewise.testing import ScriptedModel, check_layer
 
 NAMES = SchemataNames()
 NAME = NAMES.layer
-EXACT = SchemataRules(k=4, renew=0)
+EXACT = SchemataRules(k=4)
 EXACT_NAME = SchemataNames(EXACT.layer).layer
 
 
@@ -57,7 +55,7 @@ async def make_fresh(numbers, rules=EXACT, version=lambda number: 0):
     return store
 
 
-@pytest.mark.parametrize("rules", [USUAL, EXACT, SchemataRules(theta=0.3, clusters="disjoint")])
+@pytest.mark.parametrize("rules", [USUAL, EXACT, SchemataRules(clusters="disjoint")])
 async def test_it_is_a_function_of_its_passages(open_store, rules) -> None:
     for open_new in (PlainStore, open_store) if rules is USUAL else (PlainStore,):
         await check_layer(lambda store: [SchemataLayer(store, make_model(), EMBEDDER, rules)], open_new, EMBEDDER)
@@ -97,37 +95,6 @@ async def test_only_changed_clusters_are_summarised_and_the_estimate_says_how_ma
     assert 0 < planned.cost.calls == await count_calls(store) < whole / 2
     assert len(before & {node.id for node in store.nodes(NAME).values()}) > len(before) / 2
     assert await count_calls(store) == 0
-
-
-async def test_a_summary_of_summaries_goes_on_until_too_much_below_it_has_changed() -> None:
-    store, carried = await make_fresh(range(90), USUAL), 0
-    for number in range(90, 98):
-        fill(store, [number])
-        exact = await make_fresh(range(number + 1), USUAL)
-        await build_schemata(store)
-        nodes = store.nodes(NAME)
-        assert {node.id for node in nodes.values()} == {node.id for node in exact.nodes(NAME).values()}
-        older = [node for node in nodes.values() if node.data]
-        assert all(node.level > 1 and float(node.data["drift"]) <= 0.1 for node in older)
-        assert store.notes(BUILDS)[NAME]["network"]["older"] == len(older)
-        carried += len(older)
-        assert len(read_vectors(store, NAME).keys) == len(nodes)
-    assert carried, "some go on"
-
-
-async def test_nothing_tells_of_a_passage_that_was_removed() -> None:
-    quoting = ScriptedModel({"summarise": lambda given: {"summary": " / ".join(given.texts)}})
-    store = PlainStore()
-    fill(store, range(90))
-    await build_schemata(store, USUAL, quoting)
-    for number in range(90, 110):
-        fill(store, [number])
-        await build_schemata(store, USUAL, quoting)
-    assert any(node.data for node in store.nodes(NAME).values())
-    for number in range(0, 110, 5):
-        remove_numbered(store, [number])
-        await build_schemata(store, USUAL, quoting)
-        assert not any(f"note {number} " in f"{node.text} " for node in store.nodes(NAME).values())
 
 
 @pytest.mark.parametrize("fails", [2, 1000])

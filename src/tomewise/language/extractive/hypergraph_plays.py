@@ -33,6 +33,7 @@ _SENTENCES, _SHORTLIST = 4, 16  # sentences that become points, and those that a
 _SAME_MATTER = 0.5  # the least overlap of the entities of points that are merged
 _LONGEST = 1_200  # characters of a description
 _ENTITIES = 8  # names of one point
+_ENTITY = "entity"  # the kind of evidence that says what an entity is
 
 
 def plan(given: PlanIn) -> PlanOut:
@@ -74,7 +75,7 @@ def evolve(given: EvolveIn, embedder: Embedder) -> EvolveOut:
     A sentence whose names are all in a point is added to that point, while it has room.
     """
     question = " ".join([given.question, *given.subqueries])[:_READ]
-    ranked = rank(read_question(question).terms, read_lines(given.evidence))
+    ranked = rank(read_question(question).terms, read_lines([item for item in given.evidence if item.kind != _ENTITY]))
     compare(question, ranked, embedder, shortlist=_SHORTLIST)
     known = [
         _bag(sentence.text)
@@ -88,10 +89,11 @@ def evolve(given: EvolveIn, embedder: Embedder) -> EvolveOut:
 
 
 def _write_points(given: EvolveIn, lines: Sequence[Line]) -> EvolveOut:
+    entities = [item for item in given.evidence if item.kind == _ENTITY]
     updates: dict[str, UpdateOut] = {}
     insertions = []
     for line in lines:
-        text, names = flatten(line.sentence.text), _find_names(line, given.entities)
+        text, names = flatten(line.sentence.text), _find_names(line, entities)
         point = _find_host(text, names, given.points) if given.may_update else None
         if point is not None and point.id not in updates:
             description = f"{point.description} {text}"

@@ -46,8 +46,8 @@ class PlanIn(BaseModel):
 
 class ConcernOut(_Lenient):
     concern: Text = describe("what is still open, in one sentence")
-    points: Labels = describe("ids of the memory points that it is about, such as M2", [])
-    place: Place = describe("local: around these points; global: beyond all points", "global")
+    points: Labels = describe("for local: the id of the memory point that it is about, such as M2", [])
+    place: Place = describe("local: around one point; global: beyond all points", "global")
     subqueries: Texts = describe("exactly one search query", [])
 
 
@@ -58,12 +58,14 @@ class PlanOut(BaseModel):
 
 
 class EvolveIn(BaseModel):
-    """`may_update` and `replaces_entities` say what an update may change: the description, and the entities too."""
+    """`may_update` and `replaces_entities` say what an update may change: the description, and the entities too.
+
+    A piece of evidence is a passage, a fact, or an entity: what passages say of it.
+    """
 
     question: str
     subqueries: list[str]
     points: list[PointShown] = []
-    entities: list[Shown] = []
     evidence: list[Shown] = []
     may_update: bool = True
     replaces_entities: bool = False
@@ -103,6 +105,6 @@ class MergePointsOut(BaseModel):
     merges: list[MergeOut] = describe("empty when nothing belongs together", [])
 
 
-PLAN = Role("plan", PlanIn, PlanOut, output_tokens=1024, tags=("point",))
+PLAN = Role("plan", PlanIn, PlanOut, output_tokens=2048, tags=("point",))
 EVOLVE = Role("evolve", EvolveIn, EvolveOut, output_tokens=2048, tags=("point",))
-MERGE_POINTS = Role("merge_points", MergePointsIn, MergePointsOut, output_tokens=1024, tags=("point",))
+MERGE_POINTS = Role("merge_points", MergePointsIn, MergePointsOut, output_tokens=2048, tags=("point",))

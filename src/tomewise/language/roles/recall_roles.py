@@ -29,12 +29,6 @@ class DecomposeOut(BaseModel):
     subqueries: list[Text] = describe("self-contained questions; empty when one lookup suffices", [])
 
 
-class Candidate(Shown):
-    """A text that a search found. `found` says on which finding it hangs, as "linked with finding 2"."""
-
-    found: str = ""
-
-
 class KeywordsIn(BaseModel):
     question: str
 
@@ -45,11 +39,8 @@ class KeywordsOut(BaseModel):
 
 
 class SelectIn(BaseModel):
-    """`known` are the texts that earlier steps of the same search selected."""
-
     question: str
-    nodes: list[Candidate]
-    known: list[Shown] = []
+    nodes: list[Shown]
 
 
 class SelectOut(BaseModel):

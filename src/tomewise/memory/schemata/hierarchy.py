@@ -1,16 +1,16 @@
 """The levels of the hierarchy: each clusters the vertices below it, until there are no fewer (CAM, section 4.1).
 
-The clusters of a level overlap (4.1.2 and 4.1.3). The paper's majority labels flood a component or leave pairs. Ours
+The clusters of a level overlap (4.1.2 and 4.1.3). The paper's majority labels (`memory.schemata.published`) flood a
+component or leave pairs, and depend on the batches. Ours
 raise one objective, links within less `_GAMMA` for each pair within (the constant Potts model, Traag et al. 2011), in
 clusters of `LEAST` to `MOST` members.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -142,7 +142,7 @@ class Level:
 class Hierarchy:
     """Clusters of `passages` passages and of other clusters.
 
-    `children` (clusters, MOST) are names in document order, then -1; a cluster comes after those in it.
+    `children` (clusters, members at most) are names in document order, then -1; a cluster comes after those in it.
     """
 
     passages: int
@@ -162,15 +162,14 @@ class Hierarchy:
             heights[self.passages : -1] = 1 + heights[self.children].max(axis=1, initial=0)
         return heights[self.passages : -1]
 
-    @cached_property
-    def leaves(self) -> Any:
-        """The passages below each cluster, as a matrix (clusters, passages) of ones in compressed rows."""
-        from scipy.sparse import csr_array
-
-        from tomewise.memory.schemata.kernels import collect_leaves
-
-        starts, leaves = collect_leaves(self.children, self.passages)
-        return csr_array((np.ones(len(leaves)), leaves, starts), shape=(len(self.children), self.passages))
+    def find_leaves(self, clusters: Iterable[int]) -> list[int]:
+        """The passages below these clusters, each once."""
+        found, front = set[int](), set(clusters)
+        while front:
+            below = {*self.list_children(sorted(front))}
+            found |= {name for name in below if name < self.passages}
+            front = {name - self.passages for name in below - found}
+        return sorted(found)
 
 
 def grow_hierarchy(links: Links, nearest: Ints, rules: SchemataRules) -> tuple[Hierarchy, list[Level]]:
@@ -196,9 +195,6 @@ def grow_hierarchy(links: Links, nearest: Ints, rules: SchemataRules) -> tuple[H
         children = np.concatenate((children, np.where(rows < 0, -1, names[rows])[is_cluster]))
         levels.append(Level(new_names, _link_clusters(levels[-1].links, rows, len(names), rules.k)))
         names = new_names
-    if rules.clusters == "shuffled":
-        order = np.random.default_rng(0).permutation(passages)
-        children = np.where((children >= 0) & (children < passages), order[children % max(1, passages)], children)
     return Hierarchy(passages, children), levels
 
 

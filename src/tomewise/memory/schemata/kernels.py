@@ -367,35 +367,3 @@ def _put_into_cluster(vertex, cluster, members, sizes, homes):
     members[cluster, sizes[cluster]] = vertex
     sizes[cluster] += 1
     homes[vertex, 0] = cluster
-
-
-@_compiled
-def collect_leaves(children, count):
-    """The passages below each cluster, in compressed rows, each once.
-
-    `children` (clusters, room) are passages below `count`, `count + i` for cluster i, which comes before, and -1.
-    """
-    starts = np.zeros(children.shape[0] + 1, np.int64)
-    leaves = np.empty(4 * children.size + count, np.int64)
-    owners = np.full(count, -1, np.int64)  # the last cluster that was found to hold a passage
-    end = 0
-    for cluster in range(children.shape[0]):
-        if end + count > leaves.size:
-            longer = np.empty(2 * leaves.size, np.int64)
-            longer[:end] = leaves[:end]
-            leaves = longer
-        for child in children[cluster]:
-            if 0 <= child < count:
-                if owners[child] != cluster:
-                    owners[child] = cluster
-                    leaves[end] = child
-                    end += 1
-            elif child >= count:
-                for at in range(starts[child - count], starts[child - count + 1]):
-                    leaf = leaves[at]
-                    if owners[leaf] != cluster:
-                        owners[leaf] = cluster
-                        leaves[end] = leaf
-                        end += 1
-        starts[cluster + 1] = end
-    return starts, leaves[:end]

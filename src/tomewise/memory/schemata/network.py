@@ -120,13 +120,10 @@ class Lists:
         owners, places = np.nonzero(self.partners >= 0)
         return owners, self.partners[owners, places], self.scores[owners, places]
 
-    def link(self, rules: SchemataRules) -> Links:
-        """The links between passages, see `SchemataRules`."""
+    def link(self) -> Links:
+        """The links between passages that list each other."""
         owners, partners, scores = self.list_entries()
-        if rules.theta is not None:
-            is_link = scores >= rules.theta
-        else:
-            is_link = (self.partners[partners] == owners[:, None]).any(axis=1)
+        is_link = (self.partners[partners] == owners[:, None]).any(axis=1)
         return Links.from_pairs(owners[is_link], partners[is_link], scores[is_link])
 
 
@@ -161,19 +158,16 @@ def complete_lists(
 
 
 def describe_network(networks: Sequence[Mapping[str, Any]]) -> str:
-    """Settings, clusters by level, old summaries and calls of the networks of one or several tomes.
+    """Settings, clusters by level and calls of the networks of one or several tomes.
 
     A network is what `SchemataLayer` records under that name. All of them have the same settings.
     """
     first = networks[0]
-    passages, outside, older, calls = (
-        sum(network[name] for network in networks) for name in ("passages", "outside", "older", "calls")
-    )
+    passages, outside, calls = (sum(network[name] for network in networks) for name in ("passages", "outside", "calls"))
     levels = [sum(counts) for counts in zip_longest(*(network["clusters"] for network in networks), fillvalue=0)]
     clusters = f"clusters by level {', '.join(f'{count:,}' for count in levels)}" if levels else "no clusters"
     theta = "" if first["theta"] is None else f", theta {first['theta']:g}"
     settings = f"alpha {first['alpha']:g}, sigma {first['sigma']:g}, k {first['k']}{theta}"
     return (
-        f"{settings}; {passages:,} passages, {outside:,} in no cluster; {clusters}; {older:,} summaries "
-        f"older than their members; the last build asked for {calls:,}"
+        f"{settings}; {passages:,} passages, {outside:,} in no cluster; {clusters}; the last build asked for {calls:,}"
     )

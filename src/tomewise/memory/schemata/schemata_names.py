@@ -9,7 +9,7 @@ from tomewise.memory.rule_names import LayerRules
 
 SCHEMATA = "schemata"
 MOST_LEVELS = 10
-Clusters: TypeAlias = Literal["overlapping", "disjoint", "shuffled"]
+Clusters: TypeAlias = Literal["overlapping", "disjoint", "as published", "as published but disjoint"]
 
 
 @dataclass(frozen=True)
@@ -18,13 +18,12 @@ class SchemataRules(LayerRules):
 
     The score of two passages is alpha times the cosine, plus, within a document, 1 - alpha times a Gaussian of the
     distance in passages with the width `sigma`. They are linked if each is among the `k` best partners of the other.
-    With `theta`, it is enough that one is among the best of the other with a score of at least theta, as in the paper.
     With `entities`, the node layer of a graph's entities, passages that see an entity of at most k passages are linked
-    too.
+    too. There are at most so many `levels` of clusters; with 0 there are links alone. In `disjoint` clusters, a vertex
+    has one replica.
 
-    In `disjoint` clusters, a vertex has one replica. `shuffled` ones are overlapping ones with their passages permuted,
-    a control. There are at most so many `levels` of clusters; with 0 there are links alone. A summary of summaries is
-    kept while at most the share `renew` of the passages below it has changed.
+    Clusters `as published` are those of the paper (`memory.schemata.published`), where a passage is linked with its k
+    best partners whose score exceeds `theta`.
     """
 
     base = SCHEMATA
@@ -32,11 +31,15 @@ class SchemataRules(LayerRules):
     alpha: float = 0.7
     sigma: float = 1.0
     k: int = 10
-    theta: float | None = None
+    theta: float = 0.5
     entities: str = ""
     clusters: Clusters = "overlapping"
     levels: int = MOST_LEVELS
-    renew: float = 0.1
+
+    @property
+    def are_published(self) -> bool:
+        """Whether clusters are those of the paper."""
+        return self.clusters in ("as published", "as published but disjoint")
 
 
 USUAL = SchemataRules()

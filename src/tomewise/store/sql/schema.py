@@ -82,11 +82,11 @@ _FIELDS: Mapping[str, Mapping[str, tuple[type, type]]] = {
         **dict.fromkeys(("replies", "fallbacks", "dirt"), (dict, int)),
         "writes": (list, str),
         "together": (list, int),
-        "network": (dict, object),
+        **dict.fromkeys(("network", "published"), (dict, object)),
     },
     "nodes": {
         **dict.fromkeys(("head", "relation", "tail", "description", "name", "type", "entity"), (str, object)),
-        **dict.fromkeys(("document", "notes", "drift"), (str, object)),
+        **dict.fromkeys(("document", "notes"), (str, object)),
         "keywords": (list, str),
         "place": (dict, object),
         "marks": (list, list),

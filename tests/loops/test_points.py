@@ -1,0 +1,174 @@
+"""HGMem over random graphs and replies, against a slow reading of equations 6 to 8 and section 3.6."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from tests.recall.relation_tomes import EMBEDDER, build_store
+
+from tomewise.loops.evidence import make_token_counter, measure_pieces, measure_texts
+from tomewise.systems.kit import Kit
+from tomewise.systems.registry import assemble
+from tomewise.testing import ScriptedModel
+from tomewise.types import Question
+
+PEOPLE = ("Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gus", "Hal", "Ida", "Jon")
+OUTSIDE = ("Honour", "Disgrace")  # no text names them
+QUESTION = "Who met whom on which day?"
+
+
+class SlowMemory:
+    """Points as the paper has them: a description and entities each, and here what they name as evidence."""
+
+    def __init__(self, texts) -> None:
+        self.texts = texts
+        self.points: dict = {}
+        self.issued = 0
+
+    def put(self, description, entities, named):
+        self.issued += 1
+        self.points[f"M{self.issued}"] = (description, frozenset(entities), tuple(named))
+
+    def list_related(self, name):
+        """Neighbours of an entity in the graph."""
+        pairs = [text.split(" ~ ")[:2] for text in self.texts]
+        return {end for pair in pairs if name in pair for end in pair} - {name}
+
+    def find_around(self, points):
+        """Equation 6."""
+        anchors = set().union(*(self.points[point][1] for point in points))
+        found = set()
+        for anchor in anchors:
+            found |= self.list_related(anchor)
+            for _, entities, _ in self.points.values():
+                if anchor in entities:
+                    found |= entities - {anchor}
+        return found & self.known
+
+    @property
+    def known(self):
+        """The entities of the graph."""
+        return {name for text in self.texts for name in text.split(" ~ ")[:2]}
+
+    @property
+    def entities(self):
+        """The vertices of the memory."""
+        return set().union(*(entities for _, entities, _ in self.points.values()))
+
+    def list_passages(self):
+        """Section 3.6: those of all vertices; of one that the graph does not know, what its points name."""
+        found = {text for text in self.texts if self.entities & set(text.split(" ~ ")[:2])}
+        for _, entities, named in self.points.values():
+            if entities - self.known:
+                found |= set(named)
+        return found
+
+
+def measure(query, texts):
+    """The cosines of texts with a query."""
+    return (EMBEDDER.embed([*texts]) @ EMBEDDER.embed([query])[0]).round(5).tolist() if texts else []
+
+
+def measure_best(query, texts, most):
+    """The greatest cosines, by which a ranking is compared: of texts that tie, any may come first."""
+    return sorted(measure(query, texts), reverse=True)[:most]
+
+
+class Player:
+    """Random replies, which the slow memory follows."""
+
+    def __init__(self, seed, texts) -> None:
+        self.dice = random.Random(seed)
+        self.slow = SlowMemory(texts)
+        self.expected: list = []  # for each search, where it goes and what it may find
+        self.rounds = 0
+
+    def evolve(self, given):
+        passages = {item.label: item.text for item in given.evidence if item.kind == "passage"}
+        updates, insertions = [], []
+        if self.slow.points and self.dice.random() < 0.5:
+            point, text = self.dice.choice([*self.slow.points]), f"Changed {self.dice.random()}."
+            labels = self.dice.sample([*passages], min(1, len(passages)))
+            updates.append({"point": point, "description": text, "entities": ["Zoe"], "evidence": labels})
+            _, entities, named = self.slow.points[point]
+            self.slow.points[point] = (text, entities, (*named, *(passages[label] for label in labels)))
+        for _ in range(2):
+            names = self.dice.sample([*PEOPLE[:8], *OUTSIDE], self.dice.randint(1, 3))
+            labels = self.dice.sample([*passages], self.dice.randint(0, min(2, len(passages))))
+            text = f"Point {self.dice.random()}."
+            insertions.append({"description": text, "entities": names, "evidence": labels})
+            self.slow.put(text, names, [passages[label] for label in labels])
+        return {"updates": updates, "insertions": insertions}
+
+    def merge(self, given):
+        """Equation 8: the union of the entities; the parts leave."""
+        first, second = self.dice.sample([*self.slow.points], 2)
+        text = f"Merged {self.dice.random()}."
+        (_, left, named), (_, right, more) = self.slow.points.pop(first), self.slow.points.pop(second)
+        self.slow.put(text, left | right, (*named, *more))
+        return {"merges": [{"points": [first, second], "description": text}]}
+
+    def plan(self, given):
+        point = self.dice.choice([*self.slow.points])
+        around = self.slow.find_around([point])
+        beyond = self.slow.known - self.slow.entities
+        self.rounds += 1
+        queries = [f"Near {self.dice.choice(PEOPLE)} {self.rounds}", f"Beyond {self.dice.choice(PEOPLE)} {self.rounds}"]
+        self.expected += [("local", around) if around else ("global", beyond), ("global", beyond)]
+        return {
+            "reasoning": "",
+            "sufficient": False,
+            "concerns": [
+                {"concern": queries[0], "place": "local", "points": [point], "subqueries": [queries[0]]},
+                {"concern": queries[1], "place": "global", "points": [], "subqueries": [queries[1]]},
+            ],
+        }
+
+
+@pytest.mark.parametrize("context", [6000, 150])
+@pytest.mark.parametrize("seed", range(8))
+async def test_searches_points_and_the_last_prompt_are_those_of_the_slow_reading(tmp_path, seed, context):
+    dice = random.Random(seed)
+    texts = []
+    for number in range(14):
+        a, b = dice.sample(PEOPLE, 2)
+        texts.append(f"{a} ~ {b} ~ {a} met {b} on day {number}")
+    store, player = await build_store(tmp_path, *texts), Player(seed, texts)
+    replies = {"evolve": player.evolve, "merge_points": player.merge, "plan": player.plan}
+    model = ScriptedModel({**replies, "answer": lambda _: {"answer": "nobody"}}, window=32_000)
+    loop = assemble("hgmem", Kit(store, model, EMBEDDER), limit=3, entities=2, rounds=3, context=context).loop
+    *events, answer = [output async for output in loop.run(Question(text=QUESTION))]
+
+    whole, *searches = [event.detail for event in events if event.name == "explored"]
+    assert whole["place"] == "everywhere"
+    assert [each["place"] for each in searches] == [place for place, _ in player.expected]
+    for search, (place, candidates) in zip(searches, player.expected, strict=True):
+        found = {name.capitalize() for name in search["entities"]}
+        assert found <= candidates, "equations 6 and 7"
+        assert len(found) == min(2, len(candidates)), "n_v"
+        seen = [text for text in texts if found & set(text.split(" ~ ")[:2])]
+        passages = [piece["text"] for piece in search["evidence"] if piece["layer"] == "passages"]
+        assert {*passages} <= {*seen}, "passages of these entities"
+        query = search["subquery"]
+        assert measure(query, passages) == pytest.approx(measure_best(query, seen, 3), abs=2e-5), "n_d"
+        if place == "local":
+            assert search["narrowed_to"] == len(candidates)
+
+    points = player.slow.points
+    (given,) = [call.given for call in model.calls if call.role == "answer"]
+    assert given.notes == [description for description, _, _ in points.values()], "all points"
+    rows = {row["point"]: {*row["entities"].split("; ")} for row in events[-1].detail["pool"]}
+    assert rows == {point: {*entities} for point, (_, entities, _) in points.items()}
+    count = make_token_counter(EMBEDDER)
+    wanted, shown = player.slow.list_passages(), [piece.text for piece in answer.evidence]
+    assert {*shown} <= wanted
+    if context == 6000:
+        assert {*shown} == wanted
+    room = context - sum(measure_texts(given.notes, count))
+    sizes = measure_pieces([*answer.evidence], count)
+    assert sum(sizes) <= max(0, room)
+    assert {*shown} == wanted or room - sum(sizes) < max(sizes, default=room + 1), "as many as fit"
+    assert measure(QUESTION, shown) == pytest.approx(measure_best(QUESTION, wanted, len(shown)), abs=2e-5)
+    assert {piece.text for piece in given.evidence} == {*shown}
+    store.close()
