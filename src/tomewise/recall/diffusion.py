@@ -219,9 +219,9 @@ class DecomposedRecall:
         parts = await self._decompose(query)
         most = max(limit, self.shown) if limit else 0
         rankings = await asyncio.gather(*(self.retriever.retrieve(part, most, within=within) for part in parts))
-        return (
-            rankings[0][:limit] if len(rankings) == 1 else score_by_place(merge_rankings(rankings, self.shown), limit)
-        )
+        if len(rankings) == 1:
+            return rankings[0][:limit]
+        return score_by_place(merge_rankings(rankings, self.shown), limit)
 
     async def _decompose(self, query: str) -> Sequence[str]:
         given = DecomposeIn(question=query, limit=self.parts)

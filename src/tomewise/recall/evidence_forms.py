@@ -22,13 +22,11 @@ def pair_with_gists(store: Readable, passages: Sequence[Evidence]) -> list[Evide
     keys = find_keys(store, (passage.id for passage in passages))
     made = find_derived(store, keys.values(), f"made-of:{GistsLayer.name}")
     gists = store.nodes_at({key for group in made.values() for key in group})
-    texts = {node: [gists[key].text for key in made[own] if key in gists] for node, own in keys.items()}
-    return [
-        replace(
-            passage, text="\n\n".join([passage.text, *(f"{GIST_LINE}\n{gist}" for gist in texts.get(passage.id, ()))])
-        )
-        for passage in passages
-    ]
+    added = {
+        node: "".join(f"\n\n{GIST_LINE}\n{gists[key].text}" for key in made[own] if key in gists)
+        for node, own in keys.items()
+    }
+    return [replace(passage, text=passage.text + added.get(passage.id, "")) for passage in passages]
 
 
 @dataclass(frozen=True)

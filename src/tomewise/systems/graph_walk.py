@@ -215,8 +215,8 @@ SYSTEMS = {
         summary="Walk a graph of entities and passages from the facts that a model recognises as useful, then answer.",
         paper="HippoRAG 2, arXiv 2502.14802",
         deviations=(
-            "the walk is a local push, whose masses are exact to a small bound; a pair of nodes has one edge, not two; names "
-            "of all scripts are kept; a search that finds no fact, or only seeds of weight 0, ranks by cosine."
+            "the walk is a local push, whose masses are exact to a small bound; a pair of nodes has one edge, whose "
+            "weights add up; names of all scripts are kept; seeds that all weigh 0 rank by cosine."
         ),
         ablations={"without recognition": {"recognition": "none"}},
     ),
@@ -229,9 +229,9 @@ SYSTEMS = {
         ),
         paper="CogitoRAG, arXiv 2602.15895",
         deviations=(
-            "equation 16 has the rows of the graph normalised, since it loses mass as it is printed; candidates of "
-            "CogniRank are the 200 passages of the greatest mass; a gist is asked for again if it names what its passage "
-            "does not, and then replaced by the passage; a search that finds no fact ranks by cosine."
+            "equation 16 has the rows of the graph normalised, since it loses mass as it is printed; a gist that names "
+            "what its passage does not is asked for again, and then replaced by the passage; memory nodes are no "
+            "vertices of the graph; a search that finds no fact ranks by cosine."
         ),
         ablations={
             "without diffusion": {"spreading": "one step"},

@@ -67,8 +67,8 @@ SYSTEMS = {
         summary="Retrieve passages and the summaries above them from one tree, then answer.",
         paper="RAPTOR, arXiv 2401.18059",
         deviations=(
-            "random steps have fixed seeds; a text that no component takes goes to its likeliest one; the tree ends where "
-            "the next level would not be smaller; without umap-learn, PCA reduces vectors."
+            "random steps have fixed seeds; a text that no component takes goes to its likeliest one; the tree ends "
+            "where the next level would not be smaller; without umap-learn, PCA reduces vectors."
         ),
         ablations={"traversal": {"search": "traversal"}},
     ),
