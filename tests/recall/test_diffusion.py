@@ -17,8 +17,6 @@ from tomewise.recall.diffusion import (
     CogniRank,
     DecomposedRecall,
     Diffusion,
-    has_one_clause,
-    scale_scores,
     walk_one_step,
 )
 from tomewise.recall.flat import Dense
@@ -156,17 +154,6 @@ async def test_without_seeds_passages_rank_by_cosine(build_graph, store):
     assert await make_diffusion(bare).retrieve(QUERY, 5) == await Dense(bare, EMBEDDER).retrieve(QUERY, 5)
 
 
-@pytest.mark.parametrize(("candidates", "limit"), [(4, 3), (200, 9), (1, 2)])
-async def test_cognirank_by_its_formula(store, candidates, limit):
-    masses, near = await walk_exactly(store, seed_as_hippo(store)), list_cosines(store)
-    names = sorted(masses, key=lambda name: -masses[name])[: max(candidates, limit)]
-    scores = 0.7 * scale_scores([masses[name] for name in names]) + 0.3 * scale_scores([near[name] for name in names])
-    expected = dict(sorted(zip(names, scores.tolist(), strict=True), key=lambda pair: -pair[1])[:limit])
-    found = await rank_cognitively(store, blend=0.7, candidates=candidates).retrieve(QUERY, limit)
-    assert list_homes(store, found) == list(expected)
-    assert [piece.score for piece in found] == pytest.approx(list(expected.values()), abs=1e-3)
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -246,26 +233,3 @@ async def test_a_question_is_asked_in_as_many_parts_as_allowed_or_whole(replies,
     inner = Shelves({}, make_pieces("abc"))
     assert join_nodes(await DecomposedRecall(inner, model, **settings).retrieve("whole", 2)) == "ab"
     assert inner.asked == asked
-
-
-@pytest.mark.parametrize(
-    ("question", "is_one"),
-    [
-        ("Who sold the boat?", True),
-        ("What was his name, in the film where he goes to Rome?", True),
-        ("Who sold the boat and why?", False),
-        ("Which is older, Sker or Orrin?", False),
-        ("Which lamp was lit later than the one at Sker?", False),
-        ("Who came? Who left?", False),
-        ("In what order came these: the tide, the brig, the letter?", False),
-        ("Tell me of Ada", False),
-        ("Was haben Ada und Tom gemeinsam?", False),
-        ("谁卖了船？", False),
-        ("", False),
-    ],
-)
-async def test_a_call_to_split_is_spent_unless_the_words_show_one_clause(question, is_one):
-    assert has_one_clause(question) == is_one
-    model = split_into("Who came?", "Who left?")
-    await DecomposedRecall(Shelves({}), model).retrieve(question, 5)
-    assert len(model.calls) == (not is_one)
