@@ -45,21 +45,23 @@ SYSTEMS = {
     "raptor": {"summarise", "answer"},
     "memtree batch=2": {"aggregate", "answer"},
     "cam": {"summarise", "select_nodes", "answer"},
-    "hipporag2": {"extract_facts", "filter_facts", "answer"},
-    "hipporag2 extraction='entities then triples'": {"extract_entities", "extract_triples", "filter_facts", "answer"},
-    "cogitorag": {"gist", "extract_facts", "decompose", "answer"},
-    "cogitorag source=summaries carrier=triples": {"summarise", "extract_facts", "decompose", "answer"},
+    "bm25": {"answer"},
+    "hipporag2": {"extract_entities", "extract_triples", "filter_facts", "answer"},
+    "cogitorag": {"gist", "extract_entities", "extract_triples", "decompose", "answer"},
+    "cogitorag source=summaries extraction=facts carrier=triples": {
+        *("summarise", "extract_facts", "decompose", "answer")
+    },
     "comorag cycles=3 limit=2": {"extract_facts", "summarise", "narrate", "probe", "encode", "fuse", "answer"},
     "hgmem rounds=3": {"extract_relations", "plan", "evolve", "merge_points", "answer"},
-    "lightrag": {"extract_relations", "keywords", "answer"},
-    "graphrag": {"extract_relations", "write_report", "answer"},
-    "graphrag mode=dynamic": {"extract_relations", "write_report", "rate_report", "map_reports", "answer"},
-    "graphrag mode=drift gleanings=1": {
+    "lightrag": {"extract_relations", "glean_relations", "keywords", "answer"},
+    "graphrag gleanings=0": {"extract_relations", "write_report", "answer"},
+    "graphrag mode=dynamic gleanings=0": {"extract_relations", "write_report", "rate_report", "map_reports", "answer"},
+    "graphrag mode=drift": {
         *("extract_relations", "glean_relations", "write_report", "hypothesise", "explore", "answer")
     },
     "cosmir chunk=400 limit=3": {"plan_reading", "extract_notes", "infer_notes", "refine_questions", "answer"},
     "chain_of_agents chunk=400": {"carry_note", "answer"},
-    "hipporag2+probe cycles=3 limit=2": {"extract_facts", "filter_facts", "probe", "encode", "fuse", "answer"},
+    "hipporag2+probe extraction=facts cycles=3 limit=2": {"extract_facts", "filter_facts", "probe", "encode", "fuse", "answer"},
     "hybrid+interleave": {"think", "answer"},
     "hybrid+rewrite": {"follow_up", "answer"},
     "hybrid+stepwise": {"step", "answer"},

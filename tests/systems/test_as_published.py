@@ -294,6 +294,7 @@ def test_raptor_shows_the_nearest_texts_before_the_first_that_does_not_fit(tmp_p
         store.close()
     assert summaries
     near = compare("amber tide quixay", [*texts, *summaries])
-    sizes = accumulate(len(text.split()) + 12 for text in (ranked := choose_best(near, len(near))))
+    ranked = choose_best(near, len(near))
+    sizes = accumulate(len(text.split()) + 12 for text in ranked)
     expected = [text for text, used in zip(ranked, sizes, strict=True) if used <= context]
     assert [piece.text for piece in model.calls[-1].given.evidence] == expected
