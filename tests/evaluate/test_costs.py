@@ -26,7 +26,11 @@ ROLES = {
     "decompose": lambda given: {},
     "filter_facts": lambda given: {"keep": [1]},
     "select_nodes": lambda given: {"keep": [1]},
-    "extract_facts": lambda given: {"entities": ["Ada Marsh"], "triples": [["Ada Marsh", "kept", "a light"]]},
+    **dict.fromkeys(
+        ("extract_facts", "extract_triples"),
+        lambda given: {"entities": ["Ada Marsh"], "triples": [["Ada Marsh", "kept", "a light"]]},
+    ),
+    "extract_entities": lambda given: {"entities": ["Ada Marsh"]},
 }
 RANKED = {"retrieval_only": True, "metrics": (find_metric("recall@2"),)}
 KEPT = "The keeper put out the light."
