@@ -34,13 +34,13 @@ DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "musique
 OUT = Path(__file__).resolve().parent / "out"
 CUTS = (2, 5, 10, 20)
 DEPTH = 40  # passages to retrieve: several may belong to one document
-HIPPO = {"recognition": "none"}
-COGITO = {"source": "passages", "carrier": "passages", "asking": "whole"}
+HIPPO = {"recognition": "none", "extraction": "facts"}
+COGITO = {"source": "passages", "extraction": "facts", "carrier": "passages", "asking": "whole"}
 METHODS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "dense (`naive`)": ("naive", {}),
     "BM25 (`bm25`)": ("bm25", {}),
     "dense and BM25 fused (`hybrid`)": ("hybrid", {}),
-    "`hipporag2`, facts recognised by the extractive model": ("hipporag2", {}),
+    "`hipporag2`, facts recognised by the extractive model": ("hipporag2", {"extraction": "facts"}),
     "`hipporag2` without recognition": ("hipporag2", HIPPO),
     "`cogitorag`": ("cogitorag", COGITO),
     "`cogitorag` with passage seeds": ("cogitorag", {**COGITO, "passage_weight": 0.05}),
@@ -86,7 +86,7 @@ def open_tome(path: Path) -> Tome:
     if len(tome.documents()) < len(documents):
         tome.add(*documents, on_progress=print_progress)
     if not tome.store.node_keys("facts:passages-triples"):
-        report = tome.build("hipporag2", extractions=DATA / "openie.jsonl", on_progress=print_progress)
+        report = tome.build("associative", extractions=DATA / "openie.jsonl", on_progress=print_progress)
         print("\n".join(note for layer in report.layers for note in layer.notes))
     return tome
 

@@ -158,9 +158,9 @@ SYSTEMS = {
             "write only reports whose members or relations changed."
         ),
         deviations=(
-            "later builds keep the partition; all relations of a community reach its report; entities of all components "
-            "are found; passages stand beside the points of a global answer, so that it can quote, and it has 300 words "
-            "at most, not 2,000; DRIFT draws nothing at random."
+            "later builds keep the partition; all relations of a community reach its report; entities of all "
+            "components are found; passages stand beside the points of a global answer, so that it can quote, and it "
+            "has 300 words at most, not 2,000; DRIFT draws nothing at random."
         ),
         ablations={
             "global": {"mode": "global"},

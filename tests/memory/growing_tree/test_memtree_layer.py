@@ -271,9 +271,7 @@ async def test_it_is_a_state(open_store, rules):
 
 
 async def test_many_new_texts_are_folded():
-    store, model = await fill_tree(
-        range(3), MANY, lambda number: f"the same form again {'word ' * 1800} note{number}"
-    )
+    store, model = await fill_tree(range(3), MANY, lambda number: f"the same form again {'word ' * 1800} note{number}")
     parts = [call.given for call in model.calls]
     assert len(parts) > len(store.nodes("memtree"))
     assert all(sum(len(text) for text in given.texts) < 4 * 3500 + 9000 for given in parts)
