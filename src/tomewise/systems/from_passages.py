@@ -104,7 +104,7 @@ SYSTEMS = {
         kind="one search",
         summary="Retrieve passages by their words alone, weighted by BM25, then answer.",
         paper="BM25, Robertson and Zaragoza 2009",
-        deviations="words are stemmed, and stop words of English do not count.",
+        deviations="words are stemmed; common words of English count only where a question has no others.",
     ),
     "hybrid": SystemDeclaration(
         recipe=hybrid,
