@@ -35,7 +35,7 @@ Scores: TypeAlias = Mapping[str, float]
 
 
 @dataclass(frozen=True)
-class Told:
+class SourceText:
     """A passage, its gist, and the triples that stand in both."""
 
     text: str
@@ -43,16 +43,16 @@ class Told:
     triples: Sequence[Triple]
 
 
-def write_corpus(dice: Random) -> list[Told]:
-    told = []
+def write_corpus(dice: Random) -> list[SourceText]:
+    corpus = []
     for _ in range(dice.randint(6, 16)):
         triples = [(*dice.sample(NAMES, 2), dice.choice(RELATIONS)) for _ in range(dice.choice((0, 1, 2, 2, 3)))]
         facts = [(head, relation, tail) for head, tail, relation in triples]
         words = [*dice.sample(WORDS, 4), *(word for fact in facts for word in fact)]
         text = " ".join(dice.sample(words, len(words)))
-        if text not in [each.text for each in told]:
-            told.append(Told(text, "\n".join([" > ".join(fact) for fact in facts]) or "of nobody", facts))
-    return told
+        if text not in [each.text for each in corpus]:
+            corpus.append(SourceText(text, "\n".join([" > ".join(fact) for fact in facts]) or "of nobody", facts))
+    return corpus
 
 
 def draw_question(dice: Random) -> str:
@@ -63,9 +63,11 @@ def read_lines(text: str) -> list[list[str]]:
     return [line.split(" > ") for line in text.splitlines() if line.count(" > ") == 2]
 
 
-def show(tmp_path: Path, told: Sequence[Told], name: str, question: str, *parts: str, **settings: Any) -> list[str]:
+def show(
+    tmp_path: Path, corpus: Sequence[SourceText], name: str, question: str, *parts: str, **settings: Any
+) -> list[str]:
     """The texts of the last prompt of a system over these passages, a document each, in order."""
-    of_text = {each.text: each for each in told}
+    of_text = {each.text: each for each in corpus}
 
     def find_triples(given: Any) -> dict[str, object]:
         found = of_text.get(given.text)
@@ -83,7 +85,7 @@ def show(tmp_path: Path, told: Sequence[Told], name: str, question: str, *parts:
     )
     store = SqlStore.open(tmp_path / "a.tome")
     try:
-        for number, each in enumerate(told):
+        for number, each in enumerate(corpus):
             put_document(store, EMBEDDER, document_of(f"d{number}", each.text))
         system = assemble(name, Kit(store, model, EMBEDDER), **settings)
         asyncio.run(build(system.layers, store, lambda _: None))
@@ -100,22 +102,22 @@ def show(tmp_path: Path, told: Sequence[Told], name: str, question: str, *parts:
 class SlowGraph:
     """The passage-entity graph: the number of passages that state a fact joins its ends, 1 an entity with a passage."""
 
-    told: Sequence[Told]
+    corpus: Sequence[SourceText]
 
     @property
     def entities(self) -> list[str]:
-        return sorted({end for each in self.told for head, _, tail in each.triples for end in (head, tail)})
+        return sorted({end for each in self.corpus for head, _, tail in each.triples for end in (head, tail)})
 
     @property
     def facts(self) -> list[Triple]:
-        return sorted({fact for each in self.told for fact in each.triples})
+        return sorted({fact for each in self.corpus for fact in each.triples})
 
     def count_passages(self, entity: str) -> int:
-        return sum(any(entity in (head, tail) for head, _, tail in each.triples) for each in self.told)
+        return sum(any(entity in (head, tail) for head, _, tail in each.triples) for each in self.corpus)
 
     def walk(self, start: Mapping[str, float], restart: float) -> Scores:
         """The stationary mass of each passage, where a walk starts again with the probability `restart`."""
-        names = [*self.entities, *(each.text for each in self.told)]
+        names = [*self.entities, *(each.text for each in self.corpus)]
         place = {name: number for number, name in enumerate(names)}
         edges = np.zeros((len(names), len(names)))
 
@@ -124,8 +126,8 @@ class SlowGraph:
             edges[place[b], place[a]] += weight
 
         for head, relation, tail in self.facts:
-            join(head, tail, sum((head, relation, tail) in each.triples for each in self.told))
-        for each in self.told:
+            join(head, tail, sum((head, relation, tail) in each.triples for each in self.corpus))
+        for each in self.corpus:
             for end in {end for head, _, tail in each.triples for end in (head, tail)}:
                 join(end, each.text, 1)
         seeds = np.array([start.get(name, 0.0) for name in names])
@@ -133,7 +135,7 @@ class SlowGraph:
         degrees = edges.sum(axis=1)
         step = np.array([edges[at] / degrees[at] if degrees[at] else seeds for at in range(len(names))])
         masses = np.linalg.solve(np.eye(len(names)) - (1 - restart) * step.T, restart * seeds)
-        return {each.text: float(masses[place[each.text]]) for each in self.told}
+        return {each.text: float(masses[place[each.text]]) for each in self.corpus}
 
 
 def embed(text: str) -> NDArray[np.float64]:
@@ -171,7 +173,7 @@ def rank_cogito(graph: SlowGraph, query: str, alpha: float, beta: float, gamma: 
             evidence = sum(max(0, each) for each in own) / len(own)  # equation 13
             reward = 1 + alpha * (1 - np.exp(-beta * len(own)))  # equation 14
             activation[entity] = evidence * reward / max(1, graph.count_passages(entity))  # equation 15
-    near = compare(query, [each.text for each in graph.told])
+    near = compare(query, [each.text for each in graph.corpus])
     if not sum(activation.values()):
         return near
     masses = {text: mass for text, mass in graph.walk(activation, gamma).items() if mass > 1e-12}  # equation 16
@@ -196,19 +198,19 @@ def select_cogito(rankings: Sequence[Scores]) -> list[str]:
 @pytest.mark.parametrize("seed", range(24))
 def test_cogitorag_shows_pairs_of_the_passages_that_its_equations_rank_first(tmp_path, seed):
     dice = Random(seed)
-    told, question = write_corpus(dice), draw_question(dice)
+    corpus, question = write_corpus(dice), draw_question(dice)
     parts = [draw_question(dice), draw_question(dice)] if seed % 3 else []
     values = {"alpha": 2.0, "beta": 1.0, "restart": 0.5, "blend": 0.95}
     if seed % 2:
         values = {"alpha": 4.0, "beta": 0.5, "restart": 0.3, "blend": 0.6}
-    for one, other in pairwise(sorted(NAMES)):
-        assert compare(one, [other])[other] < 0.8, "no synonyms, of which the paper is silent"
-    rankings = [rank_cogito(SlowGraph(told), query, *values.values()) for query in parts or [question]]
-    gists = {each.text: each.gist for each in told}
+    for name, following in pairwise(sorted(NAMES)):
+        assert compare(name, [following])[following] < 0.8, "no synonyms, of which the paper is silent"
+    rankings = [rank_cogito(SlowGraph(corpus), query, *values.values()) for query in parts or [question]]
+    gists = {each.text: each.gist for each in corpus}
     expected = [f"{text}\n\nGist of this passage:\n{gists[text]}" for text in select_cogito(rankings)]  # equation 19
     context = {} if seed % 4 else {"context": 120}  # of so few tokens two or three pairs have room
     usual = values["alpha"] == 2
-    shown = show(tmp_path, told, "cogitorag", question, *parts, **context, **({} if usual else values))
+    shown = show(tmp_path, corpus, "cogitorag", question, *parts, **context, **({} if usual else values))
     assert shown == ([pair for pair in expected if pair in shown] if context else expected)
     assert 0 < len(shown) <= SHOWN
 
@@ -224,8 +226,8 @@ def scale(scores: Scores) -> dict[str, float]:
 @pytest.mark.parametrize("seed", range(100, 112))
 def test_hipporag2_shows_the_five_passages_of_the_greatest_mass(tmp_path, seed):
     dice = Random(seed)
-    told, question = write_corpus(dice), draw_question(dice)
-    graph = SlowGraph(told)
+    corpus, question = write_corpus(dice), draw_question(dice)
+    graph = SlowGraph(corpus)
     texts = {" ".join(fact): fact for fact in graph.facts}
     scores = scale(compare(question, texts))
     hits = [choose_best(scores, 5)[number - 1] for number in (1, 3, 4)]  # what the model recognises
@@ -235,8 +237,8 @@ def test_hipporag2_shows_the_five_passages_of_the_greatest_mass(tmp_path, seed):
             parts.setdefault(end, []).append(scores[hit] / graph.count_passages(end))
     means = {entity: sum(each) / len(each) for entity, each in parts.items()}
     start = {entity: means[entity] for entity in choose_best(means, 5)}
-    start |= {text: 0.05 * score for text, score in scale(compare(question, [each.text for each in told])).items()}
-    assert show(tmp_path, told, "hipporag2", question) == choose_best(graph.walk(start, 0.5), SHOWN)
+    start |= {text: 0.05 * score for text, score in scale(compare(question, [each.text for each in corpus])).items()}
+    assert show(tmp_path, corpus, "hipporag2", question) == choose_best(graph.walk(start, 0.5), SHOWN)
 
 
 # ---------------------------------------------------------------- one search, one ranking
@@ -245,15 +247,15 @@ def test_hipporag2_shows_the_five_passages_of_the_greatest_mass(tmp_path, seed):
 @pytest.mark.parametrize("seed", range(200, 206))
 def test_naive_and_bm25_show_what_their_own_search_finds(tmp_path, seed):
     dice = Random(seed)
-    told, question = write_corpus(dice), draw_question(dice)
+    corpus, question = write_corpus(dice), draw_question(dice)
     (tmp_path / "words").mkdir()
-    near = compare(question, [each.text for each in told])
-    shown = show(tmp_path, told, "naive", question)
+    near = compare(question, [each.text for each in corpus])
+    shown = show(tmp_path, corpus, "naive", question)
     assert [near[text] for text in shown] == pytest.approx(sorted(near.values(), reverse=True), abs=1e-6)
     asked = set(question.split())
-    by_words = show(tmp_path / "words", told, "bm25", question)
-    assert {*by_words} == {each.text for each in told if asked & {*each.text.split()}}
-    scores = score_bm25(question, [each.text for each in told])
+    by_words = show(tmp_path / "words", corpus, "bm25", question)
+    assert {*by_words} == {each.text for each in corpus if asked & {*each.text.split()}}
+    scores = score_bm25(question, [each.text for each in corpus])
     assert [scores[text] for text in by_words] == pytest.approx(sorted(map(scores.get, by_words), reverse=True))
 
 

@@ -20,7 +20,6 @@ from tomewise.recall.flat import Dense
 from tomewise.recall.keyword_graph import KeywordGraph, Mode
 from tomewise.recall.local_relations import LocalGraph
 from tomewise.systems.kit import (
-    CONTEXT,
     Context,
     Count,
     Gleanings,
@@ -36,6 +35,7 @@ from tomewise.systems.kit import (
 from tomewise.types import Layer, Loop, Retriever
 
 _LIMIT = 200  # what has room is far less
+_LIGHTRAG_CONTEXT = 30_000  # tokens of the released code
 
 
 def lightrag(
@@ -52,7 +52,7 @@ def lightrag(
     graph: Annotated[bool, "whether the graph is searched; else passages near the question"] = True,
     gleanings: Gleanings = 1,
     limit: Limit = _LIMIT,
-    context: Context = CONTEXT,
+    context: Context = _LIGHTRAG_CONTEXT,
 ) -> System:
     """The recipe of `lightrag`: `recall.keyword_graph` over a `memory.graph` of relations."""
     layer = GraphLayer(kit.store, kit.model, kit.embedder, style="relations", gleanings=gleanings)
@@ -64,7 +64,7 @@ def lightrag(
     return answer_once(kit, found, (layer,) if graph else (), limit=limit, context=context)
 
 
-_CONTEXT = 12_000  # tokens of the released code
+_GRAPHRAG_CONTEXT = 12_000  # tokens of the released code
 
 
 def graphrag(
@@ -93,7 +93,7 @@ def graphrag(
     ] = 3,
     report_words: Annotated[int, Field(ge=50, le=4000), "words of a report at most"] = REPORT_WORDS,
     gleanings: Gleanings = 1,
-    context: Context = _CONTEXT,
+    context: Context = _GRAPHRAG_CONTEXT,
 ) -> System:
     """The recipe of `graphrag`: `memory.communities` over a `memory.graph` of relations."""
     graph = GraphLayer(kit.store, kit.model, kit.embedder, style="relations", gleanings=gleanings)
