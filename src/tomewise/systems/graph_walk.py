@@ -71,9 +71,6 @@ Extracting: TypeAlias = Annotated[
     Extraction,
     "calls that read a passage: two, for entities and then triples; one for both; or one for the graph of HGMem",
 ]
-Recognition: TypeAlias = Annotated[
-    Literal["none", "model"], "model: one call of each question picks the facts that help"
-]
 Facts: TypeAlias = Annotated[
     Count, "facts nearest to the question from which the walk starts", Multiplies("facts", most=1000)
 ]
@@ -86,7 +83,9 @@ def hipporag2(
     *,
     extraction: Extracting = "entities then triples",
     together: Together = 1,
-    recognition: Recognition = "model",
+    recognition: Annotated[
+        Literal["none", "model"], "model: one call of each question picks the facts that help"
+    ] = "model",
     facts: Facts = 5,
     passage_weight: PassageWeight = 0.05,
     limit: Limit = _READ,
@@ -104,7 +103,6 @@ def cogitorag(
     source: Annotated[Literal["gists", "passages", "summaries"], "texts from which the graph is extracted"] = "gists",
     extraction: Extracting = "entities then triples",
     together: Together = 1,
-    recognition: Recognition = "none",
     facts: Facts = 5,
     alpha: Annotated[Weight, "reward for entities of several facts: how much of it"] = 2.0,
     beta: Annotated[Weight, "reward for entities of several facts: how soon it is full"] = 1.0,
@@ -131,7 +129,7 @@ def cogitorag(
         partial(seed_cogito, alpha=alpha, beta=beta),
         partial(seed_passages, kit.store, weight=passage_weight),
     ]
-    linking = link_facts(kit, graph, recognition, facts)
+    linking = NearestFacts(kit.store, graph.names.instance, limit=facts)
     rank = partial(CogniRank, blend=blend) if ranking == "cognirank" else Diffusion
     recall: Retriever = rank(kit.store, kit.embedder, indexes, linking, seedings, one_step=spreading == "one step")
     if carrier == "triples":
@@ -199,13 +197,9 @@ def make_hippo_recall(kit: Kit, graph: GraphLayer, recognition: str, facts: int,
     """HippoRAG 2's recall over this graph."""
     indexes = GraphIndexes(kit.store, graph.names.instance)
     seedings: list[Seeding] = [seed_hippo, partial(seed_passages, kit.store, weight=passage_weight)]
-    return Diffusion(kit.store, kit.embedder, indexes, link_facts(kit, graph, recognition, facts), seedings)
-
-
-def link_facts(kit: Kit, graph: GraphLayer, recognition: str, facts: int) -> NearestFacts:
-    """What finds the facts nearest to a question, and lets a model pick those that help where that is asked for."""
     model = kit.model if recognition == "model" else None
-    return NearestFacts(kit.store, graph.names.instance, limit=facts, model=model)
+    linking = NearestFacts(kit.store, graph.names.instance, limit=facts, model=model)
+    return Diffusion(kit.store, kit.embedder, indexes, linking, seedings)
 
 
 SYSTEMS = {
