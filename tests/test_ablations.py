@@ -207,7 +207,7 @@ def run(stores: Mapping[str, SqlStore]) -> Callable[..., Ran]:
         model = make_model()
         # Tokens: two chunks, and a ledger that forgets.
         several = {"chunk": 250, "memory": 31} if name == "cosmir" else {}
-        store = stores["lands" if name in OVER_LANDS else "library"]
+        store = stores["lands" if name.partition("+")[0] in OVER_LANDS else "library"]
         system = assemble(name, Kit(store, model, EMBEDDER), **(several | dict(settings)))
         answer = asyncio.run(answer_question(system, Question(text=question, force=True)))
         layers = tuple(layer.name for layer in system.layers)
@@ -269,7 +269,7 @@ def list_facts() -> set[str]:
 def check_masses_alone(full: Ran, ablated: Ran) -> None:
     assert full.score(CHAIN[0]) == pytest.approx(1, abs=0.06)
     assert ablated.score(CHAIN[0]) == 1, "masses are parts of the greatest"
-    assert min(piece.score for piece in ablated.evidence) > 0, "the least of the candidates counts 0 in CogniRank alone"
+    assert ablated.score(CHAIN[2]) > full.score(CHAIN[2]) == 0, "the least of the candidates counts 0 in CogniRank"
 
 
 def check_keywords(*first: str) -> Check:
@@ -301,12 +301,12 @@ CHANGES: Mapping[tuple[str, str], Check] = {
     ("raptor", "traversal"): compare(operator.gt, lambda ran: len(ran.evidence)),  # five nodes of each level
     ("memtree", "without aggregation"): expect(lambda ran: any(text.startswith("Sum:") for text in ran.texts), False),
     ("lightrag", "local"): check_keywords("ida"),
-    ("lightrag", "global"): check_keywords("ada", "tom"),
+    ("lightrag", "global"): check_keywords("ada"),
     ("lightrag", "hybrid"): check_keywords("ida", "ada"),
     ("lightrag", "without graph"): expect(lambda ran: ran.kinds, {"passages"}),
     ("lightrag", "without keywords"): expect_no_call("keywords"),
     # Two steps from the entities of the question, a passage follows by its cosine alone.
-    ("cogitorag", "without diffusion"): expect(lambda ran: [ran.score(text) > 0 for text in CHAIN[1:]], [True, False]),
+    ("cogitorag", "without diffusion"): expect(lambda ran: [ran.score(text) >= 0 for text in CHAIN[1:]], [True, False]),
     ("cogitorag", "without cognirank"): check_masses_alone,
     ("cogitorag", "without decomposition"): expect_no_call("decompose"),
     ("cogitorag", "graph from passages"): expect_layers("gists", "graph:passages-triples-in-2-calls"),
@@ -377,5 +377,8 @@ def test_an_ablation_changes_what_its_name_says(run, system, ablation):
     if system in OVER_LANDS:
         question = CHOICE if ablation == "without comparisons" else bridges.QUESTION
     base: dict[str, Any] = {"limit": 20} if system in WIDE else {}  # so that each part shows
+    if system == "cogitorag" and ablation != "without decomposition":
+        base["asking"] = "whole"  # its own scores; merged parts have places
+    name = "associative+once" if system == "associative" else system  # its own scores, which are not fused
     changed = {**base, **ABLATIONS[system][ablation]}
-    CHANGES[system, ablation](run(system, question, **base), run(system, question, **changed))
+    CHANGES[system, ablation](run(name, question, **base), run(name, question, **changed))

@@ -24,6 +24,9 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import LanguageModel, Scope
 
 
+_EVERY = 10**9  # passages
+
+
 @dataclass(frozen=True, eq=False)
 class Hits:
     """Facts that a question hits, best first: keys, texts, cosines, and scores scaled to 0..1 over all facts
@@ -124,13 +127,13 @@ def seed_mentions(
 
 
 def seed_passages(
-    store: Readable, question: GraphQuestion, index: GraphIndex, *, weight: float = 0.05, keep: int | None = None
+    store: Readable, question: GraphQuestion, index: GraphIndex, *, weight: float = 0.05, keep: int = _EVERY
 ) -> Ranking:
     """Every passage within (HippoRAG 2), or the `keep` nearest to the question, and their ties.
 
     The weight is `weight` times the cosine scaled to 0..1 over all within.
     """
-    nearest = find_nearest(store, PASSAGES, question.vector, keep or len(index.passages), question.within)
+    nearest = find_nearest(store, PASSAGES, question.vector, keep, question.within)
     vertices, is_known = find_known_indices(nearest.keys, index.passages)
     return vertices + len(index.entities), weight * nearest.scale()[is_known]
 

@@ -185,12 +185,12 @@ async def test_batches_of_one_are_the_paper(scale):
 
 
 async def test_a_batch_is_placed_by_the_vectors_from_before_it():
-    store, model = await fill_tree(range(20))
+    store, model = await fill_tree(range(20), MANY)
     slow = SlowTree(1.0, batched=True)
     for number in range(20):
         slow.insert(number, write_text(number))
-    assert tuple(map(drop_texts, read_tree(store))) == tuple(map(drop_texts, slow.read()))
-    assert len(model.calls) == len(list_all_nodes(store)) > 0, "each node is written once"
+    assert tuple(map(drop_texts, read_tree(store, MANY))) == tuple(map(drop_texts, slow.read()))
+    assert len(model.calls) == len(list_all_nodes(store, MANY)) > 0, "each node is written once"
 
 
 STEPS = st.lists(
@@ -273,7 +273,7 @@ async def test_it_is_a_state(open_store, rules):
 async def test_many_new_texts_are_folded():
     store, model = await fill_tree(range(3), MANY, lambda number: f"the same form again {'word ' * 1800} note{number}")
     parts = [call.given for call in model.calls]
-    assert len(parts) > len(store.nodes("memtree"))
+    assert len(parts) > len(store.nodes(MANY.layer))
     assert all(sum(len(text) for text in given.texts) < 4 * 3500 + 9000 for given in parts)
     assert all(given.has_text for given in parts)
 
