@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
@@ -69,12 +69,6 @@ def fit_to_budget(evidence: Sequence[Evidence], budget: int, count: Count) -> li
             fitting.append(piece)
             budget -= tokens
     return fitting
-
-
-def take_first(evidence: Sequence[Evidence], budget: int, count: Count) -> list[Evidence]:
-    """The pieces before the first one that does not fit (RAPTOR's collapsed tree, and its released code)."""
-    used = accumulate(measure_pieces(evidence, count))
-    return [piece for piece, tokens in zip(evidence, used, strict=True) if tokens <= budget]
 
 
 def measure_pieces(evidence: Sequence[Evidence], count: Count) -> list[int]:

@@ -23,7 +23,6 @@ from tomewise.store.nearest import find_known_indices
 from tomewise.store.records import PASSAGES
 from tomewise.types import LanguageModel, Scope
 
-
 _EVERY = 10**9  # passages
 
 

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from tomewise.loops.desk import Desk
-from tomewise.loops.evidence import take_first
+from tomewise.loops.evidence import measure_pieces
 from tomewise.loops.last_prompt import DEPTH
 from tomewise.memory.growing_tree.memtree_layer import MemTreeLayer
 from tomewise.memory.growing_tree.memtree_names import MemTreeRules
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import CollapsedTree, TreeTraversal
+from tomewise.recall.ranking import take_fitting
 from tomewise.systems.kit import Context, Kit, Limit, System, SystemDeclaration, answer_once, with_settings_of
 
 _RAPTOR_CONTEXT = 2000  # tokens of a collapsed tree
@@ -32,7 +33,7 @@ def raptor(
     """The recipe of `raptor`: `recall.derived` over `memory.tree`."""
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
     kind = CollapsedTree if search == "collapsed" else TreeTraversal
-    carry = partial(take_first, budget=context, count=kit.count_tokens)
+    carry = partial(take_fitting, room=context, measure=partial(measure_pieces, count=kit.count_tokens))
     desk = Desk(kit.store, kit.model, kit.count_tokens, carry)
     return answer_once(kit, kind(kit.store, kit.embedder, tree), (tree,), desk, limit=limit, context=context)
 
