@@ -283,7 +283,7 @@ def score_bm25(question: str, texts: Sequence[str]) -> dict[str, float]:
     return scores
 
 
-@pytest.mark.parametrize("context", [2000, 150, 90, 31])
+@pytest.mark.parametrize("context", [2000, *range(56, 116, 6)])
 def test_raptor_shows_the_nearest_texts_before_the_first_that_does_not_fit(tmp_path, context):
     """The collapsed tree (RAPTOR, section 3 and appendix F); a text counts 12 tokens for its label and fence."""
     dice = Random(context)
