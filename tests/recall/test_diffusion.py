@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from tests.recall.exact_walk import list_edges, power_iteration
+from tests.recall.exact_walk import list_edges
 from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, build_store, remove_and_build, vertices
 from tests.recall.shelves import Shelves, join_nodes, make_pieces
 
@@ -22,7 +22,6 @@ from tomewise.recall.diffusion import (
 from tomewise.recall.flat import Dense
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.seeding import (
-    GraphQuestion,
     Hits,
     NearestFacts,
     seed_cogito,
@@ -80,30 +79,6 @@ def list_cosines(store):
     rows = EMBEDDER.embed([passage.content for passage in passages])
     cosines = (rows @ EMBEDDER.embed([QUERY])[0]).tolist()
     return dict(zip([passage.document for passage in passages], cosines, strict=True))
-
-
-async def walk_exactly(store, seedings, query=QUERY):
-    """The mass of each passage by power iteration, divided by the greatest; without passages of mass 0."""
-    index = GraphIndexes(store, GRAPH).current()
-    vector = EMBEDDER.embed([query])[0]
-    hits = await NearestFacts(store, GRAPH).find_hits(query, vector)
-    start = np.zeros(index.walk.graph.nodes)
-    for seeding in seedings:
-        np.add.at(start, *seeding(GraphQuestion(query, vector, hits), index))
-    masses = power_iteration(index.walk.graph, start)[len(index.entities) :]
-    names = vertices(store, index)[len(index.entities) :]
-    return {name: mass / masses.max() for name, mass in zip(names, masses.tolist(), strict=True) if mass}
-
-
-@pytest.mark.parametrize("query", [QUERY, "Did Ida Poe meet Ada Marsh?", "What of the map?"])
-@pytest.mark.parametrize("seed", [seed_as_hippo, lambda _: [seed_cogito]], ids=["hippo", "cogito"])
-async def test_scores_are_masses_of_the_exact_walk(store, query, seed):
-    found = await make_diffusion(store, seedings=seed(store)).retrieve(query, 9)
-    expected = await walk_exactly(store, seed(store), query)
-    scores = dict(zip(list_homes(store, found), [piece.score for piece in found], strict=True))
-    assert scores == pytest.approx({name: expected[name] for name in scores}, abs=1e-4)
-    assert min(scores.values()) > max([0, *(mass for name, mass in expected.items() if name not in scores)]) - 1e-4
-    assert found[0].score == 1
 
 
 async def test_one_step_is_what_seeds_hand_to_their_passages_and_what_passages_keep(store):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,8 +13,7 @@ from tests.recall.exact_walk import list_edges, power_iteration
 from tests.recall.shelves import join_nodes, make_pieces
 
 from tomewise.errors import UsageError
-from tomewise.recall.diffusion import merge_rankings, scale_scores
-from tomewise.recall.seeding import weigh_hippo_seeds
+from tomewise.recall.diffusion import merge_rankings
 from tomewise.recall.walk import CsrGraph, VisitedNodes, Walk
 
 Edge = tuple[int, int, float]
@@ -165,40 +163,6 @@ def test_edges_make_a_symmetric_graph_and_come_back(drawn: list[tuple[int, int, 
         np.testing.assert_array_equal(mine, theirs)
         assert mine.dtype == theirs.dtype
     assert graph.nodes == 8
-
-
-# ---------------------------------------------------------------- the formulas around the walk, from the papers
-
-
-@pytest.mark.parametrize(
-    ("scores", "delta", "scaled"),
-    [([0.3, 0.3], None, [0, 0]), ([1.0, 3.0, 2.0], None, [0, 1, 0.5]), ([1.0, 3.0], 2.0, [0, 0.5]), ([], None, [])],
-)
-def test_scores_are_scaled_to_1_and_equal_ones_to_0(scores, delta, scaled):
-    found = scale_scores(scores) if delta is None else scale_scores(scores, delta)
-    np.testing.assert_allclose(found, scaled)
-
-
-def list_seeds(found):
-    entities, weights = found
-    return dict(zip(entities.tolist(), weights.tolist(), strict=True))
-
-
-facts = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 20)), max_size=8)
-
-
-@given(facts)
-def test_seeds_of_hipporag_agree_with_plain_loops(drawn):
-    ends = [(a, b) for a, b, _ in drawn]
-    scores = [c / 16 for *_, c in drawn]
-    coverage = [(a % 4, b % 4) for a, b in ends]
-    parts: dict[int, list[Fraction]] = {}
-    for pair, score in zip(ends, scores, strict=True):
-        for entity in pair:
-            parts.setdefault(entity, []).append(Fraction(score) / max(1, entity % 4))
-    given = np.array(ends, np.int64).reshape(-1, 2), np.array(scores), np.array(coverage, np.int64)
-    hippo = list_seeds(weigh_hippo_seeds(*given, keep=99))
-    assert hippo == pytest.approx({v: float(sum(x) / len(x)) for v, x in parts.items()})
 
 
 @pytest.mark.parametrize(
