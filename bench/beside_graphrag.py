@@ -75,7 +75,7 @@ def run_ours() -> tuple[dict[str, Any], list[Contexts]]:
         with tome:
             tome.add(Document(id="novel", text=TEXT))
             tome.build("hgmem", extractions=GRAPH)
-            tome.build("graphrag")
+            tome.build("graphrag gleanings=0")
             store, embedder = tome.store, tome.kit.embedder
             reports = CommunityReports(store, embedder, NAMES)
             shelf = reports.load(None)

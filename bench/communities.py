@@ -24,6 +24,7 @@ from tomewise.language.forwarding import Forwarding
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.community_state import load_state
 from tomewise.memory.communities.partition import Partition, measure_modularity, renew
+from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.store.records import BUILDS
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, In, Out, Role
@@ -31,7 +32,7 @@ from tomewise.types import Document, In, Out, Role
 NOVEL = Path(__file__).resolve().parents[2] / "shared" / "data" / "novels"
 TEXT = (NOVEL / "gods_of_mars.txt").read_text(encoding="utf-8") if NOVEL.exists() else ""
 GRAPH = NOVEL / "gods_of_mars_graph.jsonl"
-NAMES = CommunityNames()
+NAMES = CommunityNames(GraphNames("passages", "relations"))
 QUESTION = "Why does Phaidor hate Dejah Thoris?"
 MODES = ("local", "global", "dynamic", "drift")
 
@@ -84,7 +85,7 @@ def run_build() -> None:
             tome.add(Document(id="novel", text=TEXT))
             tome.build("hgmem", extractions=GRAPH)
             wall, processor = time.perf_counter(), time.process_time()
-            tome.build("graphrag")
+            tome.build("graphrag gleanings=0")
             wall, processor = time.perf_counter() - wall, time.process_time() - processor
             record = tome.store.notes(BUILDS)[NAMES.layer]
             state = load_state(tome.store, NAMES)
@@ -112,7 +113,7 @@ def run_later(counts: Sequence[int]) -> None:
             with tome:
                 tome.add(Document(id="first", text=TEXT[:cut]))
                 tome.build("hgmem", extractions=GRAPH)
-                tome.build("graphrag")
+                tome.build("graphrag gleanings=0")
                 before, paid = (
                     measure_partition(tome, load_state(tome.store, NAMES).partition),
                     model.asked["write_report"],
@@ -120,7 +121,7 @@ def run_later(counts: Sequence[int]) -> None:
                 tome.add(Document(id="last", text=TEXT[cut:]))
                 tome.build("hgmem", extractions=GRAPH)
                 started = time.process_time()
-                tome.build("graphrag")
+                tome.build("graphrag gleanings=0")
                 spent = time.process_time() - started
                 kept = measure_partition(tome, load_state(tome.store, NAMES).partition)
                 anew = measure_partition(tome, divide_anew(tome))
@@ -151,15 +152,15 @@ def run_table(latency: float) -> None:
                 )
 
             def index() -> None:
-                tome.build("graphrag")
+                tome.build("graphrag gleanings=0")
 
             def add() -> None:
                 tome.add(*(Document(id=f"part {number}", text=part) for number, part in enumerate(parts)))
-                tome.build("graphrag")
+                tome.build("graphrag gleanings=0")
 
             def remove() -> None:
                 tome.remove("part 3")
-                tome.build("graphrag")
+                tome.build("graphrag gleanings=0")
 
             print("| what | wall s | calls | prompt tokens | processor s |\n| --- | --- | --- | --- | --- |")
             measure("index", index)

@@ -41,8 +41,8 @@ from tomewise.types import Document, Retriever
 PASSAGES = 40_000
 SYSTEMS = ("hipporag2", "cogitorag", "associative")
 SETTINGS: Mapping[str, Mapping[str, Any]] = {  # with these settings no system asks a model
-    "hipporag2": {"recognition": "none"},
-    "cogitorag": {"source": "passages", "carrier": "passages", "asking": "whole"},
+    "hipporag2": {"recognition": "none", "extraction": "facts"},
+    "cogitorag": {"source": "passages", "extraction": "facts", "carrier": "passages", "asking": "whole"},
 }
 WORDS = "tide keeper letter doctor clerk boat harbour winter lamp ledger storm rope cliff bell anchor map coin".split()
 
@@ -103,7 +103,7 @@ def time_changes(path: Path, repeats: int) -> None:
             name = f"new {time.time_ns()}"
             document = Document(id=name, text="\n\n".join(make_paragraph(name, place) for place in range(4)))
             time_step("add the document", lambda document=document: tome.add(document))  # type: ignore[misc]
-            report = time_step("build the graph", lambda: tome.build("hipporag2"))
+            report = time_step("build the graph", lambda: tome.build("associative"))
             assert report.layers[0].added == 88, report  # type: ignore[attr-defined]
             passages = tome.store.passages(documents=[name])
             assert len(passages) == 4
@@ -111,7 +111,7 @@ def time_changes(path: Path, repeats: int) -> None:
             found = time_step("find it, warm", lambda fact=fact: ask(retriever, str(tuple(fact))))  # type: ignore[misc]
             assert any(piece.id in {passage.id for passage in passages.values()} for piece in found[:2])  # type: ignore[index]
             time_step("remove the document", lambda name=name: tome.remove(name))  # type: ignore[misc]
-            time_step("build after removal", lambda: tome.build("hipporag2"))
+            time_step("build after removal", lambda: tome.build("associative"))
             rest = time_step("recall after removal", lambda fact=fact: ask(retriever, str(tuple(fact))))  # type: ignore[misc]
             assert not {piece.id for piece in rest} & {passage.id for passage in passages.values()}  # type: ignore[attr-defined]
             print(f"  round {number}: " + ", ".join(f"{step} {seconds[-1]:.3f}" for step, seconds in times.items()))

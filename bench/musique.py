@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from tomewise.evaluate.results import compute_p_value, estimate_interval, resample_means
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.recall.diffusion import Diffusion
-from tomewise.recall.flat import Lexical
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.seeding import NearestFacts, seed_hippo, seed_mentions, seed_passages
 from tomewise.systems.kit import Kit
@@ -35,15 +34,16 @@ DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "musique
 OUT = Path(__file__).resolve().parent / "out"
 CUTS = (2, 5, 10, 20)
 DEPTH = 40  # passages to retrieve: several may belong to one document
-HIPPO = {"recognition": "none"}
-COGITO = {"source": "passages", "carrier": "passages", "asking": "whole"}
+HIPPO = {"recognition": "none", "extraction": "facts"}
+COGITO = {"source": "passages", "extraction": "facts", "carrier": "passages", "asking": "whole"}
 METHODS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "dense (`naive`)": ("naive", {}),
+    "BM25 (`bm25`)": ("bm25", {}),
     "dense and BM25 fused (`hybrid`)": ("hybrid", {}),
-    "`hipporag2`, facts recognised by the extractive model": ("hipporag2", {}),
+    "`hipporag2`, facts recognised by the extractive model": ("hipporag2", {"extraction": "facts"}),
     "`hipporag2` without recognition": ("hipporag2", HIPPO),
     "`cogitorag`": ("cogitorag", COGITO),
-    "`cogitorag` without passage seeds": ("cogitorag", {**COGITO, "passage_weight": 0.0}),
+    "`cogitorag` with passage seeds": ("cogitorag", {**COGITO, "passage_weight": 0.05}),
     "`cogitorag` without CogniRank": ("cogitorag", {**COGITO, "ranking": "diffusion"}),
     "`cogitorag` without diffusion": ("cogitorag", {**COGITO, "spreading": "one step"}),
     "`associative`": ("associative", {}),
@@ -53,7 +53,6 @@ SETTINGS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "hipporag2, 20 facts": ("hipporag2", {**HIPPO, "facts": 20}),
     "hipporag2, passages 0.03": ("hipporag2", {**HIPPO, "passage_weight": 0.03}),
     "hipporag2, passages 0.1": ("hipporag2", {**HIPPO, "passage_weight": 0.1}),
-    "hipporag2, 2000 passages seeded": ("hipporag2", {**HIPPO, "seeded": 2000}),
     "cogitorag, blend 0.9": ("cogitorag", {**COGITO, "blend": 0.9}),
     "cogitorag, passages 0.02": ("cogitorag", {**COGITO, "passage_weight": 0.02}),
     "cogitorag, passages 0.1": ("cogitorag", {**COGITO, "passage_weight": 0.1}),
@@ -87,7 +86,7 @@ def open_tome(path: Path) -> Tome:
     if len(tome.documents()) < len(documents):
         tome.add(*documents, on_progress=print_progress)
     if not tome.store.node_keys("facts:passages-triples"):
-        report = tome.build("hipporag2", extractions=DATA / "openie.jsonl", on_progress=print_progress)
+        report = tome.build("associative", extractions=DATA / "openie.jsonl", on_progress=print_progress)
         print("\n".join(note for layer in report.layers for note in layer.notes))
     return tome
 
@@ -160,7 +159,6 @@ async def run(tome: Tome, *, settings: bool) -> None:
     for name, (system, options) in METHODS.items():
         tables[name] = await measure(make_retriever(system, options), questions, document_of)
         show(name, tables[name])
-    show("BM25", await measure(Lexical(tome.store), questions, document_of))
     base = tables["dense (`naive`)"][:, CUTS.index(5)]
     for name in ("`hipporag2` without recognition", "`cogitorag`", "`associative`"):
         gains = tables[name][:, CUTS.index(5)] - base

@@ -18,7 +18,7 @@ from typing import Any
 
 from musique import DATA, OUT, MusiqueQuestion, measure, open_tome, print_heading, print_progress, read_rows, show
 from tomewise.evaluate.results import estimate_interval, resample_means
-from tomewise.memory.communities.community_names import CommunityNames
+from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.local_relations import LocalGraph
 from tomewise.store.records import PASSAGES
 from tomewise.systems.registry import assemble
@@ -30,10 +30,20 @@ RANKED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "`hybrid`": ("hybrid", {}),
     "`memtree`": ("memtree", {}),
     "`memtree:without aggregation`": ("memtree", {"aggregation": False}),
-    **{f"`lightrag mode={mode}`": ("lightrag", {"mode": mode}) for mode in ("local", "global", "hybrid", "mix")},
-    "`lightrag:without keywords`": ("lightrag", {"keywords": False}),
+    **{
+        f"`lightrag mode={mode}`": ("lightrag", {"mode": mode, "gleanings": 0})
+        for mode in ("local", "global", "hybrid", "mix")
+    },
+    "`lightrag:without keywords`": ("lightrag", {"keywords": False, "gleanings": 0}),
 }
-ASKED = ("naive", "hybrid", "memtree", "lightrag", "graphrag", "graphrag mode=global")
+ASKED = (
+    "naive",
+    "hybrid",
+    "memtree",
+    "lightrag gleanings=0",
+    "graphrag gleanings=0",
+    "graphrag mode=global gleanings=0",
+)
 
 
 class Passages:
@@ -82,8 +92,8 @@ def write_relations(path: Path) -> Path:
 
 def build_all(tome: Tome) -> None:
     relations = write_relations(OUT / "musique_relations.jsonl")
-    for system in ("graphrag", "memtree", "memtree:without aggregation"):
-        given = {"extractions": relations} if system == "graphrag" else {}
+    for system in ("graphrag gleanings=0", "memtree", "memtree:without aggregation"):
+        given = {"extractions": relations} if system.startswith("graphrag") else {}
         report = tome.build(system, on_progress=print_progress, **given)
         print("\n".join(note for layer in report.layers for note in layer.notes), flush=True)
 
@@ -104,7 +114,7 @@ async def show_ranked(tome: Tome, questions: Sequence[MusiqueQuestion], document
     print_heading()
     for name, (system, options) in RANKED.items():
         show(name, await measure(Passages(assemble(system, tome.kit, **options).retriever), questions, document_of))
-    local = LocalPassages(LocalGraph(tome.store, tome.kit.embedder, CommunityNames().graph))
+    local = LocalPassages(LocalGraph(tome.store, tome.kit.embedder, GraphNames("passages", "relations")))
     show("`graphrag`, passages of its local search", await measure(local, questions, document_of))
 
 

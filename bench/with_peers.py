@@ -36,6 +36,8 @@ CUT, PARTS, REMOVED = 15_000, 10, 3
 PEERS = {"graphrag": ("graphrag==3.3.0",), "lightrag": ("lightrag-hku==1.5.7", "openai==2.54.0")}
 MODES = {"graphrag": ("local", "global", "dynamic", "drift"), "lightrag": ("local", "global", "hybrid", "mix")}
 CONTEXTS = {"graphrag": 12_000, "lightrag": 30_000}
+REPORT_WORDS = 400
+SETTINGS = {"graphrag": f"gleanings=0 report_words={REPORT_WORDS}", "lightrag": "gleanings=0"}
 QUESTIONS = (
     "How did John Carter find Carthoris?",
     "Why does Phaidor hate Dejah Thoris?",
@@ -44,7 +46,6 @@ QUESTIONS = (
 )  # the first is asked before
 COLD = "What became of Thuvia of Ptarth?"
 DIMENSIONS = 384
-REPORT_WORDS = 400
 
 
 def cut_novel() -> tuple[str, list[str]]:
@@ -61,6 +62,7 @@ class Ours:
         from tomewise.tome.tome import Tome
 
         self.system = system
+        self.named = f"{system} {SETTINGS[system]}"
         settings = {"api_key": "none", "limit": limit, "embedder_base_url": f"{url}/v1", "window": 128_000}
         self.tome = Tome.open(
             folder / "novel.tome",
@@ -74,21 +76,21 @@ class Ours:
         from tomewise.types import Document
 
         self.tome.add(Document(id="novel", text=cut_novel()[0]))
-        self.tome.build(self.system)
+        self.tome.build(self.named)
 
     def add(self) -> None:
         from tomewise.types import Document
 
         self.tome.add(*(Document(id=f"part {number}", text=part) for number, part in enumerate(cut_novel()[1])))
-        self.tome.build(self.system)
+        self.tome.build(self.named)
 
     def remove(self) -> None:
         self.tome.remove(f"part {REMOVED}")
-        self.tome.build(self.system)
+        self.tome.build(self.named)
 
     def ask(self, question: str, mode: str) -> str:
         drift = " follow_ups=5 depth=2" if mode == "drift" else ""
-        name = f"{self.system} mode={mode} context={CONTEXTS[self.system]}{drift}"
+        name = f"{self.named} mode={mode} context={CONTEXTS[self.system]}{drift}"
         return self.tome.ask(question, system=name, fresh=True).text
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """What every named ablation changes: the layers it needs, the calls it makes, or the evidence it shows.
 
-One row an ablation in `CHANGES`: a new ablation without a row fails. The setting `selection` is tried as well.
+One row an ablation in `CHANGES`: a new ablation without a row fails.
 """
 
 from __future__ import annotations
@@ -114,6 +114,8 @@ def make_model() -> ScriptedModel:
             "aggregate": lambda given: {"summary": f"Sum: {' '.join(text[:12] for text in given.texts)[:80]}"},
             "narrate": lambda given: {"summary": f"Course: {' '.join(text[:12] for text in given.texts)[:80]}"},
             "extract_facts": extract_lines,
+            "extract_entities": lambda _: {"entities": []},
+            "extract_triples": extract_lines,
             "filter_facts": lambda given: {"keep": [at for at, fact in enumerate(given.facts, 1) if "tom" in fact]},
             "select_nodes": lambda given: {"keep": list(range(1, 1 + len(given.nodes)))},
             "decompose": lambda _: {"subqueries": [QUESTION, "Whom did Ada once meet?"]},
@@ -122,6 +124,7 @@ def make_model() -> ScriptedModel:
             "encode": lambda given: {"cue": f"cue of {given.probe}"},
             "fuse": lambda _: {"cue": "fused"},
             "extract_relations": relate_lines,
+            "glean_relations": lambda _: {},
             "write_report": lambda given: {
                 "title": f"On {given.entities[0].name}",
                 "summary": " ".join(row.description for row in given.relations),
@@ -186,11 +189,6 @@ def lands(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(autouse=True)
-def _split_every_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tomewise.recall.diffusion.has_one_clause", lambda question: False)
-
-
 @pytest.fixture(scope="module")
 def stores(library: Path, lands: Path) -> Iterator[dict[str, SqlStore]]:
     """The library and the lands, which questions only read."""
@@ -209,7 +207,7 @@ def run(stores: Mapping[str, SqlStore]) -> Callable[..., Ran]:
         model = make_model()
         # Tokens: two chunks, and a ledger that forgets.
         several = {"chunk": 250, "memory": 31} if name == "read_through" else {}
-        store = stores["lands" if name in OVER_LANDS else "library"]
+        store = stores["lands" if name.partition("+")[0] in OVER_LANDS else "library"]
         system = assemble(name, Kit(store, model, EMBEDDER), **(several | dict(settings)))
         answer = asyncio.run(answer_question(system, Question(text=question, force=True)))
         layers = tuple(layer.name for layer in system.layers)
@@ -271,7 +269,7 @@ def list_facts() -> set[str]:
 def check_masses_alone(full: Ran, ablated: Ran) -> None:
     assert full.score(CHAIN[0]) == pytest.approx(1, abs=0.06)
     assert ablated.score(CHAIN[0]) == 1, "masses are parts of the greatest"
-    assert min(piece.score for piece in ablated.evidence) > 0, "the least of the candidates counts 0 in CogniRank alone"
+    assert ablated.score(CHAIN[2]) > full.score(CHAIN[2]) == 0, "the least of the candidates counts 0 in CogniRank"
 
 
 def check_keywords(*first: str) -> Check:
@@ -301,24 +299,19 @@ CHANGES: Mapping[tuple[str, str], Check] = {
     ("hipporag2", "without recognition"): expect_no_call("filter_facts"),
     ("hipporag2+probe", "without recognition"): expect_no_call("filter_facts"),
     ("raptor", "traversal"): compare(operator.gt, lambda ran: len(ran.evidence)),  # five nodes of each level
-    ("memtree", "batches of one"): expect_layers("memtree:batch=1"),
     ("memtree", "without aggregation"): expect(lambda ran: any(text.startswith("Sum:") for text in ran.texts), False),
     ("lightrag", "local"): check_keywords("ida"),
-    ("lightrag", "global"): check_keywords("ada", "tom"),
+    ("lightrag", "global"): check_keywords("ada"),
     ("lightrag", "hybrid"): check_keywords("ida", "ada"),
     ("lightrag", "without graph"): expect(lambda ran: ran.kinds, {"passages"}),
     ("lightrag", "without keywords"): expect_no_call("keywords"),
     # Two steps from the entities of the question, a passage follows by its cosine alone.
-    ("cogitorag", "without diffusion"): expect(lambda ran: [ran.score(text) > 0 for text in CHAIN[1:]], [True, False]),
+    ("cogitorag", "without diffusion"): expect(lambda ran: [ran.score(text) >= 0 for text in CHAIN[1:]], [True, False]),
     ("cogitorag", "without cognirank"): check_masses_alone,
     ("cogitorag", "without decomposition"): expect_no_call("decompose"),
-    ("cogitorag", "without passage seeds"): expect(lambda ran: ran.score(LONER) > 0, False),
-    ("cogitorag", "graph from passages"): expect_layers("gists", "graph:passages-triples"),
-    ("cogitorag", "graph from summaries"): expect_layers("gists", "summaries", "graph:summaries-triples"),
+    ("cogitorag", "graph from passages"): expect_layers("gists", "graph:passages-triples-in-2-calls"),
+    ("cogitorag", "graph from summaries"): expect_layers("gists", "summaries", "graph:summaries-triples-in-2-calls"),
     ("cogitorag", "answer from passages"): expect(lambda ran: {*ran.texts} <= {*TEXTS}, True),
-    ("cogitorag", "answer from what gists add"): expect(
-        lambda ran: {*ran.texts}, {f"{text}\n\nGist of this passage:\n{ADDED}" for text in TEXTS}
-    ),
     ("cogitorag", "answer from triples"): expect(lambda ran: {*ran.texts}, list_facts()),
     ("cam", "links only"): expect(lambda ran: (ran.layers, ran.kinds), (("schemata:levels=0",), {"passages"})),
     ("cam", "without flexibility"): expect_layers("schemata:disjoint"),
@@ -369,9 +362,7 @@ CHANGES: Mapping[tuple[str, str], Check] = {
     ),
 }
 NAMED = [(system, ablation) for system, changes in ABLATIONS.items() for ablation in changes]
-AS_FOUND: dict[str, dict[str, Any]] = {name: {"selection": "as found"} for name in (PAIR, "comorag", "hgmem")}
-for each in ("naive", "hybrid", "associative", "hipporag2", "raptor", "memtree", "cogitorag", "cam"):
-    AS_FOUND[each] = {"selection": "as found", "limit": 20}
+WIDE = ("naive", "hybrid", "associative", "hipporag2", "raptor", "memtree", "cogitorag", "cam")
 
 
 @pytest.mark.parametrize(("system", "ablation"), NAMED, ids=[f"{system}:{ablation}" for system, ablation in NAMED])
@@ -380,13 +371,9 @@ def test_an_ablation_changes_what_its_name_says(run, system, ablation):
     question = QUESTION
     if system in OVER_LANDS:
         question = CHOICE if ablation == "without comparisons" else bridges.QUESTION
-    base = AS_FOUND.get(system, {})  # only what the system finds itself, so that each part shows
+    base: dict[str, Any] = {"limit": 20} if system in WIDE else {}  # so that each part shows
+    if system == "cogitorag" and ablation != "without decomposition":
+        base["asking"] = "whole"  # its own scores; merged parts have places
+    name = "associative+once" if system == "associative" else system  # its own scores, which are not fused
     changed = {**base, **ABLATIONS[system][ablation]}
-    CHANGES[system, ablation](run(system, question, **base), run(system, question, **changed))
-
-
-@pytest.mark.parametrize("system", [name for name in AS_FOUND if name not in OVER_LANDS])
-def test_evidence_is_selected_from_all_searches_or_as_it_was_found(run, system):
-    fused, found = run(system), run(system, **AS_FOUND[system])
-    assert fused.texts != found.texts
-    assert len(found.shown) == len(found.evidence), "each piece by itself"
+    CHANGES[system, ablation](run(name, question, **base), run(name, question, **changed))

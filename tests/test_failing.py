@@ -120,7 +120,7 @@ def test_a_passage_that_keeps_failing_is_named_and_the_rest_is_built(library, to
 
 
 GARBAGE = reply_with("I would rather not say.")
-HIPPO = ("build", "-s", "hipporag2")
+GRAPH = ("build", "-s", "associative")
 
 
 def fail_after(replies, behaviour=GARBAGE):
@@ -141,7 +141,7 @@ def tome(library, here):
 )
 def test_a_reply_that_cannot_be_used_fails_its_passage_alone(tome, shop, behaviour, reason):
     shop.fail_by(behaviour)
-    ran, _ = shop.run(*HIPPO)
+    ran, _ = shop.run(*GRAPH)
     assert (ran.code, ran.out.count("failed for 1")) == (0, 1)
     assert reason in ran.out
 
@@ -150,7 +150,7 @@ def test_a_model_that_only_fails_stops_the_build_in_time(tome, shop):
     with Tome.open(tome) as opened:
         assert len(opened.store.passages()) >= 3 + 20
     shop.server.handler = fail_after(3)
-    ran, _ = shop.run(*HIPPO)
+    ran, _ = shop.run(*GRAPH)
     assert ran.code == 6
     assert ran.err.startswith("tome: 20 calls of openai:test failed with no reply between them, so this was stopped.")
     assert "gave no usable reply for 'extract_facts'" in ran.err
@@ -159,7 +159,7 @@ def test_a_model_that_only_fails_stops_the_build_in_time(tome, shop):
     kept = read_marks(tome)
     assert len(kept) == 3
     shop.fail_by(None)
-    ran, asked = shop.run(*HIPPO)
+    ran, asked = shop.run(*GRAPH)
     assert ran.code == 0, ran.err
     assert kept.isdisjoint(map(mark, asked))
 
@@ -170,11 +170,11 @@ def test_a_model_that_only_fails_stops_the_build_in_time(tome, shop):
         (GARBAGE, ("ask", "When did the tide turn?", "-s", "cosmir chunk=60"), 1, 80, "gave no usable reply"),
         (
             Behaviour(b"", status=302, headers={"location": "/sign-in"}),
-            (*HIPPO, "--max-failures", "1000"),
+            (*GRAPH, "--max-failures", "1000"),
             *(1, 16),
             "sent a redirect to /sign-in in place of a reply: check the base URL",
         ),
-        (Behaviour(b"<html>Hi</html>"), HIPPO, 20, 36, "sent a page of HTML in place of a reply: check the base URL"),
+        (Behaviour(b"<html>Hi</html>"), GRAPH, 20, 36, "sent a page of HTML in place of a reply: check the base URL"),
     ],
     ids=["a question", "an address that leads elsewhere", "a page in place of replies"],
 )

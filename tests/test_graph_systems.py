@@ -66,11 +66,11 @@ def test_a_build_tells_what_given_extractions_cover_and_asks_for_the_rest(write_
     report = tome.build("hipporag2", extractions=write_rows(*triples))
     (graph,) = report.layers
     assert graph.notes[0] == "given.jsonl: covers 1 of 2 passages; 1 of its texts is not in this tome"
-    assert report.cost.calls == 1
+    assert report.cost.calls == 2
     assert "ada kept light" in {
-        node.text for node in tome.store.nodes(GraphNames("passages", "triples").facts).values()
+        node.text for node in tome.store.nodes(GraphNames("passages", "triples", 2).facts).values()
     }
-    with pytest.raises(UsageError, match="graph:gists-triples, which is read from gists"):
+    with pytest.raises(UsageError, match="graph:gists-triples-in-2-calls, which is read from gists"):
         tome.build("cogitorag", extractions=write_rows(*triples))
 
 
@@ -90,12 +90,12 @@ def test_relations_are_imported_by_a_system_that_has_a_layer_for_them(write_rows
     assert facts == {"sale: ida poe, tom hale. Tom Hale sold a boat."}
 
 
-async def test_what_fell_back_stands_in_the_events(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tomewise.recall.diffusion.has_one_clause", lambda question: False)  # so that it is asked
+async def test_what_fell_back_stands_in_the_events(store: SqlStore) -> None:
     bad = BadReply("no JSON")
     model = ScriptedModel(
         {
-            "extract_facts": lambda given: {"triples": [["Tom Hale", "sold", "Heron"]] if "sold" in given.text else []},
+            "extract_entities": lambda _: {"entities": []},
+            "extract_triples": lambda given: {"triples": [["Tom Hale", "sold", "Heron"]] * ("sold" in given.text)},
             "filter_facts": [bad, {"keep": []}],
             "decompose": [bad],
             "answer": lambda _: {"answer": "Tom Hale"},

@@ -45,7 +45,6 @@ from tomewise.memory.inventions import find_unsupported
 from tomewise.reading.fetching import is_allowed
 from tomewise.reading.metadata import read_front_matter
 from tomewise.reading.places import mark_headings, mark_speakers
-from tomewise.recall.diffusion import has_one_clause
 from tomewise.recall.several_searches import split_comparison
 from tomewise.text.names import find_mentions
 from tomewise.text.quotable import find_sentences
@@ -418,7 +417,7 @@ DOORS: dict[str, Callable[[str], object]] = {
     "a passage": lambda text: write_gist(PassageIn(text=text, title=text)),
     "sentences": lambda text: list(find_sentences(text)),
     "names": find_mentions,
-    "a question": lambda text: (find_forms(text), has_one_clause(text), split_comparison(text), read_question(text)),
+    "a question": lambda text: (find_forms(text), split_comparison(text), read_question(text)),
     "a nested question": lambda text: plan_reading(PlanReadingIn(question=text, limit=4, nets=2)),
     "a condition": state,
     "an error": hide_credentials,

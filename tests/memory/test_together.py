@@ -169,7 +169,7 @@ def test_a_tome_says_that_it_was_built_with_another_size(tmp_path: Any) -> None:
         for system, is_noted in (
             ("associative together=4", False),
             ("associative", True),
-            ("hipporag2 together=2", True),
+            ("hipporag2 extraction=facts together=2", True),
         ):
             notes = [note for layer in tome.build(system).layers for note in layer.notes]
             assert any("together=4 read what was there" in note and "--again" in note for note in notes) == is_noted

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from tests.recall.exact_walk import list_edges, power_iteration
+from tests.recall.exact_walk import list_edges
 from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, build_store, remove_and_build, vertices
 from tests.recall.shelves import Shelves, join_nodes, make_pieces
 
@@ -17,14 +17,11 @@ from tomewise.recall.diffusion import (
     CogniRank,
     DecomposedRecall,
     Diffusion,
-    has_one_clause,
-    scale_scores,
     walk_one_step,
 )
 from tomewise.recall.flat import Dense
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.seeding import (
-    GraphQuestion,
     Hits,
     NearestFacts,
     seed_cogito,
@@ -84,30 +81,6 @@ def list_cosines(store):
     return dict(zip([passage.document for passage in passages], cosines, strict=True))
 
 
-async def walk_exactly(store, seedings, query=QUERY):
-    """The mass of each passage by power iteration, divided by the greatest; without passages of mass 0."""
-    index = GraphIndexes(store, GRAPH).current()
-    vector = EMBEDDER.embed([query])[0]
-    hits = await NearestFacts(store, GRAPH).find_hits(query, vector)
-    start = np.zeros(index.walk.graph.nodes)
-    for seeding in seedings:
-        np.add.at(start, *seeding(GraphQuestion(query, vector, hits), index))
-    masses = power_iteration(index.walk.graph, start)[len(index.entities) :]
-    names = vertices(store, index)[len(index.entities) :]
-    return {name: mass / masses.max() for name, mass in zip(names, masses.tolist(), strict=True) if mass}
-
-
-@pytest.mark.parametrize("query", [QUERY, "Did Ida Poe meet Ada Marsh?", "What of the map?"])
-@pytest.mark.parametrize("seed", [seed_as_hippo, lambda _: [seed_cogito]], ids=["hippo", "cogito"])
-async def test_scores_are_masses_of_the_exact_walk(store, query, seed):
-    found = await make_diffusion(store, seedings=seed(store)).retrieve(query, 9)
-    expected = await walk_exactly(store, seed(store), query)
-    scores = dict(zip(list_homes(store, found), [piece.score for piece in found], strict=True))
-    assert scores == pytest.approx({name: expected[name] for name in scores}, abs=1e-4)
-    assert min(scores.values()) > max([0, *(mass for name, mass in expected.items() if name not in scores)]) - 1e-4
-    assert found[0].score == 1
-
-
 async def test_one_step_is_what_seeds_hand_to_their_passages_and_what_passages_keep(store):
     index = GraphIndexes(store, GRAPH).current()
     names, graph = vertices(store, index), index.walk.graph
@@ -154,17 +127,6 @@ async def test_without_seeds_passages_rank_by_cosine(build_graph, store):
     assert await make_diffusion(store, seedings=[seed_cogito], linking=UnknownFact()).retrieve(QUERY, 7) == dense
     bare = await build_graph("boat", "a boat for Tom Hale", "light")
     assert await make_diffusion(bare).retrieve(QUERY, 5) == await Dense(bare, EMBEDDER).retrieve(QUERY, 5)
-
-
-@pytest.mark.parametrize(("candidates", "limit"), [(4, 3), (200, 9), (1, 2)])
-async def test_cognirank_by_its_formula(store, candidates, limit):
-    masses, near = await walk_exactly(store, seed_as_hippo(store)), list_cosines(store)
-    names = sorted(masses, key=lambda name: -masses[name])[: max(candidates, limit)]
-    scores = 0.7 * scale_scores([masses[name] for name in names]) + 0.3 * scale_scores([near[name] for name in names])
-    expected = dict(sorted(zip(names, scores.tolist(), strict=True), key=lambda pair: -pair[1])[:limit])
-    found = await rank_cognitively(store, blend=0.7, candidates=candidates).retrieve(QUERY, limit)
-    assert list_homes(store, found) == list(expected)
-    assert [piece.score for piece in found] == pytest.approx(list(expected.values()), abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -246,26 +208,3 @@ async def test_a_question_is_asked_in_as_many_parts_as_allowed_or_whole(replies,
     inner = Shelves({}, make_pieces("abc"))
     assert join_nodes(await DecomposedRecall(inner, model, **settings).retrieve("whole", 2)) == "ab"
     assert inner.asked == asked
-
-
-@pytest.mark.parametrize(
-    ("question", "is_one"),
-    [
-        ("Who sold the boat?", True),
-        ("What was his name, in the film where he goes to Rome?", True),
-        ("Who sold the boat and why?", False),
-        ("Which is older, Sker or Orrin?", False),
-        ("Which lamp was lit later than the one at Sker?", False),
-        ("Who came? Who left?", False),
-        ("In what order came these: the tide, the brig, the letter?", False),
-        ("Tell me of Ada", False),
-        ("Was haben Ada und Tom gemeinsam?", False),
-        ("谁卖了船？", False),
-        ("", False),
-    ],
-)
-async def test_a_call_to_split_is_spent_unless_the_words_show_one_clause(question, is_one):
-    assert has_one_clause(question) == is_one
-    model = split_into("Who came?", "Who left?")
-    await DecomposedRecall(Shelves({}), model).retrieve(question, 5)
-    assert len(model.calls) == (not is_one)

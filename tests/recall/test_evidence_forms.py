@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 from tests.recall.graph_tomes import EMBEDDER, GRAPH, quiet, rebuild, remove_and_build
-from tests.recall.shelves import Shelves
 
 from tomewise.memory.building import build
 from tomewise.memory.gists import GistsLayer
-from tomewise.recall.evidence_forms import GIST_LINE, SelectedFacts, WithGists, select_new_sentences
+from tomewise.recall.evidence_forms import GIST_LINE, SelectedFacts, pair_with_gists
 from tomewise.recall.flat import Dense
 from tomewise.recall.seeding import NearestFacts
 from tomewise.testing import ScriptedModel, check_retriever, document_of, put_document
@@ -40,41 +39,20 @@ async def store(build_gists):
 async def test_a_passage_is_followed_by_its_gist_under_a_line_that_says_so(store):
     put_document(store, EMBEDDER, document_of("late", "Tom without a gist"))
     plain = await Dense(store, EMBEDDER).retrieve(QUERY, 10)
-    found = await WithGists(Dense(store, EMBEDDER), store).retrieve(QUERY, 10)
     gists = [f"\n\n{GIST_LINE}\n{piece.text} indeed" if piece.text in TEXTS else "" for piece in plain]
-    assert found == [replace(piece, text=piece.text + gist) for piece, gist in zip(plain, gists, strict=True)]
+    expected = [replace(piece, text=piece.text + gist) for piece, gist in zip(plain, gists, strict=True)]
+    assert pair_with_gists(store, plain) == expected
 
 
-PASSAGE = "Ada Marsh kept the lighthouse at Skerry. She was the daughter of Captain Marsh."
-
-
-@pytest.mark.parametrize(
-    ("gist", "adds"),
-    [
-        (PASSAGE, ""),
-        ("The lighthouse at Skerry was kept by Ada Marsh.", ""),  # the same in other words
-        (
-            "Ada Marsh kept the lighthouse at Skerry. Ada Marsh was the daughter of Captain Marsh.",
-            "Ada Marsh was the daughter of Captain Marsh.",
-        ),
-        ("Skerry has a lighthouse. Ada is Captain Marsh's daughter.", "Ada is Captain Marsh's daughter."),
-        ("It was so.", ""),
-        ("", ""),
-    ],
-)
-def test_what_a_gist_adds_is_what_no_sentence_of_its_passage_says(gist, adds):
-    assert select_new_sentences(gist, PASSAGE) == adds
-
-
-def select_facts(store, limit=10):
-    return SelectedFacts(store, EMBEDDER, GRAPH, most=limit)
+def select_facts(store):
+    return SelectedFacts(store, EMBEDDER, GRAPH)
 
 
 async def test_facts_are_those_that_the_question_selects_and_no_others_of_their_passages(store):
     put_document(store, EMBEDDER, document_of("twin", "Ada > met > Tom"))
     await rebuild(store)
     homes = {passage.id: passage.document for passage in store.passages().values()}
-    found = await select_facts(store, limit=2).retrieve("Tom met whom?", 10)
+    found = await select_facts(store).retrieve("Tom met whom?", 2)
     assert {piece.text for piece in found} == {"ada met tom", "ida met tom"}
     assert {piece.layer for piece in found} == {"facts"}
     sources = {piece.text: [homes[source] for source in piece.sources] for piece in found}
@@ -87,11 +65,8 @@ async def test_evidence_that_is_not_a_passage_of_this_tome_stays_as_it_is(store)
     (piece,) = await Dense(store, EMBEDDER).retrieve(QUERY, 1)
     home = next(passage.document for passage in store.passages().values() if passage.id == piece.id)
     await remove_and_build(store, home)
-    assert await WithGists(Shelves({}, [piece]), store).retrieve(QUERY, 1) == [piece]
+    assert pair_with_gists(store, [piece]) == [piece]
 
 
-@pytest.mark.parametrize("only_new_sentences", [True, False])
-async def test_the_contract_of_retrievers_holds(store, only_new_sentences):
-    with_gists = WithGists(Dense(store, EMBEDDER), store, only_new_sentences=only_new_sentences)
-    await check_retriever(with_gists, QUERY, store)
+async def test_the_contract_of_retrievers_holds(store):
     await check_retriever(select_facts(store), QUERY, store)

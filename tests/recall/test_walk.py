@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from concurrent.futures import ThreadPoolExecutor
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.recall.exact_walk import list_edges, power_iteration
-from tests.recall.shelves import make_pieces
+from tests.recall.shelves import join_nodes, make_pieces
 
 from tomewise.errors import UsageError
-from tomewise.recall.diffusion import merge_rankings, scale_scores
-from tomewise.recall.seeding import weigh_cogito_seeds, weigh_hippo_seeds
+from tomewise.recall.diffusion import merge_rankings
 from tomewise.recall.walk import CsrGraph, VisitedNodes, Walk
 
 Edge = tuple[int, int, float]
@@ -168,60 +165,18 @@ def test_edges_make_a_symmetric_graph_and_come_back(drawn: list[tuple[int, int, 
     assert graph.nodes == 8
 
 
-# ---------------------------------------------------------------- the formulas around the walk, from the papers
-
-
 @pytest.mark.parametrize(
-    ("scores", "delta", "scaled"),
-    [([0.3, 0.3], None, [0, 0]), ([1.0, 3.0, 2.0], None, [0, 1, 0.5]), ([1.0, 3.0], 2.0, [0, 0.5]), ([], None, [])],
-)
-def test_scores_are_scaled_to_1_and_equal_ones_to_0(scores, delta, scaled):
-    found = scale_scores(scores) if delta is None else scale_scores(scores, delta)
-    np.testing.assert_allclose(found, scaled)
-
-
-def list_seeds(found):
-    entities, weights = found
-    return dict(zip(entities.tolist(), weights.tolist(), strict=True))
-
-
-facts = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 20)), max_size=8)
-
-
-@given(facts)
-def test_seeds_agree_with_plain_loops(drawn):
-    ends = [(a, b) for a, b, _ in drawn]
-    scores = [c / 16 for *_, c in drawn]
-    coverage = [(a % 4, b % 4) for a, b in ends]
-    mean: dict[int, list[Fraction]] = {}
-    parts: dict[int, list[Fraction]] = {}
-    for pair, score in zip(ends, scores, strict=True):
-        for entity in set(pair):
-            mean.setdefault(entity, []).append(Fraction(score))
-        for entity in pair:
-            parts.setdefault(entity, []).append(Fraction(score) / max(1, entity % 4))
-    given = np.array(ends, np.int64).reshape(-1, 2), np.array(scores), np.array(coverage, np.int64)
-    cogito = list_seeds(weigh_cogito_seeds(*given, alpha=3, beta=0.5))
-    assert cogito == pytest.approx(
-        {v: float(sum(x)) / len(x) * (1 + 3 * (1 - math.exp(-0.5 * len(x)))) / max(1, v % 4) for v, x in mean.items()}
-    )
-    hippo = list_seeds(weigh_hippo_seeds(*given, keep=99))
-    assert hippo == pytest.approx({v: float(sum(x) / len(x)) for v, x in parts.items()})
-
-
-@pytest.mark.parametrize(
-    ("rankings", "limit", "expected"),
+    ("rankings", "shown", "expected"),
     [
-        (["a9 b8 c7 d6 e5 f4"], 5, "a9 b8 c7 d6 e5"),  # one question: its best
-        (["a9 b8 c7", "a8 y2 z1"], 5, "a9 b8 c7 y2 z1"),  # a is taken, so the second gives y and z; c fills up
-        (["a9 b8", "a9 b8 c1"], 5, "a9 b8 c1"),  # fewer than asked for
-        (["a9 b8", "x3", "y1"], 2, "a9 x3"),  # more sub-questions than places
-        (["a5 b5", "c5"], 3, "a5 b5 c5"),  # ties by id
-        (["a2 b1", "a7"], 2, "a7 b1"),  # an id counts with its best score
+        (["a9 b8 c7 d6 e5 f4"], 5, "abcdef"),  # one question: its best
+        (["a9 b8 c7 d6", "a8 y2 z1"], 5, "aybzcd"),  # a is taken, so the second gives y and z
+        (["a9 b8", "a9 b8 c1"], 5, "abc"),  # fewer than are shown
+        (["a9 b8", "x3", "y1"], 2, "axyb"),  # more sub-questions than places
+        (["a5 b5 d1", "c5 d9"], 3, "acdb"),  # a piece counts with its best score
+        (["a9 c5", "x3 b5"], 3, "axbc"),  # ties by id
         ([], 3, ""),
-        (["a9"], 0, ""),
     ],
 )
-def test_merging_takes_two_of_each_and_the_best_of_the_rest(rankings, limit, expected):
+def test_merging_takes_two_of_each_and_then_the_best_of_the_rest(rankings, shown, expected):
     lists = [[make_pieces(item[0], int(item[1:]))[0] for item in text.split()] for text in rankings]
-    assert " ".join(f"{piece.id}{piece.score:g}" for piece in merge_rankings(lists, limit)) == expected
+    assert join_nodes(merge_rankings(lists, shown)) == expected

@@ -69,7 +69,7 @@ def test_what_is_within_the_bounds_is_allowed():
         with pytest.raises(UsageError, match=wrong):
             choose_bounded(system, {})
     with pytest.raises(UsageError, match=r"server allows [0-9,]+ at most$"):  # only an author can declare more
-        choose_bounded("hipporag2", {"seeded": 1_000_000})
+        choose_bounded("associative", {"seeded": 1_000_000})
 
 
 def test_the_default_of_the_operator_is_not_bounded():

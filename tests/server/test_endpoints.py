@@ -36,7 +36,7 @@ from tomewise.store.records import BUILDS
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
-GRAPH = "graph:passages-triples"
+GRAPH = "graph:passages-triples-in-2-calls"
 TEXTS = [
     {"id": "notes/one", "title": "The light", "text": "Ada put out the light.", "metadata": {"year": 1911}},
     {"id": "notes/old/two", "text": "The clerk forged the letter.", "metadata": {"year": 1890}},

@@ -50,6 +50,6 @@ def test_names_that_no_layer_has(tome):
 def test_a_tome_builds_layers_by_name_beside_those_of_a_system(tome):
     foreseen = tome.memory.estimate("naive", layers="summaries")
     assert [(each.layer, each.cost.calls) for each in foreseen] == [("summaries", 1)]
-    report = tome.build("hipporag2", layers=["summaries", "graph:passages-triples"])
+    report = tome.build("associative", layers=["summaries", "graph:passages-triples"])
     assert {layer.layer for layer in report.layers} == {"summaries", "graph:passages-triples"}
     assert len(tome.store.nodes("summaries")) == 1

@@ -127,7 +127,7 @@ def test_facts_passages_and_gists_of_an_entity(command, here, read_json):
     command("build", "--system", "cogitorag")
     found = read_json("show", "--entity", "ADA marsh")
     assert found["name"] == "ada marsh"
-    assert {fact["graph"] for fact in found["facts"]} == {"gists-triples"}
+    assert {fact["graph"] for fact in found["facts"]} == {"gists-triples-in-2-calls"}
     (passage,) = found["passages"]
     assert (passage["text"], "Ada Marsh" in found["gists"][passage["id"]]) == (text, True)
     assert "log.txt, part 1" in command("show", "--entity", "Ada Marsh").out

@@ -102,10 +102,10 @@ def test_memory_that_lags_is_told_with_the_build_that_helps(command, log_in_tome
     command("build", *system)
     (here / "late.txt").write_text("Ottilie Brand dredged the harbour in 1931.")
     added = command("add", "late.txt").out
-    assert "tome build --layer graph:passages-triples: about 1 call" in added
+    assert "tome build --layer graph:passages-triples-in-2-calls: about 2 calls" in added
     ran = command("ask", "Who dredged the harbour?", *system)
     assert "does not know 1 document yet: late.txt. One of the passages nearest to the question is there." in ran.out
-    assert "tome build --system hipporag2: about 1 call" in ran.err
+    assert "tome build --system hipporag2: about 2 calls" in ran.err
     assert "late.txt" in command("search", "Who dredged the harbour?", *system).err
     refused = command("ask", "Who?", *system, "--current")
     assert (refused.code, "not up to date" in refused.err) == (4, True)
@@ -136,7 +136,7 @@ def test_systems_are_listed_with_what_they_cost_and_how_they_deviate(command, re
     assert [name for name, row in rows.items() if row["default"]] == ["hybrid"]
     assert rows["hipporag2"]["ablations"] == ["without recognition"]
     assert "recognition of facts by a model" in rows["comorag"]["deviations"]
-    assert "build: 1 a passage · question: 1 + 1 calls" in command("systems").out
+    assert "build: 2 a passage · question: 1 + 1 calls" in command("systems").out
 
 
 def test_providers_say_whether_their_key_is_set_and_what_their_models_cost(command, monkeypatch, read_json):

@@ -26,7 +26,7 @@ DEEPEST = {
     "raptor+probe": 33,
     "hipporag2+probe": 49,
     "cogitorag": 2,
-    "graphrag:drift": 17,
+    "graphrag:drift": 67,
 }
 
 

@@ -76,13 +76,15 @@ class Desk:
     """Chooses evidence that fits, shows it to a model under labels and with places, cites it, and asks for answers.
 
     `count` gives the tokens of texts, see `make_token_counter`. It shows what the loop found, and nothing else, the
-    best of each search in turn. A desk remembers nothing of a question.
+    best of each search in turn. `carry` makes what the answering role sees of a ranking: which pieces, in which form; a
+    budget counts that form. A desk remembers nothing of a question.
     """
 
-    def __init__(self, store: Texts, model: LanguageModel, count: Count) -> None:
+    def __init__(self, store: Texts, model: LanguageModel, count: Count, carry: Arrange = list) -> None:
         self.store = store
         self.model = model
         self.count = count
+        self.carry = carry
         self.layout = Layout(store, count, joins=False)
 
     async def search_beside(self, question: Question, found: Sequence[Evidence]) -> list[Searched]:
@@ -189,7 +191,10 @@ class Desk:
         def make_input(shown: Sequence[Shown]) -> AnswerIn:
             return make_answer_input(question, shown, notes=notes, may_decline=not question.force)
 
-        return await asyncio.to_thread(self.fit, ANSWER, found, make_input, budget=budget, arrange=arrange)
+        def fit() -> Prepared[AnswerIn]:
+            return self.fit(ANSWER, self.carry(found), make_input, budget=budget, arrange=arrange)
+
+        return await asyncio.to_thread(fit)
 
     async def lay_out(
         self, question: Question, ranked: Sequence[Evidence], *, budget: int, notes: Sequence[Note] = ()

@@ -23,6 +23,8 @@ from tomewise.types import Answer, Event, Evidence, Question
 
 _POINTS = 0.5  # of the budget of the answering call that points have before passages
 _RATINGS = 2  # times that a report is rated until a reply can be used
+# The released code asks for several paragraphs, of 2,000 words at most; the answering role has room for these.
+_FORM = "Write two to four paragraphs, 300 words at most, that bring together all points that bear on the question."
 _NOTHING = "no report on the documents says anything on this question"
 
 
@@ -143,6 +145,8 @@ async def conclude(
         used = sum(measure_texts([text], desk.count))
     found = await asyncio.to_thread(find_passages, shown)
     passages = await asyncio.to_thread(desk.layout.pack, found, max(0, room - used))
+    if not (question.options or question.instructions):
+        question = replace(question, instructions=_FORM)
     prepared = await desk.prepare(question, passages, budget=None, notes=[point.text for point in shown])
     yield report_retrieved(prepared.evidence, found)
     yield await desk.answer(question, prepared)
@@ -160,7 +164,6 @@ class ReportPoints:
     reports: CommunityReports
     chooser: Chooser
     budget: int
-    words: int
 
     @property
     def calls(self) -> CallCount:
@@ -218,7 +221,7 @@ class ReportPoints:
 
     async def _map(self, question: Question, batch: Sequence[ReportedCommunity]) -> MapOut:
         shown = self.desk.show([each.as_evidence() for each in batch])
-        return await self.desk.model.ask(MAP_REPORTS, MapIn(question=question.text, evidence=shown, words=self.words))
+        return await self.desk.model.ask(MAP_REPORTS, MapIn(question=question.text, evidence=shown))
 
 
 def fit_reports(desk: Desk, reports: Sequence[ReportedCommunity], room: int) -> list[ReportedCommunity]:

@@ -43,11 +43,7 @@ class DenseDerived(PlainSearch):
 
 
 class CollapsedTree(DenseDerived):
-    """Passages and summaries of all levels, ranked together by cosine with the query; `layer` has the summaries.
-
-    The paper fills a budget of tokens from this ranking and stops at the first text that does not fit. Deviation: here
-    the loop fills its own budget, and it skips such a text and continues with texts that fit.
-    """
+    """Passages and summaries of all levels, ranked together by cosine with the query; `layer` has the summaries."""
 
     _kind = TreeLayer.kind
     _beside = (PASSAGES,)

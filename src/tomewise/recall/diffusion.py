@@ -1,4 +1,4 @@
-"""Diffusion recall: from the facts that a question hits through the graph to passages (HippoRAG 2; CogitoRAG, 3.3).
+"""Diffusion recall: from the facts that a question hits through the graph to passages (HippoRAG 2; CogitoRAG, 4.3).
 
 Ours ranks by the mass of a walk, then by rewrites of the question, then by how much of the question passages cover.
 """
@@ -6,7 +6,6 @@ Ours ranks by the mass of a walk, then by rewrites of the question, then by how 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -19,7 +18,7 @@ from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.language.roles import DECOMPOSE, DecomposeIn
 from tomewise.recall.array_types import Flags, Floats, Keys, Ranking, Vectors
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
-from tomewise.recall.ranking import NO_REWRITES, rank_evidence, rank_passages
+from tomewise.recall.ranking import NO_REWRITES, drop_repeats, rank_evidence, rank_passages, score_by_place
 from tomewise.recall.rewriting import Rewriter, list_content_words, put_first, sort_ranking
 from tomewise.recall.seeding import GraphQuestion, NearestFacts, Seeding
 from tomewise.recall.walk import CsrGraph, VisitedNodes, Walk
@@ -33,15 +32,6 @@ from tomewise.types import Embedder, Evidence, LanguageModel, NodeId, Retriever,
 
 _LEAST = np.finfo(np.float64).tiny  # in place of a score of 0, which has no logarithm
 _LIFTED = 2000  # passages of the greatest mass that are ranked and compared with rewrites
-
-_ASKING = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how|did|does)\b", re.IGNORECASE)
-# Words that join two things or compare them. Without any, a question has one part, however long.
-_JOINING = re.compile(
-    r"\b(?:and|or|nor|both|either|neither|versus|vs|than|between|same|different|differ\w*|compar\w*|besides|also|plus"
-    r"|respectively|in common|as well as|other)\b|[&/;:]|\?[^\w?]*+\w",
-    re.IGNORECASE,
-)
-_MOST_COMMAS = 1  # a list has more
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,14 +199,15 @@ class RewrittenWalk(Diffusion):
 
 @dataclass(frozen=True)
 class DecomposedRecall:
-    """Recall for each part of a question, merged so that every part gives passages (CogitoRAG, section 3.3).
+    """Recall for each part of a question, merged so that every part gives passages (CogitoRAG, section 4.3.1).
 
-    `merge_rankings` generalises the rule 2 + 2 + 1, which is for two parts and five passages. A question that
-    the model cannot decompose is searched as a whole. Ours: so is a single clause, without a call (`has_one_clause`).
+    `shown` pieces are to be shown, for which `merge_rankings` reserves. A question that the model does not split, or
+    whose reply cannot be used, is searched as a whole.
     """
 
     retriever: Retriever
     model: LanguageModel
+    shown: int = 5
     parts: int = 2
 
     @property
@@ -224,51 +215,35 @@ class DecomposedRecall:
         return sum_calls([CallCount("1", 1), read_calls(self.retriever).repeat(self.parts)])
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        """The `limit` best passages over all parts; each passage has its best score."""
+        """The `limit` best over all parts. Of a question in parts, the score is 1 / place."""
         parts = await self._decompose(query)
-        rankings = await asyncio.gather(*(self.retriever.retrieve(part, limit, within=within) for part in parts))
-        return rankings[0] if len(rankings) == 1 else merge_rankings(rankings, limit)
+        most = max(limit, self.shown) if limit else 0
+        rankings = await asyncio.gather(*(self.retriever.retrieve(part, most, within=within) for part in parts))
+        if len(rankings) == 1:
+            return rankings[0][:limit]
+        return score_by_place(merge_rankings(rankings, self.shown), limit)
 
     async def _decompose(self, query: str) -> Sequence[str]:
-        if has_one_clause(query):
-            return [query]
         given = DecomposeIn(question=query, limit=self.parts)
         reply = await ask_or_fall_back(self.model, DECOMPOSE, given, NOT_DECOMPOSED)
         parts = list(dict.fromkeys(part for part in reply.subqueries if part))[: self.parts] if reply else []
         return parts if len(parts) > 1 else [query]
 
 
-def merge_rankings(rankings: Sequence[Sequence[Evidence]], limit: int) -> list[Evidence]:
-    """One ranking of at most `limit` pieces from those of several sub-questions, each best first.
+def merge_rankings(rankings: Sequence[Sequence[Evidence]], shown: int) -> list[Evidence]:
+    """One ranking from those of several sub-questions, each best first (CogitoRAG, section 4.3.1, the rule 2+2+1).
 
-    CogitoRAG's rule 2+2+1, for any number m of sub-questions. In turn, each sub-question gives its best piece that is
-    not yet taken, until each has given max(1, (limit - 1) // m) pieces. The highest scores fill the remaining places. A
-    piece counts with its best score. The result is ordered by score, ties by id.
+    For m sub-questions and K = `shown` pieces that are to be shown: in turn, each sub-question gives its best piece
+    that is not yet taken, until each has given max(1, (K - 1) // m). All others follow by their best score, ties by id.
     """
-    best: dict[NodeId, Evidence] = {}
-    for piece in chain(*rankings):
-        first = best.setdefault(piece.id, piece)
-        if piece.score > first.score:
-            best[piece.id] = replace(first, score=piece.score)
     taken: dict[NodeId, Evidence] = {}
     queues = [iter(ranking) for ranking in rankings]
-    for _ in range(max(1, (limit - 1) // max(1, len(rankings)))):
+    for _ in range(max(1, (shown - 1) // max(1, len(rankings)))):
         for queue in queues:
-            fresh = next((piece.id for piece in queue if piece.id not in taken), None)
-            if fresh is not None and len(taken) < limit:
-                taken[fresh] = best[fresh]
-    rest = rank_evidence((piece for node, piece in best.items() if node not in taken), limit - len(taken))
-    return rank_evidence([*taken.values(), *rest])
-
-
-def has_one_clause(question: str) -> bool:
-    """Whether nothing in a question in English joins or compares two things, so that there is nothing to split.
-
-    It looks at words and marks alone, so it errs towards False: that costs a call. It is False for a question that has
-    none of the English question words, since the joining words of other languages are not known here. Relative clauses
-    count as part of their clause: a question that leads from one thing to the next is not split either.
-    """
-    return bool(_ASKING.search(question)) and question.count(",") <= _MOST_COMMAS and not _JOINING.search(question)
+            fresh = next((piece for piece in queue if piece.id not in taken), None)
+            if fresh is not None:
+                taken[fresh.id] = fresh
+    return drop_repeats([*taken.values(), *rank_evidence(chain(*rankings))])
 
 
 @cache

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -17,12 +16,14 @@ from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.array_types import Floats, Keys, Vectors, join_keys, sort_keys
 from tomewise.recall.entity_graph import EntityGraph, FoundEntity, make_entity, make_relation
 from tomewise.recall.ranking import (
+    Measure,
     as_evidence,
     name_in_order,
     pair_scores,
     rank_keys,
     rank_nodes,
     score_by_place,
+    take_fitting,
     take_turns,
 )
 from tomewise.run import NO_KEYWORDS, ask_or_fall_back, record_fallback
@@ -33,7 +34,6 @@ from tomewise.store.records import PASSAGES, name_source_space
 from tomewise.types import Embedder, Evidence, LanguageModel, Scope
 
 Mode: TypeAlias = Literal["mix", "hybrid", "local", "global"]
-Measure: TypeAlias = Callable[[Sequence[Evidence]], list[int]]  # the tokens that each piece takes in a prompt
 _LEVELS = {"mix": ("local", "global"), "hybrid": ("local", "global"), "local": ("local",), "global": ("global",)}
 T = TypeVar("T")
 _NEAREST = 40  # entities of the details, relations of the themes
@@ -106,17 +106,15 @@ class KeywordGraph:
         room = int(_OF_RELATIONS * self.room)
         of_entities = pairs.rank_at(near, room // _SHORTEST)
         near_themes = pairs.rank_near(themes, _NEAREST) if "global" in levels else []
-        relations = self._keep_fitting(self._make_relations(pairs, merge([of_entities, near_themes]), question), room)
+        relations = take_fitting(
+            self._make_relations(pairs, merge([of_entities, near_themes]), question), room, self.measure
+        )
         ends = np.column_stack((pairs.heads[near_themes], pairs.tails[near_themes])).ravel().tolist()
         entities = self._make_entities(graph.describe(merge([near, [*dict.fromkeys(ends)]]), question, within), within)
-        entities = self._keep_fitting(entities, int(_OF_ENTITIES * self.room))
+        entities = take_fitting(entities, int(_OF_ENTITIES * self.room), self.measure)
         passages = self._choose_passages(question, entities, relations, within)
         used = sum(self.measure([*entities, *relations]))
-        return [*self._keep_fitting(passages, self.room - used), *relations, *entities]
-
-    def _keep_fitting(self, pieces: Sequence[Evidence], room: int) -> list[Evidence]:
-        """The first pieces, up to the first one without room."""
-        return [piece for piece, used in zip(pieces, accumulate(self.measure(pieces)), strict=True) if used <= room]
+        return [*take_fitting(passages, self.room - used, self.measure), *relations, *entities]
 
     def _choose_passages(
         self, question: Vectors, entities: Sequence[Evidence], relations: Sequence[Evidence], within: Scope

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from numpy.typing import NDArray
 
@@ -17,6 +18,8 @@ from tomewise.store.nearest import DECIMALS, find_top
 from tomewise.types import Evidence, Node, NodeId, Passage, PassageId, Rewrite, Scope
 
 T = TypeVar("T")
+Measure: TypeAlias = Callable[[Sequence[Evidence]], list[int]]
+"""Gives the tokens that each piece takes in a prompt."""
 NO_REWRITES: Mapping[int, Rewrite] = MappingProxyType({})
 
 
@@ -108,6 +111,11 @@ def drop_repeats(evidence: Iterable[Evidence]) -> list[Evidence]:
 def score_by_place(ranked: Sequence[Evidence], limit: int) -> list[Evidence]:
     """The first `limit` pieces, each with 1 / place as its score."""
     return [replace(piece, score=1 / place) for place, piece in enumerate(ranked[:limit], start=1)]
+
+
+def take_fitting(pieces: Sequence[Evidence], room: int, measure: Measure) -> list[Evidence]:
+    """The first pieces, up to the first one without room."""
+    return [piece for piece, used in zip(pieces, accumulate(measure(pieces)), strict=True) if used <= room]
 
 
 def take_turns(lists: Sequence[Sequence[T]]) -> Iterator[T]:

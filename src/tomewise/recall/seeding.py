@@ -23,6 +23,8 @@ from tomewise.store.nearest import find_known_indices
 from tomewise.store.records import PASSAGES
 from tomewise.types import LanguageModel, Scope
 
+_EVERY = 10**9  # passages
+
 
 @dataclass(frozen=True, eq=False)
 class Hits:
@@ -124,13 +126,11 @@ def seed_mentions(
 
 
 def seed_passages(
-    store: Readable, question: GraphQuestion, index: GraphIndex, *, weight: float = 0.05, keep: int = 200
+    store: Readable, question: GraphQuestion, index: GraphIndex, *, weight: float = 0.05, keep: int = _EVERY
 ) -> Ranking:
-    """The `keep` passages nearest to the question, and their ties.
+    """Every passage within (HippoRAG 2), or the `keep` nearest to the question, and their ties.
 
-    The weight is `weight` times the cosine scaled to 0..1 over all within. HippoRAG 2 seeds every passage (its weight
-    is 0.05). Passages beyond the first few hundred only add nearly equal mass everywhere, and make a local walk visit
-    the whole graph.
+    The weight is `weight` times the cosine scaled to 0..1 over all within.
     """
     nearest = find_nearest(store, PASSAGES, question.vector, keep, question.within)
     vertices, is_known = find_known_indices(nearest.keys, index.passages)

@@ -80,7 +80,7 @@ def comorag(
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
     episodes = EpisodesLayer(kit.store, kit.model, kit.embedder, stride=stride, levels=levels)
     if recall == "hipporag2":
-        walk = make_hippo_recall(kit, graph, "none", 5, 0.05, 200)
+        walk = make_hippo_recall(kit, graph, "none", 5, 0.05)
     else:
         walk = find_recall(recall, associative(kit, together=together)).retriever
     parts: dict[str, tuple[int, Retriever, Layer]] = {

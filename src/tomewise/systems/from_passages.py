@@ -1,4 +1,4 @@
-"""Answers from passages alone: found by meaning, by meaning and words, or all that fit the model's window."""
+"""Answers from passages alone: found by meaning, by words, by both, or all that fit the model's window."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from tomewise.loops.fusing_desk import FusingDesk
 from tomewise.loops.last_prompt import DEPTH
 from tomewise.loops.once import Once
-from tomewise.recall.flat import REWRITING, WORDS, Dense, Everything, Summed
+from tomewise.recall.flat import REWRITING, WORDS, Dense, Everything, Lexical, Summed
 from tomewise.recall.rewriting import FindLeads, Rewriter, Rewriting, find_title_leads
 from tomewise.recall.several_searches import ComparedRecall
 from tomewise.systems.kit import (
@@ -45,6 +45,12 @@ Comparing: TypeAlias = Annotated[
 def naive(kit: Kit, **answering: Any) -> System:
     """The recipe of `naive`."""
     return answer_once(kit, Dense(kit.store, kit.embedder), **answering)
+
+
+@with_settings_of(answer_once)
+def bm25(kit: Kit, **answering: Any) -> System:
+    """The recipe of `bm25`."""
+    return answer_once(kit, Lexical(kit.store), **answering)
 
 
 def hybrid(
@@ -92,6 +98,13 @@ SYSTEMS = {
         kind="one search",
         summary="Retrieve the passages nearest to the question, then answer.",
         paper=OURS,
+    ),
+    "bm25": SystemDeclaration(
+        recipe=bm25,
+        kind="one search",
+        summary="Retrieve passages by their words alone, weighted by BM25, then answer.",
+        paper="BM25, Robertson and Zaragoza 2009",
+        deviations="words are stemmed; common words of English count only where a question has no others.",
     ),
     "hybrid": SystemDeclaration(
         recipe=hybrid,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
-from tomewise.loops.last_prompt import DEPTH
+from tomewise.loops.desk import Desk
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import Calls, Style
@@ -18,7 +18,7 @@ from tomewise.recall.diffusion import (
     RewrittenWalk,
     WordCoverage,
 )
-from tomewise.recall.evidence_forms import SelectedFacts, WithGists
+from tomewise.recall.evidence_forms import SelectedFacts, pair_with_gists
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.mentions import TitleLinks
 from tomewise.recall.rewriting import LARGE, GraphLeads
@@ -58,76 +58,70 @@ from tomewise.systems.kit import (
 )
 from tomewise.types import Layer, Retriever
 
-# How many pieces of another carrier use about as many tokens as a passage with its gist.
-_PASSAGES_A_PAIR, _FACTS_A_PAIR = 2, 20
+_READ = 5  # passages, or facts in their place, that the reader gets in both papers
 Extraction: TypeAlias = Literal["facts", "entities then triples", "relations"]
 _KINDS: Mapping[Extraction, tuple[Style, Calls]] = {
     "facts": ("triples", 1),
     "entities then triples": ("triples", 2),
     "relations": ("relations", 1),
 }
-Carrier: TypeAlias = Literal["passages and gists", "passages and what gists add", "passages", "triples"]
+Carrier: TypeAlias = Literal["passages and gists", "passages", "triples"]
 # Settings that several of these systems have.
 Extracting: TypeAlias = Annotated[
     Extraction,
-    "calls that read a passage: one for facts, two as in the paper, or one for the graph of HGMem",
-]
-Recognition: TypeAlias = Annotated[
-    Literal["none", "model"], "model: one call of each question picks the facts that help"
+    "calls that read a passage: two, for entities and then triples; one for both; or one for the graph of HGMem",
 ]
 Facts: TypeAlias = Annotated[
     Count, "facts nearest to the question from which the walk starts", Multiplies("facts", most=1000)
 ]
 PassageWeight: TypeAlias = Annotated[Weight, "weight of passages among the seeds of the walk"]
-Seeded: TypeAlias = Annotated[Count, "best passages that are seeds of the walk"]
 Restart: TypeAlias = Annotated[Weight, "probability that the walk starts again at a seed"]
 
 
-@with_settings_of(answer_once)
 def hipporag2(
     kit: Kit,
     *,
-    extraction: Extracting = "facts",
+    extraction: Extracting = "entities then triples",
     together: Together = 1,
-    recognition: Recognition = "model",
+    recognition: Annotated[
+        Literal["none", "model"], "model: one call of each question picks the facts that help"
+    ] = "model",
     facts: Facts = 5,
     passage_weight: PassageWeight = 0.05,
-    seeded: Seeded = 200,
-    **answering: Any,
+    limit: Limit = _READ,
+    context: Context = CONTEXT,
 ) -> System:
     """The recipe of `hipporag2`: `recall.diffusion.Diffusion` over `memory.graph`."""
     graph = make_graph(kit, extraction, together)
-    recall = make_hippo_recall(kit, graph, recognition, facts, passage_weight, seeded)
-    return answer_once(kit, recall, (graph,), **answering)
+    recall = make_hippo_recall(kit, graph, recognition, facts, passage_weight)
+    return answer_once(kit, recall, (graph,), limit=limit, context=context)
 
 
 def cogitorag(
     kit: Kit,
     *,
     source: Annotated[Literal["gists", "passages", "summaries"], "texts from which the graph is extracted"] = "gists",
-    extraction: Extracting = "facts",
+    extraction: Extracting = "entities then triples",
     together: Together = 1,
-    recognition: Recognition = "none",
     facts: Facts = 5,
     alpha: Annotated[Weight, "reward for entities of several facts: how much of it"] = 2.0,
     beta: Annotated[Weight, "reward for entities of several facts: how soon it is full"] = 1.0,
     restart: Restart = 0.5,
     blend: Annotated[Weight, "share of the diffusion in CogniRank; the rest is similarity"] = 0.95,
-    passage_weight: PassageWeight = 0.05,
+    passage_weight: PassageWeight = 0.0,
     spreading: Annotated[Literal["walk", "one step"], "how far the seeds spread through the graph"] = "walk",
     ranking: Annotated[Literal["cognirank", "diffusion"], "what ranks the passages"] = "cognirank",
     asking: Annotated[
         Literal["parts", "whole"], "parts: one call cuts the question in parts, each is searched"
     ] = "parts",
     carrier: Annotated[Carrier, "what the answering role sees"] = "passages and gists",
-    limit: Limit = DEPTH,
+    limit: Limit = _READ,
     context: Context = CONTEXT,
 ) -> System:
-    """The recipe of `cogitorag`: sections 4.1 to 4.3, equations 11 to 19.
+    """The recipe of `cogitorag`: sections 4.2 and 4.3, equations 11 to 19.
 
     The paper leaves some choices open (which walk, how many candidates); `recall.walk` and `recall.diffusion` state
-    ours. Each `carrier` is compared at equal tokens: `context` counts a pair as a whole, and carriers with shorter
-    pieces retrieve more than `limit` of them, so that `context` is the limit for each.
+    ours.
     """
     graph = make_graph(kit, extraction, together, source)
     indexes = GraphIndexes(kit.store, graph.names.instance, restart=restart)
@@ -135,28 +129,19 @@ def cogitorag(
         partial(seed_cogito, alpha=alpha, beta=beta),
         partial(seed_passages, kit.store, weight=passage_weight),
     ]
-    linking = link_facts(kit, graph, recognition, facts)
+    linking = NearestFacts(kit.store, graph.names.instance, limit=facts)
     rank = partial(CogniRank, blend=blend) if ranking == "cognirank" else Diffusion
     recall: Retriever = rank(kit.store, kit.embedder, indexes, linking, seedings, one_step=spreading == "one step")
     if carrier == "triples":
-        recall = SelectedFacts(kit.store, kit.embedder, graph.names.instance, most=_FACTS_A_PAIR * limit)
+        recall = SelectedFacts(kit.store, kit.embedder, graph.names.instance)
     if asking == "parts":
-        recall = DecomposedRecall(recall, kit.model)
+        recall = DecomposedRecall(recall, kit.model, shown=limit)
     gists, summaries = GistsLayer(kit.store, kit.model, together=together), SummariesLayer(kit.store, kit.model)
-    carriers: Mapping[Carrier, tuple[Retriever, int, tuple[Layer, ...]]] = {
-        "passages and gists": (WithGists(recall, kit.store), limit, (gists,)),
-        "passages and what gists add": (
-            WithGists(recall, kit.store, only_new_sentences=True),
-            _PASSAGES_A_PAIR * limit,
-            (gists,),
-        ),
-        "passages": (recall, _PASSAGES_A_PAIR * limit, ()),
-        "triples": (recall, _FACTS_A_PAIR * limit, ()),
-    }
-    retriever, most, shown = carriers[carrier]
+    paired = carrier == "passages and gists"
     read: Mapping[str, tuple[Layer, ...]] = {"gists": (gists,), "passages": (), "summaries": (summaries,)}
-    layers = tuple(dict.fromkeys((*shown, *read[source], graph)))
-    return answer_once(kit, retriever, layers, limit=most, context=context)
+    layers = tuple(dict.fromkeys((*((gists,) if paired else ()), *read[source], graph)))
+    desk = Desk(kit.store, kit.model, kit.count_tokens, partial(pair_with_gists, kit.store) if paired else list)
+    return answer_once(kit, recall, layers, desk, limit=limit, context=context)
 
 
 @with_settings_of(answer_once)
@@ -168,7 +153,7 @@ def associative(
     facts: Facts = 3,
     mention_weight: Annotated[Weight, "weight of the entities that the question names"] = 8.0,
     passage_weight: PassageWeight = 0.05,
-    seeded: Seeded = 200,
+    seeded: Annotated[Count, "best passages that are seeds of the walk"] = 200,
     restart: Restart = 0.3,
     rewriting: RewritingWeight = 0.7,
     rewritten: Rewritten = 3,
@@ -208,19 +193,13 @@ def make_graph(kit: Kit, extraction: Extraction, together: int, source: str = "p
     return GraphLayer(kit.store, kit.model, kit.embedder, source=source, style=style, calls=calls, together=together)
 
 
-def make_hippo_recall(
-    kit: Kit, graph: GraphLayer, recognition: str, facts: int, passage_weight: float, seeded: int
-) -> Retriever:
+def make_hippo_recall(kit: Kit, graph: GraphLayer, recognition: str, facts: int, passage_weight: float) -> Retriever:
     """HippoRAG 2's recall over this graph."""
     indexes = GraphIndexes(kit.store, graph.names.instance)
-    seedings: list[Seeding] = [seed_hippo, partial(seed_passages, kit.store, weight=passage_weight, keep=seeded)]
-    return Diffusion(kit.store, kit.embedder, indexes, link_facts(kit, graph, recognition, facts), seedings)
-
-
-def link_facts(kit: Kit, graph: GraphLayer, recognition: str, facts: int) -> NearestFacts:
-    """What finds the facts nearest to a question, and lets a model pick those that help where that is asked for."""
+    seedings: list[Seeding] = [seed_hippo, partial(seed_passages, kit.store, weight=passage_weight)]
     model = kit.model if recognition == "model" else None
-    return NearestFacts(kit.store, graph.names.instance, limit=facts, model=model)
+    linking = NearestFacts(kit.store, graph.names.instance, limit=facts, model=model)
+    return Diffusion(kit.store, kit.embedder, indexes, linking, seedings)
 
 
 SYSTEMS = {
@@ -230,8 +209,8 @@ SYSTEMS = {
         summary="Walk a graph of entities and passages from the facts that a model recognises as useful, then answer.",
         paper="HippoRAG 2, arXiv 2502.14802",
         deviations=(
-            "only the best `seeded` passages are seeds, not all; entities and triples are extracted in one call unless "
-            '`extraction` is "entities then triples"; "relations" takes the graph of HGMem instead.'
+            "the walk is a local push, whose masses are exact to a small bound; a pair of nodes has one edge, whose "
+            "weights add up; names of all scripts are kept; seeds that all weigh 0 rank by cosine."
         ),
         ablations={"without recognition": {"recognition": "none"}},
     ),
@@ -243,24 +222,18 @@ SYSTEMS = {
             "passages and gists."
         ),
         paper="CogitoRAG, arXiv 2602.15895",
-        about=(
-            "Each `carrier` is compared at equal tokens: `context` counts a pair as a whole, and carriers with shorter "
-            "pieces retrieve more than `limit` of them."
-        ),
         deviations=(
-            "passages are seeds too, as in the released code, because that improves recall; the paper seeds entities "
-            "alone, which is `passage_weight=0` and an ablation here. Entities and triples are extracted in one call "
-            'unless `extraction` is "entities then triples". A gist equal to its passage is not shown.'
+            "equation 16 has the rows of the graph normalised, since it loses mass as it is printed; a gist that names "
+            "what its passage does not is asked for again, and then replaced by the passage; memory nodes are no "
+            "vertices of the graph; a search that finds no fact ranks by cosine."
         ),
         ablations={
             "without diffusion": {"spreading": "one step"},
             "without cognirank": {"ranking": "diffusion"},
             "without decomposition": {"asking": "whole"},
-            "without passage seeds": {"passage_weight": 0.0},
             "graph from passages": {"source": "passages"},
             "graph from summaries": {"source": "summaries"},
             "answer from passages": {"carrier": "passages"},
-            "answer from what gists add": {"carrier": "passages and what gists add"},
             "answer from triples": {"carrier": "triples"},
         },
     ),

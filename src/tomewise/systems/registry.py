@@ -90,6 +90,7 @@ SYSTEMS = Declared(
     "systems",
     {
         "naive": "from_passages",
+        "bm25": "from_passages",
         "hybrid": "from_passages",
         "full_context": "from_passages",
         "hipporag2": "graph_walk",

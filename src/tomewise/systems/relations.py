@@ -20,7 +20,6 @@ from tomewise.recall.flat import Dense
 from tomewise.recall.keyword_graph import KeywordGraph, Mode
 from tomewise.recall.local_relations import LocalGraph
 from tomewise.systems.kit import (
-    CONTEXT,
     Context,
     Count,
     Gleanings,
@@ -36,6 +35,7 @@ from tomewise.systems.kit import (
 from tomewise.types import Layer, Loop, Retriever
 
 _LIMIT = 200  # what has room is far less
+_LIGHTRAG_CONTEXT = 30_000  # tokens of the released code
 
 
 def lightrag(
@@ -50,9 +50,9 @@ def lightrag(
     ] = "mix",
     keywords: Annotated[bool, "whether a model names keywords; else the question searches"] = True,
     graph: Annotated[bool, "whether the graph is searched; else passages near the question"] = True,
-    gleanings: Gleanings = 0,
+    gleanings: Gleanings = 1,
     limit: Limit = _LIMIT,
-    context: Context = CONTEXT,
+    context: Context = _LIGHTRAG_CONTEXT,
 ) -> System:
     """The recipe of `lightrag`: `recall.keyword_graph` over a `memory.graph` of relations."""
     layer = GraphLayer(kit.store, kit.model, kit.embedder, style="relations", gleanings=gleanings)
@@ -64,7 +64,7 @@ def lightrag(
     return answer_once(kit, found, (layer,) if graph else (), limit=limit, context=context)
 
 
-_POINT_WORDS = 400  # of the points of one batch
+_GRAPHRAG_CONTEXT = 12_000  # tokens of the released code
 
 
 def graphrag(
@@ -83,17 +83,17 @@ def graphrag(
     threshold: Annotated[int, Field(ge=0, le=5), "the rating from which on a report is read with mode=dynamic"] = 1,
     follow_ups: Annotated[
         Count,
-        "follow-up questions of a round with mode=drift; 20 as published",
+        "follow-up questions of a round with mode=drift",
         Multiplies("calls of a question", most=50),
-    ] = 5,
+    ] = 20,
     depth: Annotated[
         Count,
-        "rounds of follow-up questions with mode=drift; 3 as published",
+        "rounds of follow-up questions with mode=drift",
         Multiplies("calls of a question", most=10),
-    ] = 2,
-    report_words: Annotated[int, Field(ge=50, le=4000), "words of a report at most; 2000 as published"] = REPORT_WORDS,
-    gleanings: Gleanings = 0,
-    context: Context = CONTEXT,
+    ] = 3,
+    report_words: Annotated[int, Field(ge=50, le=4000), "words of a report at most"] = REPORT_WORDS,
+    gleanings: Gleanings = 1,
+    context: Context = _GRAPHRAG_CONTEXT,
 ) -> System:
     """The recipe of `graphrag`: `memory.communities` over a `memory.graph` of relations."""
     graph = GraphLayer(kit.store, kit.model, kit.embedder, style="relations", gleanings=gleanings)
@@ -110,7 +110,7 @@ def graphrag(
     loops: Mapping[str, Loop] = {
         "local": LocalAnswer(desk, search, LocalShares(reports=reports, relations=relations), budget=context),
         "drift": Drift(desk, shelf, search, limits, budget=context),
-        **{name: ReportPoints(desk, shelf, each, budget=context, words=_POINT_WORDS) for name, each in choices.items()},
+        **{name: ReportPoints(desk, shelf, each, budget=context) for name, each in choices.items()},
     }
     needs_reports = reports > 0 or mode != "local"
     layers: tuple[Layer, ...] = (graph, communities) if needs_reports else (graph,)
@@ -128,13 +128,12 @@ SYSTEMS = {
         ),
         paper="LightRAG, arXiv 2410.05779",
         about=(
-            "A fifth of the context is for entities, 27 of 100 for relations, the rest for passages. The graph is that "
-            "of `hgmem`."
+            "A fifth of the context is for entities, 27 of 100 for relations, the rest for passages. Without gleanings "
+            "the graph is that of `hgmem`."
         ),
         deviations=(
-            "an entity or a relation is found by what single passages say of it, and shows what three of them say; no "
-            "least cosine; ties are ordered by id; a level without keywords is searched with the question, and the "
-            "mode never changes; no reranker."
+            "an entity or a relation is found by what single passages say of it, and shows what three of them say, not "
+            "one text that a model merged; a level without keywords is searched with the question."
         ),
         ablations={
             "local": {"mode": "local"},
@@ -159,9 +158,9 @@ SYSTEMS = {
             "write only reports whose members or relations changed."
         ),
         deviations=(
-            "shares of one context in place of fixed budgets; all relations of a community reach its report; entities "
-            "of all components are found; passages stand beside the points of a global answer, so that it can quote; "
-            "DRIFT draws nothing at random."
+            "later builds keep the partition; all relations of a community reach its report; entities of all "
+            "components are found; passages stand beside the points of a global answer, so that it can quote, and it "
+            "has 300 words at most, not 2,000; DRIFT draws nothing at random."
         ),
         ablations={
             "global": {"mode": "global"},

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from tomewise.loops.desk import Desk
+from tomewise.loops.evidence import measure_pieces
+from tomewise.loops.last_prompt import DEPTH
 from tomewise.memory.growing_tree.memtree_layer import MemTreeLayer
 from tomewise.memory.growing_tree.memtree_names import MemTreeRules
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import CollapsedTree, TreeTraversal
-from tomewise.systems.kit import Kit, System, SystemDeclaration, answer_once, with_settings_of
+from tomewise.recall.ranking import take_fitting
+from tomewise.systems.kit import Context, Kit, Limit, System, SystemDeclaration, answer_once, with_settings_of
+
+_RAPTOR_CONTEXT = 2000  # tokens of a collapsed tree
 
 
-@with_settings_of(answer_once)
 def raptor(
     kit: Kit,
     *,
@@ -21,12 +27,15 @@ def raptor(
         Literal["collapsed", "traversal"],
         "over all nodes of the tree at once, or level by level from its top",
     ] = "collapsed",
-    **answering: Any,
+    limit: Limit = DEPTH,
+    context: Context = _RAPTOR_CONTEXT,
 ) -> System:
     """The recipe of `raptor`: `recall.derived` over `memory.tree`."""
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
     kind = CollapsedTree if search == "collapsed" else TreeTraversal
-    return answer_once(kit, kind(kit.store, kit.embedder, tree), (tree,), **answering)
+    carry = partial(take_fitting, room=context, measure=partial(measure_pieces, count=kit.count_tokens))
+    desk = Desk(kit.store, kit.model, kit.count_tokens, carry)
+    return answer_once(kit, kind(kit.store, kit.embedder, tree), (tree,), desk, limit=limit, context=context)
 
 
 @with_settings_of(answer_once)
@@ -37,7 +46,7 @@ def memtree(
         int,
         Field(ge=1, le=1000),
         "passages that are placed together, so that nodes are written once for them",
-    ] = 64,
+    ] = 1,
     depth_scale: Annotated[
         float, Field(ge=1, le=30), "divides the depth in the threshold; 15 makes a tree of many levels"
     ] = 1.0,
@@ -58,6 +67,10 @@ SYSTEMS = {
         kind="one search",
         summary="Retrieve passages and the summaries above them from one tree, then answer.",
         paper="RAPTOR, arXiv 2401.18059",
+        deviations=(
+            "random steps have fixed seeds; a text that no component takes goes to its likeliest one; the tree ends "
+            "where the next level would not be smaller; without umap-learn, PCA reduces vectors."
+        ),
         ablations={"traversal": {"search": "traversal"}},
     ),
     "memtree": SystemDeclaration(
@@ -69,10 +82,9 @@ SYSTEMS = {
         ),
         paper="MemTree, arXiv 2410.14052",
         deviations=(
-            "passages come in batches of 64, so that a node is written once for all that come below it; passages are "
-            "always leaves; a removed document leaves the tree, which the paper does not describe; all nodes are "
-            "ranked, without a threshold of their cosine."
+            "passages are always leaves; a removed document leaves the tree, which the paper does not describe; all "
+            "nodes are ranked, without a threshold of their cosine."
         ),
-        ablations={"batches of one": {"batch": 1}, "without aggregation": {"aggregation": False}},
+        ablations={"without aggregation": {"aggregation": False}},
     ),
 }

@@ -29,7 +29,7 @@ from tomewise.store.lookups import read_edges, read_vectors
 from tomewise.testing import ScriptedModel, check_state_layer
 from tomewise.types import Document
 
-PAPER = MemTreeRules(batch=1)
+MANY = MemTreeRules(batch=64)
 DEEP = MemTreeRules(batch=3, depth_scale=15.0)
 PLAIN = MemTreeRules(aggregation=False)
 
@@ -185,12 +185,12 @@ async def test_batches_of_one_are_the_paper(scale):
 
 
 async def test_a_batch_is_placed_by_the_vectors_from_before_it():
-    store, model = await fill_tree(range(20))
+    store, model = await fill_tree(range(20), MANY)
     slow = SlowTree(1.0, batched=True)
     for number in range(20):
         slow.insert(number, write_text(number))
-    assert tuple(map(drop_texts, read_tree(store))) == tuple(map(drop_texts, slow.read()))
-    assert len(model.calls) == len(list_all_nodes(store)) > 0, "each node is written once"
+    assert tuple(map(drop_texts, read_tree(store, MANY))) == tuple(map(drop_texts, slow.read()))
+    assert len(model.calls) == len(list_all_nodes(store, MANY)) > 0, "each node is written once"
 
 
 STEPS = st.lists(
@@ -203,7 +203,7 @@ STEPS = st.lists(
 
 
 @settings(max_examples=30)
-@given(STEPS, st.sampled_from([USUAL, PAPER, DEEP, MemTreeRules(batch=5, depth_scale=3.0)]), st.integers(2, 5))
+@given(STEPS, st.sampled_from([MANY, USUAL, DEEP, MemTreeRules(batch=5, depth_scale=3.0)]), st.integers(2, 5))
 async def test_after_any_history_the_tree_is_sound(steps, rules, every):
     """Also when some calls fail: their texts stay, tell of nothing that is gone, and are due."""
     store, present, calls = PlainStore(), set(), count()
@@ -254,28 +254,26 @@ def check_tree(store, rules, present):
 
 async def test_the_depth_follows_from_the_threshold():
     """Literally no cosine reaches the threshold of depth 2; passages of equal text go down as far as it lets them."""
-    for rules, deepest in ((USUAL, 2), (PAPER, 2), (MemTreeRules(batch=1, depth_scale=15.0), 28)):
+    for rules, deepest in ((MANY, 2), (USUAL, 2), (MemTreeRules(batch=1, depth_scale=15.0), 28)):
         assert rules.most_nodes_above == deepest
         assert rules.find_threshold(deepest - 1) <= 1 < rules.find_threshold(deepest)
         store, _ = await fill_tree(range(40), rules, write_equal)
         assert max(depth for _, depth in list_all_nodes(store, rules)) <= deepest
 
 
-@pytest.mark.parametrize("rules", [PAPER, MemTreeRules(batch=2)])
+@pytest.mark.parametrize("rules", [USUAL, MemTreeRules(batch=2)])
 async def test_it_is_a_state(open_store, rules):
     def make(store):
         return [MemTreeLayer(store, keep_replies(make_model(), store), EMBEDDER, rules)]
 
-    open_new = open_store if rules is PAPER else PlainStore
+    open_new = open_store if rules is USUAL else PlainStore
     await check_state_layer(make, open_new, EMBEDDER, lambda store: read_tree(store, rules))
 
 
 async def test_many_new_texts_are_folded():
-    store, model = await fill_tree(
-        range(3), MemTreeRules(batch=64), lambda number: f"the same form again {'word ' * 1800} note{number}"
-    )
+    store, model = await fill_tree(range(3), MANY, lambda number: f"the same form again {'word ' * 1800} note{number}")
     parts = [call.given for call in model.calls]
-    assert len(parts) > len(store.nodes("memtree"))
+    assert len(parts) > len(store.nodes(MANY.layer))
     assert all(sum(len(text) for text in given.texts) < 4 * 3500 + 9000 for given in parts)
     assert all(given.has_text for given in parts)
 
@@ -290,7 +288,7 @@ async def test_without_aggregation_nothing_is_asked():
 
 
 @pytest.mark.parametrize(
-    ("rules", "inexact"), [(USUAL, 0), (MemTreeRules(batch=30), 0), (PLAIN, 0), (MemTreeRules(batch=4), 1)]
+    ("rules", "inexact"), [(MANY, 0), (MemTreeRules(batch=30), 0), (PLAIN, 0), (MemTreeRules(batch=4), 1)]
 )
 async def test_the_estimate_of_one_batch_is_exact_and_that_of_many_is_near(rules, inexact):
     store, model = PlainStore(), make_model()

@@ -11,7 +11,7 @@ from tomewise.language.memory_faults import find_fault
 from tomewise.language.roles.fields import OptionalRecords, Records, Shown, Text, Texts, describe, read_number
 from tomewise.types import Role
 
-REPORT_WORDS = 400
+REPORT_WORDS = 2000
 _BYTES = 20  # most bytes for a word of a report: several times the usual, since models exceed their bound
 _FEWEST_TOKENS = 800  # of the bound on a report, whose form takes some
 _USUAL_SCORE = 50  # of what a model wrote without a score
@@ -42,7 +42,7 @@ class ReportIn(BaseModel):
     relations: list[RelationRow]
     reports: list[str] = []
     words: int = REPORT_WORDS
-    findings: int = 5
+    findings: int = 10
 
     @property
     def grounds(self) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class ReportIn(BaseModel):
 
 class FindingOut(BaseModel):
     headline: Text = describe("the finding in a few words")
-    explanation: Text = Field(min_length=1, description="what it is, in one to three sentences")
+    explanation: Text = Field(min_length=1, description="what it is, in one or more paragraphs")
     records: Labels = describe("labels of the relations that it rests on, such as R3", [])
 
 
@@ -85,7 +85,7 @@ class MapIn(BaseModel):
 
     question: str
     evidence: list[Shown]
-    words: int = 400
+    words: int = 1000
 
 
 class PointOut(BaseModel):
@@ -142,6 +142,6 @@ def make_report_role(words: int) -> Role[ReportIn, ReportOut]:
 
 WRITE_REPORT = make_report_role(REPORT_WORDS)
 RATE_REPORT = Role("rate_report", RateIn, RateOut, output_tokens=128)
-MAP_REPORTS = Role("map_reports", MapIn, MapOut, output_tokens=1024)
+MAP_REPORTS = Role("map_reports", MapIn, MapOut, output_tokens=2048)
 HYPOTHESISE = Role("hypothesise", RateIn, HypothesisOut, output_tokens=512)
 EXPLORE = Role("explore", ExploreIn, ExploreOut, output_tokens=800)

@@ -10,7 +10,7 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import NodeId, content_id
 
 COMMUNITIES = "communities"
-_USUAL = GraphNames(PASSAGES, "relations")
+_USUAL = GraphNames(PASSAGES, "relations", gleanings=1)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ class MemTreeRules(LayerRules):
     base = MEMTREE
 
     depth_scale: float = 1.0
-    batch: int = 64
+    batch: int = 1
     aggregation: bool = True
 
     def find_threshold(self, depth: int) -> float:

@@ -35,7 +35,7 @@ from tomewise.types import (
 
 NAME = "tree"
 _CLUSTER_TOKENS = 3500  # of the texts in one cluster
-_SUMMARY_TOKENS = 200
+_SUMMARY_TOKENS = 100  # as in the released code
 _LEVELS = 5
 _CHARACTERS_PER_TOKEN = 4
 _SHARE = 0.95  # of its token limit that a summary usually takes
