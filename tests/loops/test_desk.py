@@ -166,13 +166,11 @@ def test_the_chosen_option(choice, wording, letter):
     assert find_choice(reply, ASKED) is None, "no options, no choice"
 
 
-@pytest.mark.parametrize("chooses", [True, False])
-async def test_the_desk_searches_as_well_unless_a_model_chose_what_comes_first(store, letters, chooses):
-    recall, plain = Shelves({}, letters), Shelves({}, letters)
-    recall.chooses = chooses
+async def test_our_desk_searches_as_well(store, letters):
+    plain = Shelves({}, letters)
     desk = make_desk(store, ScriptedModel({"answer": [{"answer": "x"}]}), plain=plain)
-    await check_loop(Once(recall, desk, limit=6, budget=100), ASKED)
-    assert plain.asked == ([] if chooses else ["Who?"])
+    await check_loop(Once(Shelves({}, letters), desk, limit=6, budget=100), ASKED)
+    assert plain.asked == ["Who?"]
 
 
 # ---------------------------------------------------------------- what fits
@@ -278,8 +276,9 @@ def test_copies_are_shown_once_and_what_adds_a_word_stays(first, second, kept):
     assert "".join(piece.id for piece in drop_near_repeats(pieces)) == kept
 
 
-@pytest.mark.parametrize(("budget", "kinds"), [(500, ["summary"]), (None, ["summary", "episode"])])
-async def test_the_loop_shows_copies_once_unless_all_has_room(store, parts, budget, kinds):
+@pytest.mark.parametrize("plain", [None, Shelves({}, [])])
+async def test_our_desk_shows_copies_once(store, parts, plain):
     copies = [make_derived(layer, parts[1], text=LINE) for layer in ("tree", "episodes")]
-    given, _ = await answer(store, copies, {"answer": "Ada"}, budget=budget)
-    assert [shown.kind for shown in given.evidence] == kinds
+    model = ScriptedModel({"answer": [{"answer": "Ada"}]})
+    await check_loop(Once(Shelves({}, copies), make_desk(store, model, plain=plain), limit=20, budget=500), ASKED)
+    assert len(model.calls[0].given.evidence) == (1 if plain else 2)

@@ -16,7 +16,7 @@ from tomewise.language.forwarding import find_window
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
 from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.citing import cite, only_quotes, prepare_quoting, quote_sentences
-from tomewise.loops.evidence import Count, describe_origin, drop_near_repeats, fit_to_budget, fit_to_window, name_kind
+from tomewise.loops.evidence import Count, describe_origin, fit_to_budget, fit_to_window, name_kind
 from tomewise.loops.last_prompt import Context, Layout, Note, Searched, join
 from tomewise.recall.ranking import as_evidence, drop_repeats, take_turns
 from tomewise.text.words import list_words
@@ -164,12 +164,10 @@ class Desk:
     ) -> Prepared[In]:
         """The input with the first pieces of evidence that have room, in the order into which `arrange` puts them.
 
-        `budget` is in tokens; None for as much as the model's window holds, near-repeats included.
+        `budget` is in tokens; None for as much as the model's window holds.
         """
-        found, best = list(found), list(found)
-        if budget is not None:
-            found = drop_near_repeats(found)
-            best = fit_to_budget(found, budget, self.count)
+        found = list(found)
+        best = found if budget is None else fit_to_budget(found, budget, self.count)
         shown = self.show(best)  # labels and order do not change the number of tokens
         fitting = fit_to_window(best, self.model, role, lambda pieces: make_input(shown[: len(pieces)]))
         evidence = list(arrange(fitting))

@@ -17,7 +17,7 @@ class Once:
     """Retrieve, show what fits into the budget, answer or decline.
 
     The search gives up to `limit` pieces of evidence. `budget` is in tokens. None shows as much as the model's window
-    holds, near-repeats included. Options reach the answering role alone.
+    holds. Options reach the answering role alone.
     """
 
     recall: Retriever
