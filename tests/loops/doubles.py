@@ -10,6 +10,7 @@ from tomewise.calls import NO_CALLS
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import make_token_counter
+from tomewise.loops.fusing_desk import FusingDesk
 from tomewise.types import Answer, Document, Event, Loop, Passage, Question, content_id
 
 EMBEDDER = HashEmbedder(32)
@@ -23,7 +24,8 @@ class FreeShelves(Shelves):
 
 def make_desk(store, model=None, count=None, plain=None):
     """A desk; without a model for what asks none. `count` is the embedder's by default. With `plain` it fuses."""
-    return Desk(store, model, count or make_token_counter(EMBEDDER), plain)
+    counter = count or make_token_counter(EMBEDDER)
+    return Desk(store, model, counter) if plain is None else FusingDesk(store, model, counter, plain)
 
 
 def count_words(texts):

@@ -12,7 +12,7 @@ from tomewise.types import Noun
 
 _SHORT = 4  # passages; a document of fewer is short
 
-# The title of a group, and what its systems are for and cost: ours, then others by the `kind` that a declaration states.
+# The title of a group, and what its systems are for and cost: ours, then others by the `kind` that they declare.
 _OURS, _ONE, _LOOP, _WHOLE = "by effort", "one search", "several searches", "the whole text"
 GROUPS = {
     _OURS: (
