@@ -61,11 +61,11 @@ class World:
 
     def list_calls(self, made: Sequence[Call], like: Sequence[list[Any]]) -> list[list[Any]]:
         """The calls in groups as large as these; what runs side by side has no order."""
-        told, groups = [_tell(call) for call in made], []
+        calls, groups = [_tell(call) for call in made], []
         for size in map(len, like):
-            groups.append(sorted(told[:size]))
-            told = told[size:]
-        return [*groups, told] if told else groups
+            groups.append(sorted(calls[:size]))
+            calls = calls[size:]
+        return [*groups, calls] if calls else groups
 
 
 def _tell(call: Call) -> tuple[Any, ...]:

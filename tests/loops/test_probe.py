@@ -19,6 +19,7 @@ from tomewise.loops.steps import HISTORY
 from tomewise.loops.workspace import OURS, PUBLISHED, Consolidation, SelfProbe
 from tomewise.recall.several_searches import LayeredRecall
 from tomewise.run import meter
+from tomewise.store.records import PASSAGES
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import check_loop, document_of, put_document
 from tomewise.testing.scripted import Call, ScriptedModel
@@ -42,13 +43,13 @@ def store(tmp_path_factory):
 
 
 def make_recall(store, found: Found) -> dict[str, Shelves]:
-    """Two layers, v and s: "v0 s1" under a query is a piece of passage 0 in the one, of 1 in the other."""
-    passages = list(store.passages().values())
+    """Two layers, passages v and s: "v0 s1" under a query is a piece of passage 0 in the one, of 1 in the other."""
+    passages, layers = list(store.passages().values()), {"v": PASSAGES, "s": "s"}
 
     def list_pieces(layer: str, nodes: str) -> list[Evidence]:
         numbers = [int(node[1:]) for node in nodes.split() if node[0] == layer]
         return [
-            Evidence(id=f"{layer}{n}", layer=layer, text=f"{layer}{n}", score=1.0, sources=(passages[n].id,))
+            Evidence(id=f"{layer}{n}", layer=layers[layer], text=f"{layer}{n}", score=1.0, sources=(passages[n].id,))
             for n in numbers
         ]
 
@@ -298,8 +299,8 @@ async def test_roles_are_shown_no_more_than_the_window_holds(store):
     assert fused.endswith("word …"), "what is too long is cut short and not left out"
 
 
-@pytest.mark.parametrize(("v", "s", "shown"), [(8, 2, "v0 v1 v2 v3 v4"), (2, 8, "v0 s0 s1 v1 v2")])
-async def test_layers_have_their_shares_before_what_is_left_over(store, v, s, shown):
+@pytest.mark.parametrize(("v", "s", "shown"), [(8, 2, "s0 v0 v1 v2 v3"), (2, 8, "s0 s1 s2 v0 v1")])
+async def test_derived_texts_have_their_share_and_passages_the_rest(store, v, s, shown):
     everything = " ".join(f"v{n} s{n}" for n in range(8))
     budget = 11 * (1 + FENCE) // 2 + 1  # for five pieces and a half, a third of it kept for notes
     shares = {"v": v, "s": s, HISTORY: 1}

@@ -50,4 +50,4 @@ def test_a_recall_and_a_loop_that_do_not_fit_are_an_error():
         with pytest.raises(UsageError, match=message):
             compose("own+loop", declared, read_declaration(taken))
     settings = list_settings(compose("own+once", declared, read_declaration(once)).recipe)
-    assert list(settings) == ["depth", "selection", "limit", "context"]
+    assert list(settings) == ["depth", "limit", "context"]

@@ -27,6 +27,7 @@ from tomewise.concurrency import gather_calls, gather_pair
 from tomewise.errors import UsageError
 from tomewise.events import make_event
 from tomewise.loops.answer_parts import show_only_full
+from tomewise.loops.citing import only_quotes
 from tomewise.loops.desk import Attempt, Desk, decline
 from tomewise.loops.last_prompt import DEPTH, Context, Note, Searched, weigh_queries
 from tomewise.loops.steps import HISTORY, Contexts, LoopState, Skipped, make_attempt_event
@@ -289,7 +290,10 @@ class Probe:
         passages = [piece for layer in rankings if layer in of_passages for piece in rankings[layer]]
         beside = {layer: ranked for layer, ranked in rankings.items() if layer not in of_passages}
         cued = await asyncio.to_thread(state.pool.find_nearest, state.question.text, units)
-        notes = [Note(unit.cue, unit.support or [piece.id for piece in unit.evidence]) for unit in cued]
+        # A cue that only quotes would say again what is shown; any other says something of its own.
+        is_quoted = only_quotes(self.desk.model)
+        grounds = [unit.support or [piece.id for piece in unit.evidence] if is_quoted else () for unit in cued]
+        notes = [Note(unit.cue, nodes) for unit, nodes in zip(cued, grounds, strict=True)]
         return await asyncio.to_thread(state.contexts.make_context, passages, [Note(fused), *notes], beside)
 
     async def _rank(self, state: _ProbeState, layer: str, units: Sequence[Unit]) -> list[Evidence]:
