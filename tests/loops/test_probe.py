@@ -179,10 +179,7 @@ CASES = {
         probes=[["a", "b"], ["c"]],
         found={"a": "v1", "b": "v0 v1 s1", "c": "v2 s2"},
     ),
-    "a failure signal after the last cycle": go_on(ONE, "answer v1 <fused A> <a v>", answers=[DECLINED] * 2, **FAILED),
-    "no probe": go_on(FUSE, "answer <fused A>", probes=[[]]),
     "the question again": go_on(FUSE, "answer <fused A>", probes=[["when", " WHEN? "]]),
-    "a probe that finds what was read": go_on(FUSE, "answer <fused A>", found={"a": "v0 s0"}),
     "a malformed reply of the prober": go_on(
         FUSE, "answer <fused A>", probes=[BadReply("no JSON")], skipped=[(1, "no JSON")]
     ),
@@ -195,11 +192,6 @@ CASES = {
         found={"a": "v1 s1"},
         skipped=[(1, "no cue")] * 2,
         settings={"cue": refuse_s},
-    ),
-    "empty cues alone": go_on(
-        calls=[FIRST, CUES, "probe When? | ", BOTH[:2], "answer v1 s1"],
-        found={"a": "v1 s1"},
-        settings={"cue": lambda _: {"cue": ""}},
     ),
     "no room for what is fused": go_on(ONE[0], "answer v1 <a v>", settings={"fuse": 0.0}),
     "made to answer": go_on(
