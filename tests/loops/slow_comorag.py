@@ -21,6 +21,7 @@ class World:
     """What each search finds, and what each role replies; `fails` attempts are declined."""
 
     def __init__(self, dice: random.Random, passages: Sequence[str]) -> None:
+        self.passages = passages
         self.question = "Why did the keeper leave?"
         self.cycles, self.limit, self.fails = dice.randint(0, 4), dice.randint(1, 4), dice.randint(0, 5)
         self.shares = {"ver": 8, "sem": dice.randint(2, 4), "epi": 2, HISTORY: 1}
@@ -48,6 +49,12 @@ class World:
     def write_cue(self, probe: str, layer: str) -> str:
         return "" if (probe, layer) in self.silent else f"{probe} {layer}"
 
+    def write_out(self, evidence: Sequence[Evidence]) -> list[str]:
+        """The texts as they are shown: by layer, then in the order of the documents."""
+        places = {piece.id: self.passages.index(piece.sources[0]) for piece in evidence}
+        ordered = sorted(evidence, key=lambda piece: (LAYERS.index(piece.layer), places[piece.id], piece.id))
+        return [piece.text for piece in ordered]
+
     def make_model(self) -> ScriptedModel:
         answers, probes = iter([{"answer": "*"}] * self.fails + [{"answer": "for love"}] * 9), iter(self.asked)
         return ScriptedModel(
@@ -71,10 +78,10 @@ class World:
 def _tell(call: Call) -> tuple[Any, ...]:
     given: Any = call.given
     if call.role == "answer":
-        return ("answer", sorted(piece.text for piece in given.evidence), sorted(given.notes))
+        return ("answer", [piece.text for piece in given.evidence], sorted(given.notes))
     if call.role == "encode":
         assert not given.known
-        return ("encode", given.probe, given.layer, sorted(piece.text for piece in given.evidence))
+        return ("encode", given.probe, given.layer, [piece.text for piece in given.evidence])
     if call.role == "probe":
         assert not given.missing
         return ("probe", sorted(given.past_probes), sorted(given.cues))
@@ -104,7 +111,7 @@ def follow_algorithm(world: World) -> tuple[list[list[Any]], str | None]:
         for probe, layer, evidence, _ in units:
             if evidence:
                 made.append((probe, layer, evidence, world.write_cue(probe, layer)))
-                asked.append(("encode", probe, layer, sorted(piece.text for piece in evidence)))
+                asked.append(("encode", probe, layer, world.write_out(evidence)))
         return made, asked
 
     def fuse() -> list[str]:
@@ -116,7 +123,7 @@ def follow_algorithm(world: World) -> tuple[list[list[Any]], str | None]:
 
     def answer(units: list[Unit], fused: str) -> tuple[Any, ...]:
         """Try-Answer: of each layer what its share holds, its cues first; each unit has its turn (equation 3, B.4)."""
-        shown, notes = list[str](), [fused] if fused else []
+        shown, notes = list[Evidence](), [fused] if fused else []
         for layer in LAYERS:
             room = world.budget * world.shares[layer] // sum(world.shares.values())
             of_layer = [unit for unit in units if unit[1] == layer]
@@ -128,8 +135,8 @@ def follow_algorithm(world: World) -> tuple[list[list[Any]], str | None]:
                 room -= sum(COUNT([piece.text, describe_piece(piece)])) + FENCE
                 if room < 0:
                     break
-                shown.append(piece.text)
-        return ("answer", sorted(shown), sorted(notes))
+                shown.append(piece)
+        return ("answer", world.write_out(shown), sorted(notes))
 
     units = retrieve([question])
     calls.append([answer(units, "")])

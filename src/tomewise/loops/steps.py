@@ -199,7 +199,7 @@ class Contexts:
         """
         notes = self._layout.fit_texts(list(filter(None, [fused])), self._measure_room(HISTORY))
         evidence, cut = list[Evidence](), 0
-        for layer in dict.fromkeys(unit.layer for unit in units):
+        for layer in self._shares:
             of_layer, room = [unit for unit in units if unit.layer == layer], self._measure_room(layer)
             cues = self._layout.fit_texts(list(dict.fromkeys(unit.cue for unit in of_layer if unit.cue)), room // 2)
             found = drop_repeats(take_turns([unit.evidence for unit in of_layer]))
