@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.loops.doubles import EMBEDDER
 
+from tomewise.errors import BadReply, Refused
 from tomewise.loops.evidence import FENCE, describe_piece, make_token_counter
 from tomewise.loops.steps import HISTORY
 from tomewise.testing.scripted import Call, ScriptedModel
@@ -18,16 +19,19 @@ COUNT = make_token_counter(EMBEDDER)
 
 
 class World:
-    """What each search finds, and what each role replies; `fails` attempts are declined."""
+    """What each search finds, and what each role replies; a reply may be unusable, and `skipped` counts those made."""
 
     def __init__(self, dice: random.Random, passages: Sequence[str]) -> None:
-        self.passages = passages
+        self.passages, self.skipped = passages, 0
         self.question = "Why did the keeper leave?"
-        self.cycles, self.limit, self.fails = dice.randint(0, 4), dice.randint(1, 4), dice.randint(0, 5)
+        self.cycles, self.limit, self.fuse = dice.randint(0, 4), dice.randint(1, 4), dice.choice((0, 0.5, 1))
         self.shares = {"ver": 8, "sem": dice.randint(2, 4), "epi": 2, HISTORY: 1}
         self.budget = dice.choice((900, 1500, 6000))
+        failing: list[object] = [{"answer": "*"}, Refused("no answer")]
+        self.failures = [failing[0], *dice.choices(failing, k=4)][: dice.randint(0, 5)]
         queries = [self.question, *(f"probe {number}" for number in range(9))]
         self.asked = [dice.choices(queries, k=dice.randint(0, 3)) for _ in range(self.cycles)]
+        self.broken = {step for step in range(self.cycles) if dice.random() < 0.1}
         pieces = {
             layer: [
                 Evidence(
@@ -44,10 +48,20 @@ class World:
         self.found = {
             layer: {query: dice.sample(pieces[layer], dice.randint(0, 8)) for query in queries} for layer in LAYERS
         }
-        self.silent = {(query, layer) for query in queries for layer in LAYERS if dice.random() < 0.2}
+        cues: list[object] = [{"cue": ""}, BadReply("no cue"), None, None, None, None]
+        self.cues = {(query, layer): dice.choice(cues) for query in queries for layer in LAYERS}
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        names = ("cycles", "limit", "fuse", "shares", "budget")
+        return {name: getattr(self, name) for name in names}
 
     def write_cue(self, probe: str, layer: str) -> str:
-        return "" if (probe, layer) in self.silent else f"{probe} {layer}"
+        return "" if self.cues[probe, layer] else f"{probe} {layer}"
+
+    def count(self, reply: object) -> object:
+        self.skipped += isinstance(reply, Exception)
+        return reply
 
     def write_out(self, evidence: Sequence[Evidence]) -> list[str]:
         """The texts as they are shown: by layer, then in the order of the documents."""
@@ -56,12 +70,15 @@ class World:
         return [piece.text for piece in ordered]
 
     def make_model(self) -> ScriptedModel:
-        answers, probes = iter([{"answer": "*"}] * self.fails + [{"answer": "for love"}] * 9), iter(self.asked)
+        answers = iter([*self.failures, *[{"answer": "for love"}] * 9])
+        probes = iter([BadReply("no") if step in self.broken else {"probes": p} for step, p in enumerate(self.asked)])
         return ScriptedModel(
             {
-                "answer": lambda _: next(answers),
-                "probe": lambda _: {"probes": next(probes)},
-                "encode": lambda given: {"cue": self.write_cue(given.probe, given.layer)},
+                "answer": lambda _: self.count(next(answers)),
+                "probe": lambda _: self.count(next(probes)),
+                "encode": lambda given: self.count(
+                    self.cues[given.probe, given.layer] or {"cue": self.write_cue(given.probe, given.layer)}
+                ),
                 "fuse": lambda given: {"cue": f"all of {len(given.cues)}"},
             }
         )
@@ -115,11 +132,11 @@ def follow_algorithm(world: World) -> tuple[list[list[Any]], str | None]:
         return made, asked
 
     def fuse() -> list[str]:
-        """The half of the cues of the pool that are nearest to the question (equation 2, B.4)."""
+        """The share of the cues of the pool that are nearest to the question, at least one (equation 2, B.4)."""
         named = list(dict.fromkeys(cue for _, _, _, cue in pool if cue))
         near = {cue: float(EMBEDDER.embed([cue])[0] @ EMBEDDER.embed([question])[0]) for cue in named}
         named.sort(key=lambda cue: -round(near[cue], 6))
-        return named[: max(1, len(named) // 2)]
+        return named[: max(1, int(world.fuse * len(named)))] if world.fuse else []
 
     def answer(units: list[Unit], fused: str) -> tuple[Any, ...]:
         """Try-Answer: of each layer what its share holds, its cues first; each unit has its turn (equation 3, B.4)."""
@@ -142,7 +159,7 @@ def follow_algorithm(world: World) -> tuple[list[list[Any]], str | None]:
     calls.append([answer(units, "")])
     history = [question]
     for step in range(world.cycles + 1):
-        if step == world.fails:
+        if step == len(world.failures):
             return calls, "for love"
         if not world.cycles:
             break
@@ -155,7 +172,8 @@ def follow_algorithm(world: World) -> tuple[list[list[Any]], str | None]:
         if step == world.cycles:
             break
         calls.append([("probe", sorted(history), sorted(cues))])
-        probes = [probe for probe in dict.fromkeys(world.asked[step]) if probe not in history]
+        planned = [] if step in world.broken else world.asked[step]
+        probes = [probe for probe in dict.fromkeys(planned) if probe not in history]
         units, asked = encode(retrieve(probes))
         history += probes
         fused = fuse()
