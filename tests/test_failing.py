@@ -94,7 +94,7 @@ def test_a_passage_that_keeps_failing_is_named_and_the_rest_is_built(library, to
     assert f"{LAYERS['extract_facts']} lacks {graph['document']}, passage {place}: openai:test" in command("show").out
 
     # The graph lacks the passage; `hybrid`, with which the last prompt is filled by default, would find it.
-    ran, _ = shop.run("ask", "When did the tide turn?", "-s", "comorag selection='as found'", "--json")
+    ran, _ = shop.run("ask", "When did the tide turn?", "-s", "comorag", "--json")
     assert ran.code == 0, ran.err
     assert json.loads(ran.out)["text"] == "at nine"
 

@@ -330,9 +330,9 @@ EVENTS: Mapping[str, Kind] = {
     "chosen": Kind(
         'The system that goes on, or "none".',
         {
-            "chosen": "text: the name of the system",
+            "chosen": "text: the name of the system, or of the memory that is searched",
             "because": "text: why it was chosen",
-            "passed_over": "object: the systems that were not chosen, each with the reason",
+            "passed_over": "object: what was not chosen, each with the reason",
             "build_would_help": "list of texts: the systems that a build would add to the choice",
         },
         lambda chosen, because, passed_over, build_would_help: list_facts(

@@ -74,7 +74,7 @@ SYSTEMS = {
     "hybrid+rewrite": {"follow_up", "answer"},
     "hybrid+stepwise": {"step", "answer"},
     "read_agent order=sequential words=60": {"shorten", "look_up", "answer"},
-    "auto whole=none_known 'ladder=hybrid+probe cycles=3 limit=2'": {"probe", "encode", "fuse", "answer"},
+    "investigate cycles=3 limit=2": {"probe", "encode", "fuse", "answer"},
 }
 
 

@@ -50,10 +50,17 @@ class Reader(Fixed):
         return self.estimated
 
 
-def make_loop(first, deeper=(), whole=(), **limits):
-    """The loop, with a rule that is plain to see. `first` is the first way, or its answer."""
+def make_loop(first, thorough=None, whole=None, *, before=(), reading=0):
+    """The loop, with a rule that is plain to see. `first` is the last quick way, or its answer."""
     first = first if isinstance(first, Way) else way("hybrid", first, 1)
-    return Escalate(first, deeper, whole, find_whole=lambda text: "list" if text == WHOLE.text else "", **limits)
+    find_whole = {WHOLE.text: "list"}
+    return Escalate(
+        [*before, first],
+        thorough or way("investigate"),
+        whole or way("reader", most=None),
+        find_whole=lambda text: find_whole.get(text, ""),
+        reading=reading,
+    )
 
 
 async def play(*ways, question=ASKED, **limits):
@@ -80,102 +87,78 @@ def way(name, answer=FULL, most=33, lag=()):
 
 
 async def test_a_full_answer_is_the_answer():
-    deeper = way("comorag")
-    events, chosen, answer = await play(FULL, [deeper])
-    assert (answer, chosen, deeper.loop.asked) == (FULL, ["hybrid"], [])
+    thorough = way("investigate")
+    events, chosen, answer = await play(FULL, thorough)
+    assert (answer, chosen, thorough.loop.asked) == (FULL, ["hybrid"], [])
     assert events[-1].summary == "reason: hybrid: answered, and the evidence holds all of it"
 
 
 @pytest.mark.parametrize(
     ("first", "because"), [(DECLINED, "declined; missing: who paid the clerk"), (PARTLY, "partly")]
 )
-async def test_what_is_declined_or_in_doubt_goes_to_the_first_loop_that_is_built(first, because):
-    ladder = [way("comorag", lag=("tree", "episodes")), way("hipporag2+probe"), way("hybrid+probe")]
-    events, chosen, answer = await play(first, ladder)
-    assert (answer.text, chosen) == ("at nine", ["hybrid", "hipporag2+probe"])
-    event = [event for event in events if event.name == "chosen"][-1]
-    assert because in event.detail["because"]
-    assert event.detail["passed_over"] == {"comorag": "needs tree, episodes"}
-    assert event.detail["build_would_help"] == ["comorag"]
-    assert "comorag (needs tree, episodes), build would help: comorag" in event.summary
-    assert ladder[0].loop.asked == ladder[2].loop.asked == []
+async def test_what_is_declined_or_in_doubt_goes_on_after_the_first_quick_way_that_is_built(first, because):
+    before = [way("associative", lag=("graph",)), way("short", first)]
+    events, chosen, answer = await play(FULL, before=before)
+    assert (answer.text, chosen) == ("at nine", ["short", "investigate"])
+    quick, thorough = (event for event in events if event.name == "chosen")
+    assert because in thorough.detail["because"]
+    assert quick.detail["passed_over"] == {"associative": "needs graph"}
+    assert "associative (needs graph), build would help: associative" in quick.summary
+    assert before[0].loop.asked == []
     assert [event.name for event in events] == ["chosen", "worked", "stopped", "chosen", "worked"]
-    assert (await check_loop(make_loop(first, ladder), ASKED)).resolved
+    assert (await check_loop(make_loop(FULL, before=before), ASKED)).resolved
 
 
-async def test_without_a_model_the_next_loop_goes_on_where_nothing_could_be_quoted():
+async def test_without_a_model_the_thorough_way_goes_on_where_nothing_could_be_quoted():
     nothing = Answer(text="", resolved=False, only_quotes=True)
-    assert (await play(nothing, [way("comorag")]))[1] == ["hybrid", "comorag"]
-    assert (await play(replace(nothing, statements=(Statement(text="It rained."),)), [way("comorag")]))[1] == ["hybrid"]
+    assert (await play(nothing))[1] == ["hybrid", "investigate"]
+    assert (await play(replace(nothing, statements=(Statement(text="It rained."),))))[1] == ["hybrid"]
 
 
 @pytest.mark.parametrize(("first", "text"), [(PARTLY, PARTLY.text), (DECLINED, "")])
-async def test_an_answer_in_doubt_stands_where_the_longer_loop_declines(first, text):
-    assert (await play(first, [way("hybrid+probe", DECLINED)]))[-1].text == text
+async def test_an_answer_in_doubt_stands_where_the_thorough_way_declines(first, text):
+    assert (await play(first, way("investigate", DECLINED)))[-1].text == text
 
 
-@pytest.mark.parametrize(("lag", "of_first", "of_deeper"), [((), [False], [True]), (("tree",), [True], [])])
-async def test_a_guess_is_asked_of_the_last_loop_alone(lag, of_first, of_deeper):
-    first, deeper = way("hybrid", DECLINED, 1), way("comorag", DECLINED, lag=lag)
-    _, _, answer = await play(first, [deeper], question=replace(ASKED, force=True))
-    assert [[q.force for q in each.loop.asked] for each in (first, deeper)] == [of_first, of_deeper]
+async def test_a_guess_is_asked_of_the_thorough_way_alone():
+    first, thorough = way("hybrid", DECLINED, 1), way("investigate", DECLINED)
+    _, _, answer = await play(first, thorough, question=replace(ASKED, force=True))
+    assert [[q.force for q in each.loop.asked] for each in (first, thorough)] == [[False], [True]]
     assert answer.text == "a guess"
 
 
 READING = "would take 21 calls, 20 are allowed for reading the whole text"
+UNSTATED = "does not say how many calls it takes, 20 are allowed for reading the whole text"
 
 
 @pytest.mark.parametrize(
-    ("whole", "reading", "chosen", "passed_over"),
+    ("whole", "reading", "obstacle"),
     [
-        (way("cosmir", most=None), 0, ["cosmir"], {}),
-        (Way("cosmir", Reader(20)), 20, ["cosmir"], {}),
-        (Way("cosmir", Reader(21)), 20, ["none", "comorag"], {"cosmir": READING}),
-        (Way("cosmir", Reader(None)), 20, ["none", "comorag"], {"cosmir": "the window is too small"}),
-        (Way("cosmir", None), 0, ["none", "comorag"], {"cosmir": "not a system here"}),
+        (way("reader", most=None), 0, ""),
+        (Way("reader", Reader(20)), 20, ""),
+        (Way("reader", Reader(21)), 20, READING),
+        (way("reader", most=None), 20, UNSTATED),
+        (Way("reader", Reader(None)), 20, "the window is too small"),
     ],
-    ids=["no limit", "within the limit", "beyond the limit", "cannot be asked", "not known"],
+    ids=["no limit", "within the limit", "beyond the limit", "not stated", "cannot be asked"],
 )
-async def test_a_question_for_the_whole_text_goes_to_the_loop_that_may_read_it(whole, reading, chosen, passed_over):
+async def test_a_question_for_the_whole_text_goes_to_the_way_that_may_read_it(whole, reading, obstacle):
     first = way("hybrid", FULL, 1)
-    ways = [first, [way("comorag", PARTLY)], [whole]]
-    events, names, answer = await play(*ways, question=WHOLE, reading=reading)
-    assert (names, first.loop.asked) == (chosen, [])
-    assert answer == (FULL if chosen == ["cosmir"] else PARTLY)
-    assert events[0].detail["passed_over"] == passed_over
-    if chosen == ["cosmir"]:
-        assert events[0].detail["because"] == "the question needs the whole text (list)"
-
-
-async def test_a_reader_that_states_no_calls_is_passed_over_and_nothing_built_leaves_one_shot():
-    ways = [FULL, [way("comorag", lag=("tree",))], [way("cosmir", most=None)]]
-    events, chosen, answer = await play(*ways, question=WHOLE, reading=20)
-    assert (chosen, answer) == (["none", "none", "hybrid"], FULL)
-    assert "does not say how many calls" in events[0].detail["passed_over"]["cosmir"]
-    assert events[1].detail["build_would_help"] == ["comorag"]
-
-
-async def test_the_limit_on_calls_holds():
-    ladder = [way("comorag", most=33), way("own", most=None), way("short", most=5)]
-    whole = [way("cosmir", most=None)]
-    events, chosen, _ = await play(DECLINED, ladder, whole, budget=20)
-    assert chosen == ["hybrid", "short"]
-    reasons = {"comorag": "may take 33 calls, 19 are left", "own": "states no upper limit of its calls"}
-    assert events[-2].detail["passed_over"] == reasons
-    assert (await play(DECLINED, ladder, whole, question=WHOLE, budget=20))[1][0] == "none"
-    _, chosen, answer = await play(DECLINED, ladder, budget=3)
-    assert (chosen, answer) == (["hybrid", "none"], DECLINED)
-    with pytest.raises(UsageError, match="hybrid alone may take 2"):
-        make_loop(way("hybrid", FULL, 2), budget=1)
+    thorough = way("investigate", PARTLY)
+    events, names, answer = await play(first, thorough, whole, question=WHOLE, reading=reading)
+    assert first.loop.asked == []
+    assert (names, answer) == ((["none", "investigate"], PARTLY) if obstacle else (["reader"], FULL))
+    assert events[0].detail["passed_over"] == ({"reader": obstacle} if obstacle else {})
+    assert events[0].detail["because"] == "the question needs the whole text (list)"
 
 
 @pytest.mark.parametrize(
-    ("mosts", "budget", "most"),
-    [((33, 49), 0, 50), ((33, None), 0, None), ((33, None), 40, 40), ((5,), 40, 6), ((), 0, 1)],
+    ("thorough", "whole", "reading", "most"),
+    [(33, 5, 0, None), (33, 5, 20, 34), (33, 5, 40, 40), (None, 5, 40, None)],
 )
-def test_the_calls_are_those_of_the_first_way_and_of_one_other(mosts, budget, most):
-    ways = [way(f"w{number}", most=each) for number, each in enumerate(mosts)]
-    calls = make_loop(FULL, ways, [Way("cosmir", None)], budget=budget).calls
+def test_the_calls_are_those_of_a_quick_way_and_the_thorough_one_or_of_the_whole_text(thorough, whole, reading, most):
+    reader = way("reader", most=whole) if whole else None
+    calls = make_loop(FULL, way("investigate", most=thorough), reader, reading=reading).calls
     assert calls.most == most
     assert calls.formula.startswith("1, then those of the system that is chosen")
 

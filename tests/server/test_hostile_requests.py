@@ -63,7 +63,7 @@ def send_json(served: Served, text: str, path: str = ASK) -> tuple[int, str]:
         ('{"question": "x", "settings": {"limit": %s}}' % ("[" * 10_000 + "]" * 10_000), "body"),
         ('{"question": "x", "settings": {"limit": NaN}}', "limit"),
         ('{"question": "x", "system": "hgmem", "settings": {"rounds": 1000}}', "rounds"),
-        ('{"question": "x", "system": "auto", "settings": {"ladder": "naive, hybrid+probe cycles=1000"}}', "cycles"),
+        ('{"question": "x", "system": "hybrid", "effort": "quick"}', "leave out the effort"),
         (json.dumps({"question": "x", "settings": {"limit": [1] * 100_000}}), "settings.limit is too long"),
         ('{"question": "x", "max_calls": %s}' % ("9" * 5000), "the body cannot be read as JSON"),
     ],

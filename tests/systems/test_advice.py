@@ -18,8 +18,8 @@ MODEL = "openai:gpt-4o-mini"
     [
         ([10], MODEL, "hybrid"),  # fits into one prompt
         ([1] * 2000, MODEL, "associative"),  # short documents
-        ([1] * 100 + [300], MODEL, "comorag"),  # short ones beside a long one
-        ([400], MODEL, "comorag"),  # a novel
+        ([1] * 100 + [300], MODEL, "investigate"),  # short ones beside a long one
+        ([400], MODEL, "investigate"),  # a novel
         ([400], "extractive", "hybrid"),
     ],
 )
@@ -27,7 +27,7 @@ def test_the_rule(passages, model, system):
     found = recommend_system(passages, 256, model)
     assert found is not None
     assert found.system == system
-    assert ("with a model: comorag" in found.because) == (model == "extractive")
+    assert ("with a model: investigate" in found.because) == (model == "extractive")
 
 
 def test_every_system_of_ours_has_a_group_and_what_it_costs(command):
@@ -35,9 +35,12 @@ def test_every_system_of_ours_has_a_group_and_what_it_costs(command):
     assert {row["group"] for row in rows} <= set(GROUPS)
     assert all(row["group"] != "others" and row["ask"] and row["build"] for row in rows)
     assert {row["name"]: row["build"] for row in rows}["hybrid"] == "none"
+    ours = {row["name"] for row in rows if row["group"] == "by effort"}
+    assert ours == {row["name"] for row in rows[: len(ours)]}, "ours lead"
+    assert {"auto", "hybrid", "associative", "investigate"} <= ours
     shown = command("systems").out
     assert all(title in shown for title in GROUPS if title != "others")
-    assert find_group("a kind of a plugin") == "others"
+    assert find_group("own", "a kind of a plugin") == "others"
 
 
 def test_a_tome_is_recommended_a_system(tome: Tome, command):

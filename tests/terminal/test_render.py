@@ -66,5 +66,5 @@ def test_what_was_chosen_is_said_below_the_answer():
     events = (*(make_event("chosen", passed_over={}, **each) for each in (first, second)),)
     assert print_lines(Answer(text="Ada", events=events, system="auto"))[2:4] == [
         "chosen: hybrid (one shot comes first), then hybrid+probe (declined)",
-        "a build would let it choose comorag, raptor+probe: tome build --system comorag",
+        "a build would help: tome build --system comorag",
     ]

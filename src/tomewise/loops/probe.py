@@ -3,19 +3,16 @@
 Where paper and released code differ, the paper is followed; where the paper leaves something open:
 
 - The prober sees the cues of the previous step (equation 1), not those of the whole pool (algorithm 1, line 22).
-- Fused are the cues of the pool as it was before the cycle, so that encoding and fusing run side by side. A single cue
-  is not fused: it is shown as it is.
-- A `Selection` chooses the evidence that an attempt sees beside its notes: the best of everything found so far, or what
-  is new (equation 3).
-- Evidence counts as seen once a model has read it: what had no room in its layer's share can be found again later.
-  Probes of one step that would read nearly the same share the call that makes their cue.
-- What has less than a tenth of the best score of its search is left over: a cycle without anything else ends the loop.
+- Fused are the cues of the pool as it was before the cycle, so that encoding and fusing run side by side.
+- A search finds what no model has read before, so it goes deeper where its best hits are known; two probes of one step
+  may find the same. A probe that was tried before is not tried again.
+- A unit without evidence needs no call. A cycle without any unit still fuses and tries.
 - A reply that stays unusable after its repair is skipped and reported: it gives no probe, no cue, or a failed attempt.
   Only a forced answer whose reply is unusable is an error.
-- A first answer that the evidence supports only partly is kept, and the loop goes on as if it had been declined: it is
-  the answer in the end if all later attempts are declined. From the first cycle on such an answer ends the loop.
-- After the last cycle the question is declined, with what is missing; or, where a guess was asked for, the model is
-  made to answer once more, from the whole pool. That answer is flagged as forced.
+- After the last cycle the question is declined, with what is missing. Where a question asks for a guess, the model is
+  made to answer once more, from the whole pool, and that answer is flagged as forced.
+
+What our own loop does in another way is in `workspace.Rules`.
 """
 
 from __future__ import annotations
@@ -24,18 +21,18 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
-from tomewise.calls import CallCount, read_calls, sum_calls, write_number
+from tomewise.calls import NO_CALLS, CallCount, read_calls, sum_calls, write_number
 from tomewise.concurrency import gather_calls, gather_pair
 from tomewise.errors import UsageError
 from tomewise.events import make_event
 from tomewise.loops.answer_parts import show_only_full
+from tomewise.loops.citing import only_quotes
 from tomewise.loops.desk import Attempt, Desk, decline
 from tomewise.loops.last_prompt import DEPTH, Context, Note, Searched, weigh_queries
 from tomewise.loops.steps import HISTORY, Contexts, LoopState, Skipped, make_attempt_event
 from tomewise.loops.working_pictures import draw_pool
-from tomewise.loops.workspace import Consolidating, Cue, Probing, Selection
+from tomewise.loops.workspace import Consolidation, Cue, Rules, SelfProbe
 from tomewise.recall.ranking import drop_repeats
 from tomewise.recall.several_searches import LayeredRecall
 from tomewise.store.records import PASSAGES
@@ -43,26 +40,23 @@ from tomewise.types import Answer, Embedder, Event, Evidence, NodeId, Question, 
 from tomewise.working.pool import Pool, Unit
 
 _GOES_ON = "supported only partly, so the loop goes on"
-_ALIKE = 2 / 3  # probes that share so much of what they would read share the call that reads it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
     """How long the loop may go on, and how much it may show.
 
-    `limit` is what each search asks of each layer, `budget` in tokens, `shares` by layer and for `history`, `fuse` the
-    fraction of the pool that is fused. On exhaustion the question is declined unless it asks for a guess, or the model
-    is made to answer in any case. Without `cycles` the first attempt is the answer. With `accept_partly` the loop also
-    ends where the first answer is supported only partly. Raises UsageError where `fuse` is not from 0 to 1.
+    `limit` is what each search asks of each layer, `budget` the tokens that the answering role sees, by layer and for
+    `history` in `shares`; the other roles read `reading` tokens. `fuse` is the fraction of the pool that is fused.
+    Without `cycles` the first attempt is the answer. Raises UsageError where `fuse` is not from 0 to 1.
     """
 
     cycles: int = 5
     limit: int = 20
     budget: int = 6000
+    reading: int = 6000
     shares: Mapping[str, int]
     fuse: float = 0.5
-    on_exhaustion: Literal["decline", "force"] = "decline"
-    accept_partly: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.fuse <= 1:
@@ -73,35 +67,36 @@ class Bounds:
         """The fraction that is fused: none where what is fused has no share of the context."""
         return self.fuse if self.shares.get(HISTORY) else 0.0
 
-    def forces(self, question: Question) -> bool:
-        """Whether the model must answer in the end."""
-        return question.force or self.on_exhaustion == "force"
-
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """Answers from what one search finds, or goes on probing until it can. `embedder` compares cues with questions."""
+    """Answers from what one search finds, or goes on probing until it can. `embedder` compares cues with questions.
+
+    Without `probing` each cycle searches with the question again, and without `consolidation` nothing is noted (table
+    2, "w/o Regulation" and "w/o Metacognition").
+    """
 
     recall: LayeredRecall
     desk: Desk
     embedder: Embedder
-    probing: Probing
-    consolidating: Consolidating
-    selection: Selection
+    probing: SelfProbe | None
+    consolidation: Consolidation | None
+    rules: Rules
     bounds: Bounds
     draw = staticmethod(draw_pool)
 
     @property
     def calls(self) -> CallCount:
         """The first attempt and its cues; in each cycle probing, cues, their fusion and an attempt; a forced answer."""
-        cycles, probes = self.bounds.cycles, self.probing.limit
-        attempt, cue = CallCount("1", 1), read_calls(self.consolidating)
-        search = read_calls(self.recall)
+        cycles, probes = self.bounds.cycles, self.probing.limit if self.probing else 1
+        attempt, search = CallCount("1", 1), read_calls(self.recall)
         if not cycles:
             return sum_calls([attempt, search])
-        cues = cue.repeat(self.selection.count_groups(len(self.recall.layers)))
+        cue = read_calls(self.consolidation) if self.consolidation else NO_CALLS
+        cues = cue.repeat(1 if self.rules.one_cue else len(self.recall.layers))
+        probing = read_calls(self.probing) if self.probing else NO_CALLS
         first = _join([attempt, cues, search])
-        cycle = _join([read_calls(self.probing), cues.repeat(probes), search.repeat(probes), cue, attempt])
+        cycle = _join([probing, cues.repeat(probes), search.repeat(probes), cue, attempt])
         most = sum_calls([first, cycle.repeat(cycles), attempt]).most
         limit = "" if most is None else f", at most {write_number(most)} in {cycles} cycles"
         return CallCount(f"{first.formula} + {cycle.formula} a cycle + 1 for a forced answer{limit}", most)
@@ -144,24 +139,25 @@ class Probe:
         pool.begin_question()
         units = await self._search([question.text], pool, question.within)
         first = [piece for layer in self.recall.layers for found in pool.list_searches(layer) for piece in found]
+        bounds = self.bounds
         return _ProbeState(
             question=question,
             pool=pool,
-            contexts=await asyncio.to_thread(Contexts, question, self.desk, self.bounds.budget, self.bounds.shares),
+            contexts=await asyncio.to_thread(
+                Contexts, question, self.desk, bounds.budget, bounds.shares, bounds.reading
+            ),
             units=units,
             tried=[question.text],
             plain=await self.desk.search_beside(question, first),
-            past=await asyncio.to_thread(pool.find_relevant, question.text, self.bounds.fused_share, 1),
+            past=await asyncio.to_thread(pool.find_relevant, question.text, bounds.fused_share, 1),
         )
 
     async def _explore(self, state: _ProbeState) -> AsyncIterator[Event]:
-        """Probe and recall, encode what is new and fuse what is known; the loop ends if nothing new is found."""
-        findings = await asyncio.to_thread(state.contexts.fit_cues, self.consolidating.list_findings(state.units))
-        call = self.probing.find_probes(state.question.text, state.tried, findings, state.missing)
-        probes = await state.skipped.try_call(call, list[str]())
+        """Probe and recall, encode what is new and fuse what is known."""
+        probes = await self._find_probes(state)
         yield make_event("probed", state.step, probes=probes)
         state.units = await self._search(probes, state.pool, state.question.within)
-        if not any(unit.evidence for unit in state.units):
+        if self.rules.ends_early and not any(unit.evidence for unit in state.units):
             state.end = "no new evidence was found" if probes else "no new probe was thought of"
             return
         state.tried += [probe for probe in probes if probe not in state.tried]
@@ -171,15 +167,30 @@ class Probe:
         for event in _make_consolidation_events(state):
             yield event
 
+    async def _find_probes(self, state: _ProbeState) -> list[str]:
+        """What to search for next: what the prober asks for, who reads the cues of the last step, if there are any.
+
+        Without consolidation it reads the best evidence of each search. An empty cue means that nothing was found, and
+        no evidence takes its place.
+        """
+        if self.probing is None:
+            return [state.question.text]
+        if self.consolidation:
+            findings = [unit.cue for unit in state.units if unit.cue]
+        else:
+            findings = [unit.evidence[0].text for unit in state.units if unit.evidence]
+        fitting = await asyncio.to_thread(state.contexts.fit_cues, list(dict.fromkeys(findings)))
+        missing = state.missing if self.rules.missing else ""
+        call = self.probing.find_probes(state.question.text, state.tried, fitting, missing)
+        return await state.skipped.try_call(call, list[str]())
+
     async def _attempt(self, state: _ProbeState) -> AsyncIterator[Event]:
         """Try to answer; the loop ends if it succeeds."""
-        may_decline = self.bounds.cycles > 0 or not self.bounds.forces(state.question)
-        nearest_first = state.past
-        if state.step:
-            nearest_first = await asyncio.to_thread(state.pool.find_nearest, state.question.text, state.units)
-        context = await self._make_context(state, state.units, nearest_first, state.notes)
+        may_decline = self.bounds.cycles > 0 or not state.question.force
+        units = state.units if state.step else [*state.units, *state.past]
+        context = await self._make_context(state, units, state.notes)
         # Then a first answer that is supported only partly is kept while the loop goes on.
-        goes_on = self.bounds.cycles > 0 and not self.bounds.accept_partly and state.step == 0
+        goes_on = self.bounds.cycles > 0 and self.rules.keeps_partly and state.step == 0
         with show_only_full() if goes_on else nullcontext():
             call = self._try(state.question, context, may_decline=may_decline)
             attempt = await state.attempts.try_call(call, None)
@@ -208,61 +219,60 @@ class Probe:
         """The best answer; if no attempt gave one and the question asks for a guess, a call that may not decline."""
         best = state.best
         done = best is not None and best.resolved
-        if done or not self.bounds.cycles or not self.bounds.forces(state.question):
+        if done or not self.bounds.cycles or not state.question.force:
             if best is None and state.attempts.last:  # nobody is asked once more
                 raise state.attempts.last
             yield best or decline()
             return
-        nearest_first = await asyncio.to_thread(state.pool.find_relevant, state.question.text, 1.0, 1)
-        context = await self._make_context(state, (), nearest_first, "")
+        context = await self._make_context(state, state.pool.units, "")
         attempt = await self._try(state.question, context, may_decline=False)
         yield make_attempt_event("forced", state.step, context, attempt)
         yield replace(attempt.answer, forced=True)
 
     async def _search(self, probes: Sequence[str], pool: Pool, within: Scope | None) -> list[Unit]:
         """For each probe and layer a unit with the evidence that no earlier step has read."""
-        found = await self.recall.retrieve(probes, max(DEPTH, self.bounds.limit + pool.size), within=within)
-        units = self.selection.make_units(probes, found, pool, self.bounds.limit)
-        for probe, layer, ranked in self.selection.list_found(units, probes, found):
-            pool.record(probe, layer, ranked)
+        limit = self.bounds.limit
+        found = await self.recall.retrieve(probes, max(DEPTH, limit + pool.size), within=within)
+        units: list[Unit] = []
+        for probe, layers in zip(probes, found, strict=True):
+            for layer, ranked in layers.items():
+                pool.record(probe, layer, ranked)
+                units.append(Unit(probe, layer, tuple(pool.find_unseen(ranked, limit)), ""))
         return units
 
     async def _encode(self, state: _ProbeState) -> list[Unit]:
-        """The units with the evidence that fits, and their cues. Units that bring nothing new are left out."""
-        known = await self._find_cues(state, 1.0, 1, state.contexts.fit_known)
+        """The units with the evidence that is read, and their cues. Units that bring nothing new are left out."""
+        known = await self._find_cues(state, 1.0, 1, state.contexts.fit_known) if self.rules.known else []
         groups = await asyncio.to_thread(self._read_groups, state)
-        calls = [self.consolidating.make_cue(state.question.text, units, shown, known) for units, shown in groups]
+        if self.consolidation is None:
+            return [unit for units in groups for unit in units]
+        make_cue = self.consolidation.make_cue
+        calls = [make_cue(state.question.text, units, known) for units in groups]
         cues = await gather_calls(state.skipped.try_call(call, Cue()) for call in calls)
         return [
             replace(unit, cue=cue.text, support=cue.support)
-            for (units, _), cue in zip(groups, cues, strict=True)
+            for units, cue in zip(groups, cues, strict=True)
             for unit in units
         ]
 
-    def _read_groups(self, state: _ProbeState) -> list[tuple[list[Unit], list[Evidence]]]:
-        """The units of each group cut to the evidence that fits, and all of that in the order in which it is shown.
-
-        A group that would read nearly the same as an earlier one shares its call.
-        """
-        groups: list[list[Unit]] = []
-        for group in self.selection.group_units(state.units):
-            units = [replace(unit, evidence=state.contexts.select_evidence(unit)) for unit in group if unit.evidence]
-            alike = (
-                read for read in groups if _are_alike(units, read) and state.contexts.fits(_list_evidence(read + units))
-            )
-            if units and (shared := next(alike, None)):
-                shared += units
-            elif units:
-                groups.append(units)
-        return [(_join_probes(units), self.desk.put_in_order(_list_evidence(units))) for units in groups]
+    def _read_groups(self, state: _ProbeState) -> list[list[Unit]]:
+        """The units that get one cue each: one unit, or all of a probe. Each has the evidence that is read of it."""
+        groups: dict[tuple[str, str], list[Unit]] = {}
+        for unit in state.units:
+            if unit.evidence:
+                groups.setdefault((unit.probe, "" if self.rules.one_cue else unit.layer), []).append(unit)
+        return [
+            [replace(unit, evidence=state.contexts.select_evidence(unit, len(units))) for unit in units]
+            for units in groups.values()
+        ]
 
     async def _fuse(self, state: _ProbeState) -> str:
-        """What the relevant cues of the pool say together."""
-        least = self.selection.least_fused
+        """What the relevant cues of the pool say together (equation 2)."""
+        least = 2 if self.rules.one_cue else 1
         cues = await self._find_cues(state, self.bounds.fused_share, least, state.contexts.fit_cues)
-        if len(cues) < least:
+        if len(cues) < least or self.consolidation is None:
             return "".join(cues)
-        return await state.skipped.try_call(self.consolidating.fuse_cues(state.question.text, cues), "")
+        return await state.skipped.try_call(self.consolidation.fuse_cues(state.question.text, cues), "")
 
     async def _find_cues(
         self, state: _ProbeState, fraction: float, least: int, fit: Callable[[Sequence[str]], list[str]]
@@ -271,26 +281,30 @@ class Probe:
         units = await asyncio.to_thread(state.pool.find_relevant, state.question.text, fraction, least)
         return await asyncio.to_thread(fit, [unit.cue for unit in units]) if units else []
 
-    async def _make_context(
-        self, state: _ProbeState, units: Sequence[Unit], cued: Sequence[Unit], fused: str
-    ) -> Context:
-        """What an attempt sees: passages, notes, and layers made from passages beside them, each with its share."""
+    async def _make_context(self, state: _ProbeState, units: Sequence[Unit], fused: str) -> Context:
+        """What an attempt sees of units: these alone (equation 3), or with all that was found so far."""
+        if not self.rules.best_so_far:
+            return await asyncio.to_thread(state.contexts.show_units, units, fused)
         rankings = {layer: await self._rank(state, layer, units) for layer in self.recall.layers}
         of_passages = {layer for layer, ranked in rankings.items() if any(piece.layer == PASSAGES for piece in ranked)}
         passages = [piece for layer in rankings if layer in of_passages for piece in rankings[layer]]
         beside = {layer: ranked for layer, ranked in rankings.items() if layer not in of_passages}
-        notes = [Note(unit.cue, unit.support or [piece.id for piece in unit.evidence]) for unit in cued]
+        cued = await asyncio.to_thread(state.pool.find_nearest, state.question.text, units)
+        # A cue that only quotes would say again what is shown; any other says something of its own.
+        is_quoted = only_quotes(self.desk.model)
+        grounds = [unit.support or [piece.id for piece in unit.evidence] if is_quoted else () for unit in cued]
+        notes = [Note(unit.cue, nodes) for unit, nodes in zip(cued, grounds, strict=True)]
         return await asyncio.to_thread(state.contexts.make_context, passages, [Note(fused), *notes], beside)
 
     async def _rank(self, state: _ProbeState, layer: str, units: Sequence[Unit]) -> list[Evidence]:
-        """What all searches of a layer found; for passages, also the plain search and the grounds of earlier notes."""
+        """What all searches of a layer found; for passages, also the plain search and what cues rest on."""
         found = state.pool.list_searches(layer)
         searches = [Searched(found[0]), *weigh_queries(found[1:])] if found else []
         if found and any(piece.layer == PASSAGES for piece in found[0]):
-            grounds = [piece for unit in state.past if unit.layer == layer for piece in unit.evidence]
+            cued = [unit for unit in (*state.past, *units) if unit.layer == layer]
+            grounds = [piece for unit in cued for piece in unit.evidence if piece.id in unit.support]
             searches += [*state.plain, Searched(drop_repeats(grounds))]
-        ranked = await self.desk.rank(searches, state.question.within)
-        return drop_repeats([*self.selection.put_first(layer, units), *ranked])
+        return await self.desk.rank(searches, state.question.within)
 
     async def _try(self, question: Question, context: Context, *, may_decline: bool) -> Attempt:
         prepared = await self.desk.prepare_context(question, context, may_decline=may_decline)
@@ -325,22 +339,6 @@ class _ProbeState(LoopState):
     def best(self) -> Answer | None:
         """The last answer, or the partial one if the last attempt was declined."""
         return self.answer if self.answer and self.answer.resolved else self.partial_answer or self.answer
-
-
-def _list_evidence(units: Sequence[Unit]) -> list[Evidence]:
-    return drop_repeats(piece for unit in units for piece in unit.evidence)
-
-
-def _are_alike(units: Sequence[Unit], read: Sequence[Unit]) -> bool:
-    """Whether most of the evidence of some units is that of others, which are read already."""
-    nodes = {piece.id for piece in _list_evidence(units)}
-    return len(nodes & {piece.id for piece in _list_evidence(read)}) >= _ALIKE * len(nodes)
-
-
-def _join_probes(units: Sequence[Unit]) -> list[Unit]:
-    """The units with the probes of all of them, since they get one cue."""
-    probe = " / ".join(dict.fromkeys(unit.probe for unit in units))
-    return [replace(unit, probe=probe) for unit in units]
 
 
 def _join(counts: Sequence[CallCount]) -> CallCount:

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
 from tomewise.events import make_event
+from tomewise.language.roles import ENCODE
 from tomewise.loops.desk import Attempt, Desk
+from tomewise.loops.evidence import measure_texts
 from tomewise.loops.last_prompt import DEPTH, Context, Note, Searched, Share, weigh_queries
-from tomewise.recall.ranking import take_turns
+from tomewise.recall.ranking import drop_repeats, take_turns
 from tomewise.run import PART_SKIPPED, REPLY_SKIPPED, record_fallback
 from tomewise.types import Event, Evidence, NodeId, Question, Retriever
 from tomewise.working.pool import Unit
 
 T = TypeVar("T")
 HISTORY = "history"
-_KNOWN = 8  # earlier cues take at most one part in so many, beside the evidence that is encoded
+_KNOWN = 8  # earlier cues take at most one part in so many of what is read, beside the evidence
 
 
 class Skipped:
@@ -151,38 +154,65 @@ async def rank_found(
 
 
 class Contexts:
-    """Fits evidence and cues for a question into `budget` tokens, fewer if the model has less room.
+    """Fits what a loop found for a question into the prompts of its roles.
 
-    `shares` are those of the layers, and of `HISTORY`.
+    The answering role has `budget` tokens, fewer if the model has less room; `shares` divide them between layers and
+    `HISTORY`. Each of the other roles reads `reading` tokens at most. What is shown of a layer is its best, as far as
+    it fits: no piece takes the place of a better one because it is shorter.
     """
 
-    def __init__(self, question: Question, desk: Desk, budget: int, shares: Mapping[str, int]) -> None:
+    def __init__(
+        self, question: Question, desk: Desk, budget: int, shares: Mapping[str, int], reading: int = 0
+    ) -> None:
         self._layout = desk.layout
         self._budget = min(budget, desk.measure_answer_room(question))
+        self._reading = min(reading, desk.measure_room(ENCODE, sum(desk.count([question.text]))))
         self._shares = shares
 
-    def select_evidence(self, unit: Unit) -> tuple[Evidence, ...]:
-        """The evidence of one unit that fits into its layer's share, best first: one piece at least."""
-        return tuple(self._layout.pack(unit.evidence, self._measure_room(unit.layer))) or unit.evidence[:1]
-
-    def fits(self, evidence: Sequence[Evidence]) -> bool:
-        """Whether all of this evidence has room."""
-        return len(self._layout.pack(evidence, self._budget)) == len(evidence)
+    def select_evidence(self, unit: Unit, beside: int = 1) -> tuple[Evidence, ...]:
+        """What an encoding call reads of a unit, if it reads so many units: the best, one piece at least."""
+        return tuple(self._take_best(unit.evidence, self._reading // beside)) or unit.evidence[:1]
 
     def fit_cues(self, cues: Sequence[str]) -> list[str]:
         """Cues for a role that is shown nothing else."""
-        return self._layout.fit_texts(cues, self._budget)
+        return self._layout.fit_texts(cues, self._reading)
 
     def fit_known(self, cues: Sequence[str]) -> list[str]:
         """Earlier cues for the encoding role, which also sees new evidence: the first ones that have room."""
-        return self._layout.fit_texts(cues, self._budget // _KNOWN)
+        return self._layout.fit_texts(cues, self._reading // _KNOWN)
 
     def make_context(
         self, ranked: Sequence[Evidence], notes: Sequence[Note], beside: Mapping[str, Sequence[Evidence]] | None = None
     ) -> Context:
         """What the answering role sees: the best passages of `ranked`, notes, and of layers `beside` their shares."""
-        shares = [Share(pieces, self._measure_room(layer)) for layer, pieces in (beside or {}).items()]
+        rooms = {layer: self._measure_room(layer) for layer in beside or {}}
+        shares = [
+            Share(self._take_best(pieces, rooms[layer]), rooms[layer]) for layer, pieces in (beside or {}).items()
+        ]
         return self._layout.lay_out(ranked, self._budget, notes, shares)
+
+    def show_units(self, units: Sequence[Unit], fused: str) -> Context:
+        """What the answering role sees of units and of the fusion of earlier cues, each in its share (appendix B.4).
+
+        The share of a layer is that of its units: of their cues, up to half of it, and of their evidence, the best of
+        each unit in turn. What a layer leaves unused stays unused.
+        """
+        notes = self._layout.fit_texts(list(filter(None, [fused])), self._measure_room(HISTORY))
+        evidence, cut = list[Evidence](), 0
+        for layer in self._shares:
+            of_layer, room = [unit for unit in units if unit.layer == layer], self._measure_room(layer)
+            cues = self._layout.fit_texts(list(dict.fromkeys(unit.cue for unit in of_layer if unit.cue)), room // 2)
+            found = drop_repeats(take_turns([unit.evidence for unit in of_layer]))
+            shown = self._take_best(found, room - sum(measure_texts(cues, self._layout.count)))
+            notes += cues
+            evidence += shown
+            cut += len(found) - len(shown)
+        return Context(tuple(evidence), {}, tuple(notes), cut)
+
+    def _take_best(self, ranked: Sequence[Evidence], room: int) -> list[Evidence]:
+        """The first pieces that fit together, up to one that does not."""
+        packed = self._layout.pack(ranked, room)
+        return [piece for piece, best in takewhile(lambda pair: pair[0] is pair[1], zip(packed, ranked, strict=False))]
 
     def _measure_room(self, layer: str) -> int:
         return self._budget * self._shares.get(layer, 0) // sum(self._shares.values())

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from tomewise.reading.metadata import METADATA, cut_metadata
 from tomewise.settings import SETTINGS
+from tomewise.systems.efforts import Effort
 
 MOST_QUESTION = 100_000  # characters
 MOST_ID = 1000
@@ -149,13 +150,15 @@ class Search(ChosenSystem, Narrowed):
 class Ask(ChosenSystem, Narrowed):
     """A question, and what it may cost. Later questions of a session may leave out its system.
 
-    With `force`, a guess takes the place of a declined answer.
+    In place of a system, `effort` says how much work the question is worth. With `force`, a guess takes the place of a
+    declined answer.
     """
 
     question: Text
     options: Annotated[list[Text], Field(max_length=26)] = Field(default_factory=list)
     instructions: Text = ""
     session: Name | None = None
+    effort: Effort | None = None
     force: bool = False
     current: Current = False
     max_calls: Count | None = None

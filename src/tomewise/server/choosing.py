@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tomewise.errors import TomewiseError, UsageError
+from tomewise.errors import UsageError
 from tomewise.systems.recipe_settings import DeclaredSetting, is_ours, list_numbers, list_settings, read_declared
-from tomewise.systems.registry import Variant, choose_variant, parse_variant
+from tomewise.systems.registry import Variant, choose_variant
 
 _LONGEST = 2000  # characters of a value
 # What follows where a recipe from outside declares no bound: its author may set one.
@@ -54,15 +54,3 @@ def _check_setting(setting: DeclaredSetting, value: Any, takes_mark: bool) -> No
                 f"settings.{setting.name} is {number}: this server allows {setting.most:,.10g} at most"
                 + (_DECLARE if takes_mark and not setting.declares_most else "")
             )
-    if isinstance(value, str):
-        _check_systems(value)
-
-
-def _check_systems(text: str) -> None:
-    """Check the settings of systems inside a text, such as the ladder of `auto`."""
-    for part in text.split(","):
-        try:
-            variant = parse_variant(part)
-        except TomewiseError:  # most texts name no system
-            continue
-        _check_variant(variant, variant.settings)

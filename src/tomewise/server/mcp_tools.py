@@ -42,6 +42,7 @@ from tomewise.server.mcp_results import (
 from tomewise.server.named_tomes import LEFT, Admit, Stretch, find_part, find_tome, hide_addresses
 from tomewise.server.streaming import ClientLeft
 from tomewise.store.records import DocumentRecord
+from tomewise.systems.efforts import Effort
 from tomewise.systems.registry import DEFAULT
 from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity, find_entity
@@ -109,6 +110,10 @@ class Tools:
         where: Conditions = [],  # noqa: B006
         force: Annotated[bool, Field(description="Guess where the memory lacks the answer.")] = False,
         tome: TomeName = "",
+        effort: Annotated[
+            Effort | None,
+            Field(description="How much work it is worth, in place of a system: whole reads all of the text."),
+        ] = None,
     ) -> AnswerResult:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
         _, opened = find_tome(tome, self._tomes)
@@ -119,7 +124,7 @@ class Tools:
             asked = Question(text=question, options=tuple(options), instructions=instructions, force=force)
             variant = choose_bounded(system, {}) if system else None
             with answer_whole():
-                answer = await part.aask(asked, system=variant, on_event=on_event)
+                answer = await part.aask(asked, system=variant, on_event=on_event, effort=effort)
         whole = neutralise(Answer, await asyncio.to_thread(opened.documents.names.hide, answer))
         return fit(partial(_cut_answer, whole), len(_list_sources(whole)))
 

@@ -18,6 +18,7 @@ from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import QuestionQueue
 from tomewise.server.serve_options import ServerOptions
+from tomewise.systems.efforts import choose_by_effort
 from tomewise.systems.registry import Variant
 from tomewise.tome.reports import BuildCosts, sum_estimates
 from tomewise.tome.session_record import Turn
@@ -160,7 +161,8 @@ async def find_variant(tome: Tome, body: Ask) -> Variant:
     none.
     """
     record = await asyncio.to_thread(tome.sessions[body.session].read) if body.session else None
-    stated = body.system or (record.system if record else None)
+    stated = await asyncio.to_thread(choose_by_effort, body.system, body.effort, tome.kit)
+    stated = stated or (record.system if record else None)
     return choose_bounded(stated, body.settings, tome.default_system)
 
 

@@ -1,8 +1,4 @@
-"""Which system when: groups for people, and one recommendation for a tome as it is.
-
-The rule is simple, and its figures are measured ones (`bench/RESULTS.md`): "A strong model, eight open questions" (its
-table of all 16 questions) for stories, "Bridges" for facts over many short documents.
-"""
+"""Which system when: groups for people, and one recommendation for a tome as it is."""
 
 from __future__ import annotations
 
@@ -11,17 +7,21 @@ from dataclasses import dataclass
 
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.systems.defaults import CONTEXT
+from tomewise.systems.efforts import OUR_NAMES
 from tomewise.types import Noun
 
 _SHORT = 4  # passages; a document of fewer is short
 
-# By the `kind` that a declaration states: the title of a group, and what its systems are for and cost.
-_ONE, _LOOP, _WHOLE = "one search", "several searches", "the whole text"
+# The title of a group, and what its systems are for and cost: ours, then others by the `kind` that they declare.
+_OURS, _ONE, _LOOP, _WHOLE = "by effort", "one search", "several searches", "the whole text"
 GROUPS = {
-    _ONE: "Plain questions, at once: 1 or 2 calls a question. Those with a build join what stands apart.",
-    _LOOP: "Questions whose answer lies in several places: 2 to 10 calls a question, more where they must be.",
-    _WHOLE: "Questions about all of a text, without a build: a call for every 10 pages or so, at each question.",
-    "chosen for each question": "One search first, then a loop over what is built, or the whole text, if needed.",
+    _OURS: (
+        "`--effort quick` is associative where its graph is built, else hybrid; `thorough` is investigate, `whole` "
+        "read_through; `auto` chooses for each question."
+    ),
+    _ONE: "As papers have them: 1 or 2 calls a question. Those with a build join what stands apart.",
+    _LOOP: "As papers have them, for answers that lie in several places: 2 to 10 calls a question, or more.",
+    _WHOLE: "Without a build: a call for every 10 pages or so, at each question.",
     "others": "From packages.",
 }
 _GROUP_OF_KIND = {
@@ -30,7 +30,6 @@ _GROUP_OF_KIND = {
     "loop": _LOOP,
     "reads in order": _WHOLE,
     "no search": _WHOLE,
-    "chooses a system": "chosen for each question",
 }
 
 
@@ -42,17 +41,17 @@ class Recommendation(Noun):
     because: str
 
 
-def find_group(kind: str) -> str:
-    """The title of the group of a system of this kind."""
-    return _GROUP_OF_KIND.get(kind, "others")
+def find_group(name: str, kind: str) -> str:
+    """The title of the group of a system of this name and kind."""
+    return _OURS if name in OUR_NAMES else _GROUP_OF_KIND.get(kind, "others")
 
 
 def recommend_system(passages: Sequence[int], passage_tokens: int, model: str) -> Recommendation | None:
-    """A system for documents of so many passages each, and a model; None without a document.
+    """A system of ours for documents of so many passages each, and a model; None without a document.
 
     What fits into one prompt needs one search. Beyond that, long documents (where at least half of the passages lie in
-    documents of 4 passages or more) are for `comorag`, many short ones for `associative`. Without a model, one search
-    is enough too.
+    documents of 4 passages or more) are for `investigate`, many short ones for `associative`, by "Bridges" of
+    `bench/RESULTS.md`. Without a model, one search is enough too.
     """
     if not sum(passages):
         return None
@@ -69,10 +68,10 @@ def recommend_system(passages: Sequence[int], passage_tokens: int, model: str) -
         )
     else:
         found = Recommendation(
-            system="comorag",
+            system="investigate",
             because=(
-                "its documents are long: on a story it was right for 15 of 16 questions, one search for 6. "
-                "A question takes 5 calls; `tome build --system comorag --estimate` says what the build takes"
+                "its documents are long, and where one search does not suffice it searches again. A question takes 1 "
+                "to 33 calls; it needs no build, and searches more after `tome build --system comorag`"
             ),
         )
     if model != EXTRACTIVE:

@@ -28,7 +28,7 @@ _OF_ANSWERS = frozenset(("limit", "context"))
 
 
 class Declared(Mapping[str, SystemDeclaration]):
-    """Our own declarations of a kind by name. The file of a family imports all that it wires, at its first use.
+    """Our own declarations of a kind by name, each in the table of its file, which is imported at its first use.
 
     `find` and `list_names` look at the parts of plugins too.
     """
@@ -38,10 +38,8 @@ class Declared(Mapping[str, SystemDeclaration]):
         self._files = files
 
     def __getitem__(self, name: str) -> SystemDeclaration:
-        if self._files[name] == "auto":
-            return _declare_auto()
-        declared: Any = getattr(import_module(f"tomewise.systems.{self._files[name]}"), self._kind.upper())
-        return declared[name]  # type: ignore[no-any-return]
+        file: Any = import_module(f"tomewise.systems.{self._files[name]}")
+        return getattr(file, self._kind.upper())[name]  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._files)
@@ -66,13 +64,6 @@ class Declared(Mapping[str, SystemDeclaration]):
         return list(dict.fromkeys([*self._files, *list_names(self._kind)]))
 
 
-@cache
-def _declare_auto() -> SystemDeclaration:
-    from tomewise.systems.auto import declare_auto
-
-    return declare_auto(_wire_way, SYSTEMS.list_names)
-
-
 RECALLS = Declared("recalls", {})
 # Each goes around the recall of any system.
 LOOPS = Declared(
@@ -86,16 +77,20 @@ LOOPS = Declared(
         "stepwise": "readers",
     },
 )
+# Ours first, by the effort that they are (`efforts`).
 SYSTEMS = Declared(
     "systems",
     {
+        "auto": "auto",
+        "hybrid": "from_passages",
+        "associative": "graph_walk",
+        "investigate": "investigate",
+        "read_through": "cosmir",
         "naive": "from_passages",
         "bm25": "from_passages",
-        "hybrid": "from_passages",
         "full_context": "from_passages",
         "hipporag2": "graph_walk",
         "cogitorag": "graph_walk",
-        "associative": "graph_walk",
         "raptor": "trees",
         "cam": "cam",
         "memtree": "trees",
@@ -105,9 +100,7 @@ SYSTEMS = Declared(
         "graphrag": "relations",
         "read_agent": "readers",
         "cosmir": "cosmir",
-        "read_through": "cosmir",
         "chain_of_agents": "cosmir",
-        "auto": "auto",
     },
 )
 
@@ -291,14 +284,6 @@ def find_declaration(name: str) -> SystemDeclaration:
 def assemble(system: str | Recipe, kit: Kit, /, **settings: Any) -> System:
     """The system of a name or a recipe, with these settings. Raises UnknownName and UsageError."""
     return choose_variant(system, settings).wire(kit)
-
-
-def _wire_way(name: str, kit: Kit) -> tuple[str, System]:
-    """The label and the system of a name that `auto` may choose. Raises UnknownName and UsageError."""
-    variant = parse_variant(name)
-    if variant.system.partition("+")[0] == "auto":
-        raise UsageError(f"auto cannot choose {name!r}: name systems other than auto")
-    return variant.label, variant.wire(kit)
 
 
 # ---------------------------------------------------------------- recall × loop

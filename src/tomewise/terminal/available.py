@@ -120,14 +120,18 @@ def _describe_row(name: str, default: str) -> dict[str, Any]:
     from tomewise.tome.system_summary import summarise_system
 
     row: dict[str, Any] = {"name": name, "description": "", "default": name == default, "ablations": []}
-    row |= {"deviations": "", "paper": "", "kind": "", "group": find_group(""), "build": "", "ask": ""}
+    row |= {"deviations": "", "paper": "", "kind": "", "group": find_group(name, ""), "build": "", "ask": ""}
     try:
         summary = summarise_system(parse_variant(name))
     except (MissingDependency, UsageError) as error:
         if name in SYSTEMS:
             raise
         return row | {"description": str(error)}  # a broken plugin does not hide the other systems
-    row |= {"description": summary.summary, "ablations": list(summary.ablations), "group": find_group(summary.kind)}
+    row |= {
+        "description": summary.summary,
+        "ablations": list(summary.ablations),
+        "group": find_group(name, summary.kind),
+    }
     row |= {"build": _shorten_calls(summary.index, " a passage"), "ask": _shorten_calls(summary.ask)}
     return row | {key: getattr(summary, key) for key in ("deviations", "paper", "kind")}
 

@@ -23,6 +23,7 @@ from tomewise.terminal.options import (
     NOTHING,
     Current,
     Documents,
+    Effort,
     Json,
     PictureFile,
     SessionName,
@@ -162,6 +163,7 @@ def ask(
     question: Annotated[str, typer.Argument(help="What you want to know, or - to read it from standard input.")],
     tome: TomeFile = None,
     system: SessionSystem = None,
+    effort: Effort = None,
     session: SessionName = None,
     go_on: Annotated[bool, typer.Option("-c", "--continue", help="Go on with the last session, or begin one.")] = False,
     option: Annotated[
@@ -186,14 +188,17 @@ def ask(
     text = read_question(question)
     if go_on and session:
         raise UsageError("-c goes on with the last session and --session names one: give one of the two")
-    with show_work(" ".join(filter(None, ("asking", session or system)))) as work:
+    with show_work(" ".join(filter(None, ("asking", session or system or effort)))) as work:
         from tomewise.loops.answer_parts import answer_whole
+        from tomewise.systems.efforts import choose_by_effort
         from tomewise.systems.registry import parse_variant
         from tomewise.terminal import render
         from tomewise.types import Question
 
         variant = parse_variant(system or find_system())
         with open_tome(tome, stated) as opened:
+            if system := choose_by_effort(system, effort, opened.kit):
+                variant = parse_variant(system)
             part = opened.within(*document or (), where=where or ())
             session = find_last_session(opened) if go_on else session
             if picture:

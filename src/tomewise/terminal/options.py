@@ -12,6 +12,7 @@ import typer
 
 from tomewise.errors import UsageError
 from tomewise.settings import DECLARED, Settings, load, split_role
+from tomewise.systems.efforts import Effort as EffortName
 from tomewise.terminal.completion import complete_documents, complete_sessions, complete_systems
 
 # ---------------------------------------------------------------- settings
@@ -120,6 +121,10 @@ Current = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Effort = Annotated[
+    EffortName | None,
+    typer.Option(help="How much work the question is worth, in place of a system; whole reads all of the text."),
+]
 System = Annotated[str | None, make_option("system", "-s", metavar="NAME", autocompletion=complete_systems)]
 SessionSystem = Annotated[
     str | None,

@@ -136,7 +136,7 @@ def _flatten(text: str) -> str:
 def describe_choices(answer: Answer) -> list[str]:
     """What a system that chooses among systems chose, and why; what it passed over where nothing was left to choose.
 
-    The last line says which systems a build would let it choose.
+    The last line says which build would help.
     """
     choices = [event.detail for event in answer.events if is_event(event, "chosen")]
     if not choices:
@@ -146,7 +146,7 @@ def describe_choices(answer: Answer) -> list[str]:
     if reasons:
         lines.append("passed over: " + shorten("; ".join(f"{name} ({why})" for name, why in reasons.items())))
     if helpful := choices[-1]["build_would_help"]:
-        lines.append(f"a build would let it choose {', '.join(helpful)}: tome build --system {quote(helpful[0])}")
+        lines.append(f"a build would help: tome build --system {quote(helpful[0])}")
     return lines
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mappi
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from shlex import quote
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from tomewise.concurrency import run_side_by_side
 from tomewise.errors import NotBuilt, UsageError
@@ -23,6 +23,7 @@ from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys, read_places
 from tomewise.store.records import PASSAGES
 from tomewise.systems.answer import OnEvent, run_loop
+from tomewise.systems.efforts import Effort, choose_by_effort
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.lag import LagFinder
 from tomewise.systems.registry import Choice, Variant, choose_variant
@@ -34,6 +35,7 @@ from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
 from tomewise.types import Answer, Coverage, Event, Evidence, LanguageModel, Passage, Question, Source
 
+T = TypeVar("T")
 Ask: TypeAlias = Callable[..., Coroutine[Any, Any, Answer]]  # of a question, and by keyword of `on_event`
 
 # How many questions may wait for their first event at once. So the first model calls begin early, and do not wait until
@@ -112,6 +114,10 @@ class Questions:
                 await asyncio.to_thread(session.save)
             number = await asyncio.to_thread(self._traces.save, question, answer)
             return replace(answer, trace=number, kept=not used.is_unkept)
+
+    async def choose(self, system: T, effort: Effort | None) -> T | str:
+        """See `choose_by_effort`."""
+        return await asyncio.to_thread(choose_by_effort, system, effort, self._kit)
 
     async def search(self, question: Question, system: Choice | System | None, limit: int) -> list[Evidence]:
         """The evidence that the retriever of a system finds, best first. Raises NotBuilt, UsageError."""

@@ -18,6 +18,7 @@ from tomewise.types import Question, Scope
 
 if TYPE_CHECKING:
     from tomewise.systems.answer import OnEvent
+    from tomewise.systems.efforts import Effort
     from tomewise.systems.registry import Choice
     from tomewise.types import Answer
 
@@ -74,20 +75,21 @@ class Session(PartOfTome):
         force: bool = False,
         fresh: bool = False,
         on_event: OnEvent | None = None,
+        effort: Effort | None = None,
     ) -> Answer:
         """Answer the next question. See `Tome.ask`; `Answer.session` says what the answer took from the session.
 
-        `system` is named by a text. It and what narrows the search (`tome.within(...).sessions[name]`) are those of the
-        first question: later they may be left out, but must not differ. Raises Locked if another question of this
-        session is under way.
+        `system` is named by a text, or chosen by `effort`. It and what narrows the search
+        (`tome.within(...).sessions[name]`) are those of the first question: later they may be left out, but must not
+        differ. Raises Locked if another question of this session is under way.
         """
         from tomewise.tome.session_memory import Continuation
 
         asked = self._make_question(question, options=options, instructions=instructions, force=force)
-        settings = self._opened.settings
+        settings, questions = self._opened.settings, self._opened.questions
         with hold_session(self.store, self.name):
-            record = await self._begin(asked, system)
-            return await self._opened.questions.answer(
+            record = await self._begin(asked, await questions.choose(system, effort))
+            return await questions.answer(
                 replace(asked, within=record.within),
                 record.system,
                 on_event,

@@ -16,6 +16,7 @@ from tomewise.types.plain import describe_object
 # What a tome works with is imported where it is first used: who only looks at a tome does not wait for it.
 if TYPE_CHECKING:
     from tomewise.systems.answer import OnEvent
+    from tomewise.systems.efforts import Effort
     from tomewise.systems.kit import System
     from tomewise.systems.registry import Choice
     from tomewise.tome.document_names import Documents
@@ -53,6 +54,7 @@ class TomeView(PartOfTome):
         fresh: bool = False,
         turns: Sequence[Turn] = (),
         on_event: OnEvent | None = None,
+        effort: Effort | None = None,
     ) -> Answer:
         """Answer a question, free or multiple-choice, or decline it.
 
@@ -65,10 +67,14 @@ class TomeView(PartOfTome):
         always refused. Replies of the model are kept, so a question that was interrupted, or is asked again, repeats no
         call; with `fresh` the model is asked again, and its replies replace those that were kept. Earlier `turns` of a
         chat make the question stand alone; its trace keeps it as it was asked. `on_event` hears what happens.
+        In place of a system, `effort` says how much work the question is worth: "quick" for one search, "thorough" for
+        a loop over what is built, "whole" to read all of the text, "auto" for what the question needs.
         Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
         """
         asked = self._make_question(question, options=options, instructions=instructions, force=force)
-        return await self._opened.questions.answer(asked, system, on_event, fresh=fresh, turns=turns)
+        questions = self._opened.questions
+        chosen = await questions.choose(system, effort)
+        return await questions.answer(asked, chosen, on_event, fresh=fresh, turns=turns)
 
     ask = plain(aask)
 
@@ -82,6 +88,7 @@ class TomeView(PartOfTome):
         force: bool = False,
         fresh: bool = False,
         turns: Sequence[Turn] = (),
+        effort: Effort | None = None,
     ) -> AsyncGenerator[Event | Answer, None]:
         """Answer a question like `ask`, and yield each event as it happens; the last item is the answer.
 
@@ -92,7 +99,7 @@ class TomeView(PartOfTome):
         from tomewise.tome.questions import stream_answer
 
         asked = self._make_question(question, options=options, instructions=instructions, force=force)
-        return stream_answer(partial(self.aask, asked, system=system, fresh=fresh, turns=turns))
+        return stream_answer(partial(self.aask, asked, system=system, fresh=fresh, turns=turns, effort=effort))
 
     stream = plain_stream(astream)
 

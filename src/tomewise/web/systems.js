@@ -28,9 +28,11 @@ export function describeSystem(system) {
   return (system?.summary || system?.description?.split("\n\n")[0]) ?? "";
 }
 
+const EFFORTS = ["auto", "hybrid", "associative", "investigate", "read_through"]; // ours, by the work that a question is worth
+
 const KINDS = {
   "one search": "At once, for plain questions", "two searches": "At once, for plain questions", loop: "Several rounds, for answers that lie in several places",
-  "reads in order": "Reads all of the text", "no search": "Reads all of the text", "chooses a system": "Chooses for each question",
+  "reads in order": "Reads all of the text", "no search": "Reads all of the text",
 };
 
 /** The systems in groups, the recommended one first, those that cannot answer yet last: `[title, systems]`. */
@@ -41,8 +43,10 @@ function groupSystems(info, data) {
   if (best) put("Recommended for this tome", best);
   const rest = info.systems.filter((system) => system !== best);
   const isReady = (system) => data.ready.includes(system.name);
-  for (const title of new Set(Object.values(KINDS))) rest.filter((system) => isReady(system) && KINDS[system.kind] === title).forEach((system) => put(title, system));
-  rest.filter((system) => isReady(system) && !KINDS[system.kind]).forEach((system) => put("Others", system));
+  rest.filter((system) => isReady(system) && EFFORTS.includes(system.name)).forEach((system) => put("By effort", system));
+  const papers = rest.filter((system) => !EFFORTS.includes(system.name) && isReady(system));
+  for (const title of new Set(Object.values(KINDS))) papers.filter((system) => KINDS[system.kind] === title).forEach((system) => put(title, system));
+  papers.filter((system) => !KINDS[system.kind]).forEach((system) => put("Others", system));
   rest.filter((system) => !isReady(system)).forEach((system) => put("Needs a build first", system));
   return [...groups];
 }

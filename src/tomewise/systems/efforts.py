@@ -1,0 +1,41 @@
+"""How much work a question is worth, in plain words, and the system of ours that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+
+from tomewise.errors import UsageError
+
+if TYPE_CHECKING:
+    from tomewise.systems.kit import Kit
+
+T = TypeVar("T")
+Effort: TypeAlias = Literal["auto", "quick", "thorough", "whole"]
+
+# The first system of an effort whose memory is built answers; the last one needs none.
+EFFORTS: Mapping[Effort, tuple[str, ...]] = {
+    "auto": ("auto",),
+    "quick": ("associative", "hybrid"),
+    "thorough": ("investigate",),
+    "whole": ("read_through",),
+}
+OUR_NAMES = tuple(dict.fromkeys(name for names in EFFORTS.values() for name in reversed(names)))
+
+
+def choose_by_effort(system: T, effort: Effort | None, kit: Kit) -> T | str:
+    """The system that was named, or the one that does so much work on this tome.
+
+    Raises UsageError if both are given, and for an effort that does not exist.
+    """
+    if effort is None:
+        return system
+    if effort not in EFFORTS:
+        raise UsageError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r:.200}")
+    if system:
+        raise UsageError(f"effort={effort} chooses the system: leave out the effort, or the system")
+    from tomewise.systems.registry import assemble
+
+    *others, last = EFFORTS[effort]
+    built = (name for name in others if all(kit.store.count_taken(layer.name) for layer in assemble(name, kit).layers))
+    return next(built, last)
