@@ -141,7 +141,6 @@ def make_model() -> ScriptedModel:
             "plan": plan_once,
             "evolve": evolve_points,
             "merge_points": lambda _: {"merges": [{"points": ["M1", "M2"], "description": "Ada met both."}]},
-            "follow_up": lambda _: {"bridge": "Tom", "question": "Whom did Tom meet?"},
             "think": lambda given: {"thought": f"number {len(given.thoughts)}"},
             "step": lambda given: {"subquestion": f"number {len(given.asked)}"},
             "shorten": lambda given: {"gist": f"Page: {given.text[:40]}"},

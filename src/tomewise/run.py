@@ -38,7 +38,6 @@ Interval: TypeAlias = tuple[float, float]
 GIST_REPEATED = "gist asked for again"
 GIST_REPLACED = "passage in place of its gist"
 NOT_DECOMPOSED = "question asked whole"
-NOT_FOLLOWED_UP = "question searched once"
 NO_KEYWORDS = "searched with the question in place of keywords"
 NOT_RECOGNISED = "facts not filtered"
 NOT_SELECTED = "nodes not selected"

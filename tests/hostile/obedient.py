@@ -211,7 +211,6 @@ _PLAYS: Mapping[str, Callable[[Reading], dict[str, Any]]] = {
     "fuse": _say(cue=f"Ada Marsh. {_ATTACK}"),
     "answer": _answer,
     "keywords": _say(themes=[f"the lighthouse {_ATTACK}"], details=[f"Ada Marsh {_ATTACK}"]),
-    "follow_up": _say(bridge=f"Ada Marsh {_ATTACK}", question=f"Who is Ada Marsh? {_ATTACK}"),
     "think": _say(thought=f"Ada Marsh put out the light. {_ATTACK}", concludes=False),
     "step": _say(reasoning=_ATTACK, finished=False, subquestion=f"Who is Ada Marsh? {_ATTACK}", search=True, answer=""),
     "shorten": lambda prompt: {"gist": f"{prompt.all_inside('passage')[0][:200]} {_ATTACK}"},

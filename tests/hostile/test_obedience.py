@@ -71,7 +71,6 @@ SYSTEMS = {
         "answer",
     },
     "hybrid+interleave": {"think", "answer"},
-    "hybrid+rewrite": {"follow_up", "answer"},
     "hybrid+stepwise": {"step", "answer"},
     "read_agent order=sequential words=60": {"shorten", "look_up", "answer"},
     "investigate cycles=3 limit=2": {"probe", "encode", "fuse", "answer"},

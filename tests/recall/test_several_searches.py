@@ -5,12 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.recall.shelves import Shelves, join_nodes, make_pieces
 
-from tomewise.calls import NO_CALLS
-from tomewise.errors import BadReply, ModelUnavailable
-from tomewise.recall.several_searches import ComparedRecall, FollowedUp, LayeredRecall, split_comparison
-from tomewise.run import NOT_FOLLOWED_UP, meter
-from tomewise.testing.scripted import ScriptedModel
-from tomewise.types import Rewrite
+from tomewise.errors import ModelUnavailable
+from tomewise.recall.several_searches import ComparedRecall, LayeredRecall, split_comparison
 
 # ---------------------------------------------------------------- comparisons
 
@@ -76,35 +72,6 @@ async def test_each_thing_gives_passages_in_turn_and_the_whole_question_comes_la
     plain = Shelves({}, make_pieces("wa", best=9.0))
     assert await ComparedRecall(plain).retrieve("Who came?", 5) == make_pieces("wa", best=9.0)
     assert plain.asked == ["Who came?"]
-
-
-# ---------------------------------------------------------------- a second question
-
-QUESTION = "Which currency does the country that Signe Holm is from have?"
-SECOND = "Which currency does Denmark have?"
-
-
-@pytest.mark.parametrize(
-    ("reply", "nodes", "asked", "skipped"),
-    [
-        ({"bridge": "Denmark", "question": SECOND}, "adbc", [QUESTION, SECOND], {}),
-        ({"question": ""}, "abc", [QUESTION], {}),
-        ({"question": QUESTION}, "abc", [QUESTION], {}),
-        (BadReply("no JSON"), "abc", [QUESTION], {NOT_FOLLOWED_UP: 1}),
-    ],
-)
-async def test_a_second_question_gives_passages_in_turn_with_the_first(reply, nodes, asked, skipped):
-    shelves = Shelves({QUESTION: make_pieces("abc"), SECOND: make_pieces("dbe")})
-    shelves.calls = NO_CALLS
-    model = ScriptedModel({"follow_up": [reply]})
-    followed = FollowedUp(shelves, model, shown=2)
-    with meter() as used:
-        found = await followed.retrieve(QUESTION, 4)
-    assert (join_nodes(found), shelves.asked, dict(used.fallbacks)) == (nodes, asked, skipped)
-    rewrites = {piece.id: piece.rewrite for piece in found if piece.rewrite}
-    assert rewrites == ({"d": Rewrite(text=SECOND, name="Denmark")} if len(asked) > 1 else {})
-    assert [shown.text for shown in model.calls[0].given.evidence] == ["a", "b"]
-    assert followed.calls.most == 1
 
 
 # ---------------------------------------------------------------- several layers

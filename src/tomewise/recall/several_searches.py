@@ -8,11 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tomewise.calls import CallCount, read_calls, sum_calls
-from tomewise.language.roles import FOLLOW_UP, FollowUpIn, Shown
 from tomewise.recall.ranking import drop_repeats, mark_brought, score_by_place, take_turns
-from tomewise.run import NOT_FOLLOWED_UP, ask_or_fall_back
 from tomewise.text.names import find_mentions
-from tomewise.types import Evidence, LanguageModel, Retriever, Rewrite, Scope
+from tomewise.types import Evidence, Retriever, Rewrite, Scope
 
 _JOINT = re.compile(r",? (or|and|than|versus|vs\.?|before|after) ", re.IGNORECASE)  # blanks are folded before
 _COMPARING = re.compile(
@@ -131,45 +129,6 @@ def _extend_to_quotes(question: str, span: _Span) -> _Span:
     start, end = span
     is_quoted = start > 0 and question[start - 1] in _QUOTES and question[end : end + 1] in set(_QUOTES)
     return (start - 1, end + 1) if is_quoted else span
-
-
-@dataclass(frozen=True)
-class FollowedUp:
-    """Ours, near to one step of IRCoT: a model reads the first pieces and writes the question of the second search.
-
-    One call, which sees `shown` pieces. The pieces of both searches come in turns, the best of the first one first;
-    scores are then 1 / place. If the model sees nothing to search for, or its reply cannot be used, the first search
-    stands alone.
-    """
-
-    retriever: Retriever
-    model: LanguageModel
-    shown: int = 5
-
-    @property
-    def calls(self) -> CallCount:
-        return sum_calls([CallCount("1", 1), read_calls(self.retriever).repeat(2)])
-
-    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        """The `limit` best pieces of both searches."""
-        first = await self.retriever.retrieve(query, max(limit, self.shown), within=within)
-        rewrite = await self._write(query, first) if limit else None
-        if rewrite is None:
-            return first[:limit]
-        second = await self.retriever.retrieve(rewrite.text, limit, within=within)
-        return score_by_place(drop_repeats(take_turns([first, mark_brought(second, rewrite)])), limit)
-
-    async def _write(self, query: str, found: list[Evidence]) -> Rewrite | None:
-        """The second question, if there is one."""
-        shown = [
-            Shown(label=f"E{number}", text=piece.text, title=piece.title)
-            for number, piece in enumerate(found[: self.shown], start=1)
-        ]
-        if not shown:
-            return None
-        given = FollowUpIn(question=query, evidence=shown)
-        reply = await ask_or_fall_back(self.model, FOLLOW_UP, given, NOT_FOLLOWED_UP)
-        return Rewrite(text=reply.question, name=reply.bridge) if reply and reply.question not in ("", query) else None
 
 
 Found = Mapping[str, list[Evidence]]

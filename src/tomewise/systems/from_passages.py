@@ -23,7 +23,6 @@ from tomewise.systems.kit import (
     Weight,
     answer_once,
     once,
-    rewrite,
     with_settings_of,
 )
 from tomewise.types import Retriever
@@ -133,15 +132,6 @@ LOOPS = {
         recipe=once,
         kind="one search",
         summary="One answer from what was retrieved once.",
-        paper=OURS,
-    ),
-    "rewrite": SystemDeclaration(
-        recipe=rewrite,
-        kind="two searches",
-        summary=(
-            "A second search with a question that the model writes from the first `shown` pieces found; then the "
-            "answer."
-        ),
         paper=OURS,
     ),
 }

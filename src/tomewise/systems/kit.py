@@ -21,7 +21,7 @@ from tomewise.loops.last_prompt import DEPTH
 from tomewise.loops.once import Once
 from tomewise.recall.flat import REWRITING, Summed
 from tomewise.recall.rewriting import Rewriter, find_title_leads
-from tomewise.recall.several_searches import ComparedRecall, FollowedUp
+from tomewise.recall.several_searches import ComparedRecall
 from tomewise.systems.defaults import CONTEXT as CONTEXT
 from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever
 
@@ -213,16 +213,3 @@ def once(kit: Kit, recall: Recall | System, **answering: Any) -> System:
     """The loop that retrieves once and then answers."""
     recall = find_recall("this System", recall)
     return answer_once(kit, recall.retriever, recall.layers, **answering)
-
-
-@with_settings_of(answer_once)
-def rewrite(
-    kit: Kit,
-    recall: Recall | System,
-    *,
-    shown: Annotated[Positive, "pieces of evidence from which the model rewrites the question"] = 5,
-    **answering: Any,
-) -> System:
-    """The loop that searches again with a rewritten question (`recall.several_searches`), and then answers."""
-    recall = find_recall("this System", recall)
-    return answer_once(kit, FollowedUp(recall.retriever, kit.model, shown=shown), recall.layers, **answering)

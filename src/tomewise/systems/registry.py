@@ -70,7 +70,6 @@ LOOPS = Declared(
     "loops",
     {
         "once": "from_passages",
-        "rewrite": "from_passages",
         "probe": "comorag",
         "evolve": "hgmem",
         "interleave": "readers",

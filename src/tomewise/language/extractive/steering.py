@@ -29,8 +29,6 @@ from tomewise.language.roles import (
     EncodeOut,
     FilterIn,
     FilterOut,
-    FollowUpIn,
-    FollowUpOut,
     FuseIn,
     KeywordsIn,
     KeywordsOut,
@@ -140,22 +138,6 @@ def find_keywords(given: KeywordsIn) -> KeywordsOut:
     words = dict.fromkeys(match[0] for match in WORD.finditer(question, start))
     themes = [word for word in words if not named.union(ASKING_STEMS).issuperset(list_terms(word))]
     return KeywordsOut(themes=themes, details=details)
-
-
-def follow_up(given: FollowUpIn) -> FollowUpOut:
-    """The question with the first new name of the nearest sentence, in place of the words that this sentence has."""
-    question = flatten(given.question[:_READ])
-    ranked = rank(read_question(question).terms, read_lines(given.evidence))
-    question_terms = set(list_terms(question))
-    for i in ranked.order[:_BRIDGE_LINES]:
-        line = ranked.lines[i]
-        new = filter(list_terms, list_names(line.sentence.text))
-        bridge = next((name for name in new if not question_terms.intersection(list_terms(name))), "")
-        settled = question_terms.intersection(line.bag | line.around)
-        if bridge and settled:
-            words = [word for word in WORD.findall(question) if not settled.intersection(list_terms(word))]
-            return FollowUpOut(bridge=bridge, question=" ".join([*words, bridge]))
-    return FollowUpOut()
 
 
 def split_nested(question: str) -> list[str]:

@@ -50,20 +50,6 @@ class SelectOut(BaseModel):
     keep: Numbers = describe("numbers of the texts that help, the most useful first", [])
 
 
-class FollowUpIn(BaseModel):
-    """`evidence` are the best pieces of the first search."""
-
-    question: str
-    evidence: list[Shown]
-
-
-class FollowUpOut(BaseModel):
-    """The name comes first: it goes into the question."""
-
-    bridge: Text = describe("the name, from the evidence, of a thing that the question describes")
-    question: Text = describe("the question for the second search; empty if there is nothing")
-
-
 class ProbeIn(BaseModel):
     """`missing` is what the last attempt to answer reported as missing."""
 
@@ -139,7 +125,6 @@ class StepOut(BaseModel):
 FILTER_FACTS = Role("filter_facts", FilterIn, FilterOut, output_tokens=128)
 DECOMPOSE = Role("decompose", DecomposeIn, DecomposeOut, output_tokens=256)
 KEYWORDS = Role("keywords", KeywordsIn, KeywordsOut, output_tokens=128)
-FOLLOW_UP = Role("follow_up", FollowUpIn, FollowUpOut, output_tokens=128)
 SELECT_NODES = Role("select_nodes", SelectIn, SelectOut, output_tokens=256)
 PROBE = Role("probe", ProbeIn, ProbeOut, output_tokens=256)
 ENCODE = Role("encode", EncodeIn, EncodeOut, output_tokens=400)
