@@ -25,6 +25,7 @@ PIECES = st.one_of(
     ),
 )
 DRAWN = {str: st.lists(PIECES, max_size=6).map("".join), int: st.integers(0, 300), bool: st.booleans()}
+DRAWN[int | None] = st.none() | DRAWN[int]
 
 
 def draw_value(annotation: Any) -> st.SearchStrategy[Any]:
