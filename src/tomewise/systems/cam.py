@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from tomewise.loops.once import Once
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import MOST_LEVELS, Clusters, SchemataRules
@@ -20,13 +21,12 @@ from tomewise.systems.kit import (
     Share,
     System,
     SystemDeclaration,
-    answer_once,
-    with_settings_of,
 )
 from tomewise.types import Layer, Retriever
 
+_ALL = 10**9  # nodes
 
-@with_settings_of(answer_once)
+
 def cam(
     kit: Kit,
     *,
@@ -52,7 +52,7 @@ def cam(
     selections: Annotated[
         Count, "times that a model selects nodes at most", Multiplies("calls of a question", most=50)
     ] = 5,
-    **answering: Any,
+    limit: Annotated[Positive, "nodes of a global search", Multiplies("evidence", most=1000)] = 5,
 ) -> System:
     """The recipe of `cam`: `recall.schemata_nodes` over `memory.schemata`."""
     with_entities = foundations == "passages and entities"
@@ -69,7 +69,8 @@ def cam(
         "global": GlobalSchemata(nodes),
     }
     layers: tuple[Layer, ...] = (graph, schemata) if with_entities else (schemata,)
-    return answer_once(kit, retrievals[retrieval], layers, **answering)
+    found, most = retrievals[retrieval], limit if retrieval == "global" else _ALL
+    return System(loop=Once(found, kit.desk, limit=most, budget=None), retriever=found, layers=layers)
 
 
 SYSTEMS = {
@@ -84,8 +85,8 @@ SYSTEMS = {
         deviations=(
             "the clusters are ours, so that passages come and go exactly: two passages are linked if each lists the "
             "other, labels raise an objective, clusters have 3 to 16 members, and nearly every passage is in one; "
-            '`clusters="as published"` has the paper\'s. What was selected is shown in that order while it fits into '
-            "`context`; if nothing was, the seeds."
+            '`clusters="as published"` has the paper\'s. A summary has 150 tokens, the released code allows 1,024. '
+            "All that was selected is shown, in that order, as much as the window holds; if nothing was, the seeds."
         ),
         ablations={
             "as published": {"clusters": "as published"},
