@@ -117,8 +117,8 @@ SYSTEMS = {
         paper="COSMIR, arXiv 2510.04568",
         deviations=(
             "chunks are runs of whole passages. A chunk is asked for at most one fact for each 60 tokens of the "
-            "budget, or for 8, and an inference step for at most five inferences, since a reply has an end. The manager "
-            "sees facts in the order of the text, those of a passage together."
+            "budget, or for 8, and an inference step for at most five inferences, since a reply has an end. The "
+            "manager sees facts in the order of the text, those of a passage together."
         ),
         no_recall="reads everything in order",
     ),
