@@ -147,7 +147,8 @@ async def test_the_best_of_a_layer_is_shown_or_none(store):
         recall = make_recall(store, {STEM: "v0 v1 v2 v3 v4 v5 v6 v7"}) | {"s": Shelves({STEM: pieces})}
         loop = build(store, make_model([ANSWERED]), recall, published=published, budget=300)
         _, answer = await converse(loop, Question(text=STEM))
-        assert {piece.id[0] for piece in answer.evidence} == {"v"}, "nothing shorter takes its place"
+        shown = {piece.id[0] for piece in answer.evidence}
+        assert shown == {"v"} if published else "v" in shown, "nothing shorter takes the share of the best"
 
 
 async def test_the_encoder_reads_what_the_answering_role_has_no_room_for(store):

@@ -11,7 +11,7 @@ from tests.server.served import make_client
 
 from tomewise.errors import UsageError
 from tomewise.tome.tome import Tome
-from tomewise.types import Answer, Document
+from tomewise.types import Answer, Document, Question
 
 ASKED = "Who put out the light?"
 
@@ -36,6 +36,16 @@ def test_an_effort_names_a_system_of_ours(tome, effort):
 def test_what_is_quick_depends_on_what_is_built(tome):
     tome.build("associative")
     assert tome.ask(ASKED, effort="quick").system == "associative"
+    tome.add(Document(id="late", text="Tom Reed lit it again."))
+    assert tome.ask(Question(text=ASKED, current=True), effort="quick").system == "hybrid"
+
+
+def test_a_session_goes_on_with_what_it_was_begun_with(tome, command):
+    assert tome.sessions["s"].ask(ASKED, effort="quick").system == "hybrid"
+    tome.build("associative")
+    assert tome.sessions["s"].ask(ASKED, effort="quick").system == "hybrid"
+    printed = command("ask", ASKED, "-m", tome.store.address, "--session", "s", "--effort", "quick", "--json")
+    assert json.loads(printed.out)["system"] == "hybrid"
 
 
 def test_an_effort_and_a_system_are_one_too_many(tome):

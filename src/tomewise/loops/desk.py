@@ -87,8 +87,8 @@ class Desk:
         self.carry = carry
         self.layout = Layout(store, count, joins=False)
 
-    async def search_beside(self, question: Question, found: Sequence[Evidence]) -> list[Searched]:
-        """What the desk finds for the question beside what a loop `found`: nothing."""
+    async def search_beside(self, question: Question) -> list[Searched]:
+        """What the desk finds for the question beside what a loop finds: nothing."""
         return []
 
     async def rank(self, searches: Sequence[Searched], within: Scope | None) -> list[Evidence]:
@@ -192,7 +192,9 @@ class Desk:
         def fit() -> Prepared[AnswerIn]:
             return self.fit(ANSWER, self.carry(found), make_input, budget=budget, arrange=arrange)
 
-        return await asyncio.to_thread(fit)
+        prepared = await asyncio.to_thread(fit)
+        # What is carried may be less than what was found.
+        return replace(prepared, found=found, dropped=len(found) - len(prepared.evidence))
 
     async def lay_out(
         self, question: Question, ranked: Sequence[Evidence], *, budget: int, notes: Sequence[Note] = ()

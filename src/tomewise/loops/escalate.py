@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from tomewise.calls import CallCount, read_calls, write_number
-from tomewise.errors import UsageError
+from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UsageError
 from tomewise.events import make_event
 from tomewise.loops.answer_parts import show_only_full
 from tomewise.loops.desk import decline
@@ -119,11 +119,16 @@ class Escalate:
         way, lags = await asyncio.to_thread(self._find_quick, current=question.current)
         yield report_choice(way.name, "one shot comes first", lags, list(lags))
         first_answer = decline()
-        async for item in _run_first(way, replace(question, force=False)):
-            if isinstance(item, Answer):
-                first_answer = item
-            else:
-                yield item
+        try:
+            async for item in _run_first(way, replace(question, force=False)):
+                if isinstance(item, Answer):
+                    first_answer = item
+                else:
+                    yield item
+        except (ModelUnavailable, BudgetExceeded):
+            raise
+        except ModelError as error:
+            first_answer = decline(str(error))
         reason = _describe_support(first_answer)
         yield make_event("stopped", reason=f"{way.name}: {reason}")
         if _suffices(first_answer, question):

@@ -14,7 +14,6 @@ from tomewise.language.roles import AnswerIn
 from tomewise.loops.desk import Desk, Prepared
 from tomewise.loops.evidence import Count
 from tomewise.loops.last_prompt import DEPTH, Layout, Note, Searched, fuse
-from tomewise.store.records import PASSAGES
 from tomewise.types import Evidence, LanguageModel, Question, Retriever, Scope
 
 if TYPE_CHECKING:
@@ -32,12 +31,14 @@ class FusingDesk(Desk):
         self.layout = Layout(store, count, joins=True)
         self._plain = plain
 
-    async def search_beside(self, question: Question, found: Sequence[Evidence]) -> list[Searched]:
-        """What its own search finds for the question; nothing where a loop's own search `found` no passages.
+    @property
+    def alone(self) -> FusingDesk:
+        """The same desk, for a loop whose own search is the plain one."""
+        return FusingDesk(self.store, self.model, self.count, None)
 
-        So a part of a system that is measured without passages stays what it is.
-        """
-        if self._plain is None or not any(piece.layer == PASSAGES for piece in found):
+    async def search_beside(self, question: Question) -> list[Searched]:
+        """What its own search finds for the question."""
+        if self._plain is None:
             return []
         return [Searched(await self._plain.retrieve(question.text, DEPTH, within=question.within))]
 

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from tomewise.loops.evidence import (
@@ -157,7 +157,9 @@ class Layout:
         passages = self.find_passages(everything)
         sizes = self._measure(everything, passages)
         derived = [
-            piece for share, pieces in zip(beside, others, strict=True) for piece in _pack(pieces, share.tokens, sizes)
+            piece
+            for share, pieces in zip(beside, others, strict=True)
+            for piece in _take_best(pieces, share.tokens, sizes)
         ]
         surely = _pack([*derived, *ranked], budget - for_notes, sizes)
         shown = {piece.id for piece in surely}
@@ -174,6 +176,10 @@ class Layout:
         A passage beside one that is taken needs no header, and one between two joins them.
         """
         return _pack(ranked, budget, self._measure(ranked, self.find_passages(ranked)))
+
+    def take_best(self, ranked: Sequence[Evidence], budget: int) -> list[Evidence]:
+        """The first pieces that fit together, up to one that does not."""
+        return _take_best(ranked, budget, self._measure(ranked, self.find_passages(ranked)))
 
     def _measure(self, evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> dict[NodeId, _Size]:
         pieces = list({piece.id: piece for piece in evidence}.values())
@@ -255,6 +261,12 @@ def _pack(ranked: Sequence[Evidence], budget: int, sizes: Mapping[NodeId, _Size]
             if place:
                 positions.add(place)
     return chosen
+
+
+def _take_best(ranked: Sequence[Evidence], budget: int, sizes: Mapping[NodeId, _Size]) -> list[Evidence]:
+    """See `Layout.take_best`."""
+    pairs = zip(_pack(ranked, budget, sizes), ranked, strict=False)
+    return [piece for piece, best in takewhile(lambda pair: pair[0] is pair[1], pairs)]
 
 
 def _join_run(run: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> Evidence:

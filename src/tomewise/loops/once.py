@@ -36,7 +36,7 @@ class Once:
         if self.budget is None:
             prepared = await self.desk.prepare(question, found, budget=None)
         else:
-            searches = [Searched(found), *await self.desk.search_beside(question, found)]
+            searches = [Searched(found), *await self.desk.search_beside(question)]
             ranked = await self.desk.rank(searches, question.within)
             prepared = await self.desk.lay_out(question, ranked, budget=self.budget)
         yield report_retrieved(prepared.evidence, prepared.found)

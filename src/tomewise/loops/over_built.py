@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 
 from tomewise.calls import CallCount
+from tomewise.loops.desk import Desk
 from tomewise.loops.escalate import Lag, report_choice
 from tomewise.loops.probe import Probe
 from tomewise.loops.steps import HISTORY
@@ -18,11 +19,15 @@ from tomewise.working.pool import Pool
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A search with its share of the context, and how far its memory lags; None if passages suffice."""
+    """A search with its share of the context, and how far its memory lags; None if passages suffice.
+
+    `desk` takes the place of the loop's own.
+    """
 
     retriever: Retriever
     share: int
     lag: Lag | None = None
+    desk: Desk | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +57,8 @@ class OverBuilt:
         lags = await asyncio.to_thread(self._find_lags, question)
         ready = {name: part for name, part in self.instead.items() if name not in lags}
         used = dict(list(ready.items())[:1]) | {name: part for name, part in self.beside.items() if name not in lags}
-        yield report_choice(", ".join(used), "this memory is built", lags, [self.build] if lags else [])
+        reason = "this memory is built" if any(part.lag for part in used.values()) else "no other memory is built"
+        yield report_choice(", ".join(used), reason, lags, [self.build] if lags else [])
         described = [await part.lag.describe(question) for part in used.values() if part.lag]
         lagging = next(filter(None, described), None)
         async for item in self._wire(used).run(question, memory):
@@ -67,4 +73,5 @@ class OverBuilt:
     def _wire(self, parts: Mapping[str, Part]) -> Probe:
         shares = {name: part.share for name, part in parts.items()} | {HISTORY: 1}
         recall = LayeredRecall({name: part.retriever for name, part in parts.items()})
-        return replace(self.loop, recall=recall, bounds=replace(self.loop.bounds, shares=shares))
+        desk = next((part.desk for part in parts.values() if part.desk), self.loop.desk)
+        return replace(self.loop, recall=recall, desk=desk, bounds=replace(self.loop.bounds, shares=shares))

@@ -138,7 +138,6 @@ class Probe:
         """The first search, and what the pool knows of earlier questions."""
         pool.begin_question()
         units = await self._search([question.text], pool, question.within)
-        first = [piece for layer in self.recall.layers for found in pool.list_searches(layer) for piece in found]
         bounds = self.bounds
         return _ProbeState(
             question=question,
@@ -148,7 +147,7 @@ class Probe:
             ),
             units=units,
             tried=[question.text],
-            plain=await self.desk.search_beside(question, first),
+            plain=await self.desk.search_beside(question),
             past=await asyncio.to_thread(pool.find_relevant, question.text, bounds.fused_share, 1),
         )
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import Any, TypeVar
 
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
@@ -143,14 +142,13 @@ async def rank_found(
     others: Sequence[Sequence[Evidence]],
     *,
     before: Sequence[Searched] = (),
-    after: Sequence[Searched] = (),
 ) -> list[Evidence]:
     """One ranking of what was `found` for the question, by the desk too, and of what `others` found for its parts.
 
-    The searches `before` and `after` these count as they are.
+    The searches `before` these count as they are.
     """
-    plain = await desk.search_beside(question, found)
-    return await desk.rank([*before, Searched(found), *plain, *weigh_queries(others), *after], question.within)
+    plain = await desk.search_beside(question)
+    return await desk.rank([*before, Searched(found), *plain, *weigh_queries(others)], question.within)
 
 
 class Contexts:
@@ -171,7 +169,7 @@ class Contexts:
 
     def select_evidence(self, unit: Unit, beside: int = 1) -> tuple[Evidence, ...]:
         """What an encoding call reads of a unit, if it reads so many units: the best, one piece at least."""
-        return tuple(self._take_best(unit.evidence, self._reading // beside)) or unit.evidence[:1]
+        return tuple(self._layout.take_best(unit.evidence, self._reading // beside)) or unit.evidence[:1]
 
     def fit_cues(self, cues: Sequence[str]) -> list[str]:
         """Cues for a role that is shown nothing else."""
@@ -185,10 +183,7 @@ class Contexts:
         self, ranked: Sequence[Evidence], notes: Sequence[Note], beside: Mapping[str, Sequence[Evidence]] | None = None
     ) -> Context:
         """What the answering role sees: the best passages of `ranked`, notes, and of layers `beside` their shares."""
-        rooms = {layer: self._measure_room(layer) for layer in beside or {}}
-        shares = [
-            Share(self._take_best(pieces, rooms[layer]), rooms[layer]) for layer, pieces in (beside or {}).items()
-        ]
+        shares = [Share(pieces, self._measure_room(layer)) for layer, pieces in (beside or {}).items()]
         return self._layout.lay_out(ranked, self._budget, notes, shares)
 
     def show_units(self, units: Sequence[Unit], fused: str) -> Context:
@@ -203,16 +198,11 @@ class Contexts:
             of_layer, room = [unit for unit in units if unit.layer == layer], self._measure_room(layer)
             cues = self._layout.fit_texts(list(dict.fromkeys(unit.cue for unit in of_layer if unit.cue)), room // 2)
             found = drop_repeats(take_turns([unit.evidence for unit in of_layer]))
-            shown = self._take_best(found, room - sum(measure_texts(cues, self._layout.count)))
+            shown = self._layout.take_best(found, room - sum(measure_texts(cues, self._layout.count)))
             notes += cues
             evidence += shown
             cut += len(found) - len(shown)
         return Context(tuple(evidence), {}, tuple(notes), cut)
-
-    def _take_best(self, ranked: Sequence[Evidence], room: int) -> list[Evidence]:
-        """The first pieces that fit together, up to one that does not."""
-        packed = self._layout.pack(ranked, room)
-        return [piece for piece, best in takewhile(lambda pair: pair[0] is pair[1], zip(packed, ranked, strict=False))]
 
     def _measure_room(self, layer: str) -> int:
         return self._budget * self._shares.get(layer, 0) // sum(self._shares.values())

@@ -31,7 +31,6 @@ from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, LanguageModel, Scope
 
 _WINDOW_SHARE = 0.8  # of the window that a pool may take: the prompt has words of its own
-_REPEATS = 2  # of a question whose reply was unreadable
 
 
 Scores: TypeAlias = tuple[Keys, Vectors]
@@ -156,18 +155,13 @@ class PruneAndGrow:
         return score_by_place([*(active or seeds).values()], limit)
 
     async def _select(self, query: str, pool: Mapping[int, Evidence]) -> dict[int, Evidence]:
-        """What the model keeps of the pool; nothing if its replies are unreadable."""
+        """What the model keeps of the pool; nothing if its reply is unreadable."""
         shown = await asyncio.to_thread(self.show, list(pool.values()))
         nodes = [item.model_copy(update={"label": str(number)}) for number, item in enumerate(shown, start=1)]
-        for _ in range(1 + _REPEATS):
-            reply = await ask_or_fall_back(
-                self.model, SELECT_NODES, SelectIn(question=query, nodes=nodes), NOT_SELECTED
-            )
-            if reply is not None:
-                keys = list(pool)
-                kept = [keys[number - 1] for number in reply.keep if 1 <= number <= len(keys)]
-                return {key: pool[key] for key in kept}
-        return {}
+        reply = await ask_or_fall_back(self.model, SELECT_NODES, SelectIn(question=query, nodes=nodes), NOT_SELECTED)
+        keys = list(pool)
+        kept = [keys[number - 1] for number in reply.keep if 1 <= number <= len(keys)] if reply else []
+        return {key: pool[key] for key in kept}
 
     def _grow(self, scores: Scores, active: Mapping[int, Evidence]) -> dict[int, Evidence]:
         """The neighbours and children of what is active, as far as they fit into the window, the nearest first."""

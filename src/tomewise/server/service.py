@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -161,8 +162,9 @@ async def find_variant(tome: Tome, body: Ask) -> Variant:
     none.
     """
     record = await asyncio.to_thread(tome.sessions[body.session].read) if body.session else None
-    stated = await asyncio.to_thread(choose_by_effort, body.system, body.effort, tome.kit)
-    stated = stated or (record.system if record else None)
+    begun = record.system if record else ""
+    choose = partial(choose_by_effort, body.system, body.effort, tome.kit, current=body.current, begun=begun)
+    stated = await asyncio.to_thread(choose) or begun or None
     return choose_bounded(stated, body.settings, tome.default_system)
 
 

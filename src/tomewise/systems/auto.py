@@ -60,6 +60,7 @@ SYSTEMS = {
             "where a question needs it."
         ),
         paper=OURS,
+        no_recall="chooses a system for each question",
         about=(
             "It needs no layer. `associative` answers first where its graph is built, else `hybrid`; `investigate` "
             "goes on. A question that needs the whole text, by its meaning and its form, goes to `read_through`, "

@@ -76,7 +76,7 @@ def read_through(
     ] = CONTEXT,
 ) -> System:
     """The recipe of `read_through`: `loops.relay` with a ledger, and with `hybrid`'s search for what is read again."""
-    recall, desk = find_recall("hybrid", hybrid(kit)).retriever, kit.fusing_desk
+    recall, desk = find_recall("hybrid", hybrid(kit)).retriever, kit.fusing_desk.alone
     chunking = Chunking(desk, size=chunk, order=order, recall=recall)
     cycle = Cycle(
         published=False,

@@ -23,19 +23,23 @@ EFFORTS: Mapping[Effort, tuple[str, ...]] = {
 OUR_NAMES = tuple(dict.fromkeys(name for names in EFFORTS.values() for name in reversed(names)))
 
 
-def choose_by_effort(system: T, effort: Effort | None, kit: Kit) -> T | str:
+def choose_by_effort(system: T, effort: Effort | None, kit: Kit, *, current: bool = False, begun: str = "") -> T | str:
     """The system that was named, or the one that does so much work on this tome.
 
-    Raises UsageError if both are given, and for an effort that does not exist.
+    With `current` its memory must be up to date. A session goes on with the system that it was `begun` with, if that
+    does so much. Raises UsageError if both are given, and for an effort that does not exist.
     """
     if effort is None:
         return system
-    if effort not in EFFORTS:
+    if not isinstance(effort, str) or effort not in EFFORTS:
         raise UsageError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r:.200}")
     if system:
         raise UsageError(f"effort={effort} chooses the system: leave out the effort, or the system")
+    from tomewise.systems.lag import LagFinder
     from tomewise.systems.registry import assemble
 
     *others, last = EFFORTS[effort]
-    built = (name for name in others if all(kit.store.count_taken(layer.name) for layer in assemble(name, kit).layers))
-    return next(built, last)
+    if begun in (*others, last):
+        return begun
+    lags = ((name, LagFinder(kit, name, assemble(name, kit).layers).find_lag(current=current)) for name in others)
+    return next((name for name, lag in lags if not lag), last)

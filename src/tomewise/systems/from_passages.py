@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from tomewise.loops.fusing_desk import FusingDesk
 from tomewise.loops.last_prompt import DEPTH
 from tomewise.loops.once import Once
 from tomewise.recall.flat import REWRITING, WORDS, Dense, Everything, Lexical, Summed
@@ -68,8 +67,7 @@ def hybrid(
     """The recipe of `hybrid`: `recall.flat` with `recall.rewriting`, and `recall.several_searches` around it."""
     rewriter = make_rewriter(kit, find_title_leads, rewriting, rewritten, names, temperature, drop)
     recall = compare(Summed(kit.store, kit.embedder, rewriter, words=words), comparisons)
-    desk = FusingDesk(kit.store, kit.model, kit.count_tokens, None)  # its own search is the plain one
-    return answer_once(kit, recall, (), desk, limit=limit, context=context)
+    return answer_once(kit, recall, (), kit.fusing_desk.alone, limit=limit, context=context)
 
 
 def full_context(kit: Kit) -> System:

@@ -43,7 +43,7 @@ def investigate(
     )
     passages = {
         "graph": Part(walk.retriever, 8, LagFinder(kit, "associative", walk.layers)),
-        "passages": Part(words.retriever, 8),
+        "passages": Part(words.retriever, 8, desk=desk.alone),
     }
     beside = {
         "tree": Part(DenseDerived(kit.store, kit.embedder, tree), 2, LagFinder(kit, "raptor", [tree])),
@@ -62,7 +62,7 @@ SYSTEMS = {
             "It needs no layer. It searches the graph as `associative` does, or passages as `hybrid` does where no "
             "graph is built, and the tree and the episodes where they are built; `tome build --system comorag` makes "
             "all three. The loop is that of ComoRAG with rules of our own: an attempt sees the best evidence of all "
-            "cycles, and an answer that is supported only partly does not end it."
+            "cycles, and a first answer that is supported only partly does not end it."
         ),
         no_recall="searches what is built",
     ),

@@ -195,16 +195,16 @@ def ask(
         from tomewise.terminal import render
         from tomewise.types import Question
 
-        variant = parse_variant(system or find_system())
         with open_tome(tome, stated) as opened:
-            if system := choose_by_effort(system, effort, opened.kit):
-                variant = parse_variant(system)
             part = opened.within(*document or (), where=where or ())
             session = find_last_session(opened) if go_on else session
+            begun = opened.sessions[session].read() if session else None
+            before = begun.system if begun else ""
+            system = choose_by_effort(system, effort, opened.kit, current=current, begun=before)
+            variant = parse_variant(system or find_system())
             if picture:
                 check_picture_file(picture)
-                begun = opened.sessions[session].read() if session and not system else None
-                opened.memory.check_drawing(begun.system if begun else variant)
+                opened.memory.check_drawing(system or before or variant)
             listener = choose_listener(work, opened.store if trace and not as_json else None)
             asked = Question(
                 text=text, options=tuple(option or ()), instructions=instructions, force=force, current=current

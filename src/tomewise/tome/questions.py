@@ -115,9 +115,9 @@ class Questions:
             number = await asyncio.to_thread(self._traces.save, question, answer)
             return replace(answer, trace=number, kept=not used.is_unkept)
 
-    async def choose(self, system: T, effort: Effort | None) -> T | str:
+    async def choose(self, system: T, effort: Effort | None, *, current: bool, begun: str = "") -> T | str:
         """See `choose_by_effort`."""
-        return await asyncio.to_thread(choose_by_effort, system, effort, self._kit)
+        return await asyncio.to_thread(choose_by_effort, system, effort, self._kit, current=current, begun=begun)
 
     async def search(self, question: Question, system: Choice | System | None, limit: int) -> list[Evidence]:
         """The evidence that the retriever of a system finds, best first. Raises NotBuilt, UsageError."""

@@ -88,7 +88,10 @@ class Session(PartOfTome):
         asked = self._make_question(question, options=options, instructions=instructions, force=force)
         settings, questions = self._opened.settings, self._opened.questions
         with hold_session(self.store, self.name):
-            record = await self._begin(asked, await questions.choose(system, effort))
+            before = await asyncio.to_thread(self.read)
+            begun = before.system if before else ""
+            chosen = await questions.choose(system, effort, current=asked.current, begun=begun)
+            record = await self._begin(asked, chosen)
             return await questions.answer(
                 replace(asked, within=record.within),
                 record.system,

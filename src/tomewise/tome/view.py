@@ -73,7 +73,7 @@ class TomeView(PartOfTome):
         """
         asked = self._make_question(question, options=options, instructions=instructions, force=force)
         questions = self._opened.questions
-        chosen = await questions.choose(system, effort)
+        chosen = await questions.choose(system, effort, current=asked.current)
         return await questions.answer(asked, chosen, on_event, fresh=fresh, turns=turns)
 
     ask = plain(aask)
