@@ -64,7 +64,7 @@ MUTATIONS = (
     ),
     Mutation(
         "declining: a guess that is asked for may not be declined",
-        "loops/desk.py",
+        "loops/fusing_desk.py",
         "self.prepare_context(question, context, may_decline=not question.force)",
         "self.prepare_context(question, context, may_decline=True)",
         ("tests/loops/test_layout.py",),
@@ -196,10 +196,10 @@ MUTATIONS = (
         ("tests/recall/test_rewriting.py",),
     ),
     Mutation(
-        "prune and grow: what was kept in the last round comes first",
+        "prune and grow: where nothing was kept, the seeds are shown",
         "recall/schemata_nodes.py",
-        "take_turns([list(chosen.values()) for chosen in rounds[::-1]])",
-        "take_turns([list(chosen.values()) for chosen in rounds])",
+        "*(active or seeds).values()",
+        "*active.values()",
         ("tests/recall/test_schemata.py",),
     ),
     Mutation(

@@ -20,7 +20,7 @@ sys.exit(max(codes))
 # Modules that help needs, with all that are in them.
 HELP = (
     *("terminal", "settings", "setting_files", "credentials"),
-    *("errors", "plugins", "place", "sample", "calls"),
+    *("errors", "plugins", "place", "sample", "calls", "systems", "systems.efforts"),
 )
 # Those that ask, build and read, and that a look at a tome does without.
 WORK = (
