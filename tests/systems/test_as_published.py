@@ -285,7 +285,7 @@ def score_bm25(question: str, texts: Sequence[str]) -> dict[str, float]:
     return scores
 
 
-ASKED_OF_TREE = "amber tide quixay"
+ASKED_OF_TREE = "amber tide quixay rope bell owl ospery zarope"
 
 
 def show_tree(tmp_path: Path, texts: Sequence[str], **settings: Any) -> tuple[list[str], dict[str, list[str]]]:

@@ -47,7 +47,7 @@ def lightrag(
             "local: entities near what the question names; global: relations near its themes; hybrid: both; mix: "
             "both, and passages near the question"
         ),
-    ] = "mix",
+    ] = "hybrid",
     keywords: Annotated[bool, "whether a model names keywords; else the question searches"] = True,
     graph: Annotated[bool, "whether the graph is searched; else passages near the question"] = True,
     gleanings: Gleanings = 1,
@@ -138,7 +138,7 @@ SYSTEMS = {
         ablations={
             "local": {"mode": "local"},
             "global": {"mode": "global"},
-            "hybrid": {"mode": "hybrid"},
+            "mix, as released": {"mode": "mix"},
             "without graph": {"graph": False},
             "without keywords": {"keywords": False},
         },
