@@ -93,8 +93,9 @@ LOOPS = {
         ),
         paper="IRCoT, ACL 2023",
         deviations=(
-            "the prompts have no worked examples. The loop also ends where a thought repeats an earlier one, or where "
-            "the collection is full."
+            "any recall can search, where the paper has BM25 (`bm25+interleave`); the prompts have no worked examples; "
+            "the model may say beside a thought that it concludes. The loop also ends where a thought repeats an "
+            "earlier one, or where the collection is full."
         ),
     ),
     "stepwise": SystemDeclaration(
@@ -104,5 +105,9 @@ LOOPS = {
             "At each step a smaller question, answered from memory or by a search, until they suffice; then the answer."
         ),
         paper="after DeepRAG, arXiv 2502.01142, without its training",
+        deviations=(
+            "a prompt makes the two decisions of a step, for which the paper trains a model; the number of steps is "
+            "bounded; the same smaller question twice ends the loop."
+        ),
     ),
 }
