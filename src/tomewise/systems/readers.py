@@ -78,7 +78,9 @@ SYSTEMS = {
         paper="ReadAgent, arXiv 2402.09727",
         deviations=(
             "pages pause at chapters, blank lines and ends of sentences, which needs no call; the paper asks a model. "
-            "Gists that exceed a window are left out, those furthest from the question first."
+            "The words of a page are estimated. A gist call sees up to three sentences before its page too; a gist "
+            "with almost no word of its page is asked for again. Gists that exceed a window are left out, those "
+            "furthest from the question first."
         ),
         ablations={"sequential": {"order": "sequential"}, "without look-up": {"pages": 0}},
     ),

@@ -133,7 +133,9 @@ SYSTEMS = {
         ),
         deviations=(
             "an entity or a relation is found by what single passages say of it, and shows what three of them say, not "
-            "one text that a model merged; a level without keywords is searched with the question."
+            "one text that a model merged; a level without keywords is searched with the question; extraction sees up "
+            "to three sentences before its passage; answers have the short form of every system, not several "
+            "paragraphs."
         ),
         ablations={
             "local": {"mode": "local"},
@@ -160,7 +162,8 @@ SYSTEMS = {
         deviations=(
             "later builds keep the partition; all relations of a community reach its report; entities of all "
             "components are found; passages stand beside the points of a global answer, so that it can quote, and it "
-            "has 300 words at most, not 2,000; DRIFT draws nothing at random."
+            "has 300 words at most, not 2,000; a local one has the short form of every system, not several paragraphs; "
+            "extraction sees up to three sentences before its passage; DRIFT draws nothing at random."
         ),
         ablations={
             "global": {"mode": "global"},

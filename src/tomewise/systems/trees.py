@@ -85,7 +85,8 @@ SYSTEMS = {
         paper="RAPTOR, arXiv 2401.18059",
         deviations=(
             "random steps have fixed seeds; a text that no component takes goes to its likeliest one; the tree ends "
-            "where the next level would not be smaller; without umap-learn, PCA reduces vectors."
+            "where the next level would not be smaller; without umap-learn, PCA reduces vectors; a summary aims at 100 "
+            "tokens; titles are read beside the texts."
         ),
         ablations={"traversal": {"search": "traversal"}},
     ),
@@ -99,7 +100,7 @@ SYSTEMS = {
         paper="MemTree, arXiv 2410.14052",
         deviations=(
             "passages are always leaves; a removed document leaves the tree, which the paper does not describe; all "
-            "nodes are ranked, without a threshold of their cosine."
+            "nodes are ranked, without a threshold of their cosine; a node has about 200 tokens at most."
         ),
         ablations={"without aggregation": {"aggregation": False}},
     ),
