@@ -228,8 +228,8 @@ SYSTEMS = {
             "equation 16 has the rows of the graph normalised, since it loses mass as it is printed; a gist is written "
             "with up to three sentences before its passage in sight, and one that names what neither has is asked for "
             "again, and then replaced by the passage; a gist gives about 15 facts at most; memory nodes are no "
-            "vertices of the graph; synonym edges are ours; a fact is embedded as the text of a tuple, not as its three "
-            "parts in a row (equation 8); a search that finds no fact ranks by cosine."
+            "vertices of the graph; synonym edges are ours; a fact is embedded as the text of a tuple, not as its "
+            "three parts in a row (equation 8); a search that finds no fact ranks by cosine."
         ),
         ablations={
             "without diffusion": {"spreading": "one step"},

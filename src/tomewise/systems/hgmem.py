@@ -84,12 +84,12 @@ def hgmem(kit: Kit, *, gleanings: Gleanings = 0, **settings: Any) -> System:
 
 _PAPER = "HGMem, arXiv 2512.23959"
 _OF_LOOP = (
-    "an entity is as near to a query as the nearest of its mentions, of which three are shown, and each "
-    "statement of a relation is one of its own; one call plans and gives the subqueries, so that a round may mix local "
-    "and global ones; entities that the graph does not know belong to the working memory alone; a point of one entity is accepted; points that "
-    "were merged leave; the passages of all entities, which the paper does not bound, stand by nearness to the "
-    "question while they fit into `context` beside the points; the answer has 768 tokens at most, not 2,048, and one "
-    "to three sentences where it explains; it may be declined."
+    "an entity is as near to a query as the nearest of its mentions, of which three are shown, and each statement of "
+    "a relation is one of its own; one call plans and gives the subqueries, so that a round may mix local and global "
+    "ones; entities that the graph does not know belong to the working memory alone; a point of one entity is "
+    "accepted; points that were merged leave; the passages of all entities, which the paper does not bound, stand by "
+    "nearness to the question while they fit into `context` beside the points; the answer has 768 tokens at most, not "
+    "2,048, and one to three sentences where it explains; it may be declined."
 )
 SYSTEMS = {
     "hgmem": SystemDeclaration(
