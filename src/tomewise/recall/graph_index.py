@@ -124,7 +124,7 @@ class GraphIndexes:
         self._between = between
         self._restart = restart
         self._titles = titles
-        self._kept_name = f"walk:{graph}:{links}:{between}" + (f":{titles.rule}" if titles else "")
+        self._kept_name = f"vertices:{graph}:{links}:{between}" + (f":{titles.rule}" if titles else "")
         self._is_first = True
         self._least_kept = least_kept
         self._guard = threading.Lock()
