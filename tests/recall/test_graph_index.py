@@ -55,8 +55,10 @@ def weigh_slowly(store: SqlStore, links: str, between: float) -> dict[tuple[str,
     for fact, pair in ends.items():
         if len(pair) == 2:
             weights[tuple(sorted(entities[end] for end in pair))] += between * len(fact_sources[fact])
+    joined = {end for pair in ends.values() for end in pair} if links == "facts" else set(entities)
     for a, b, cosine in read_edges(store, NAMES.synonyms).rows.tolist():
-        weights[tuple(sorted((entities[int(a)], entities[int(b)])))] += between * cosine
+        if joined >= {a, b}:
+            weights[tuple(sorted((entities[int(a)], entities[int(b)])))] += between * cosine
     return dict(weights)
 
 

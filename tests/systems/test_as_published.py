@@ -17,6 +17,7 @@ from tests.stories import put_texts
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.memory.building import build
+from tomewise.store.lookups import read_sources
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
@@ -80,7 +81,8 @@ def show(
     model = ScriptedModel(
         {
             "gist": lambda given: {"memory": of_text[given.text].gist},
-            "extract_entities": lambda given: {"entities": []},
+            # Names in no triple, with synonyms among those of triples: neither paper has a node for them.
+            "extract_entities": lambda given: {"entities": [f"the {name}" for name in NAMES if name in given.text]},
             "extract_triples": find_triples,
             "decompose": lambda _: {"subqueries": list(parts)},
             "filter_facts": lambda given: {"keep": [1, 3, 4]},
@@ -283,11 +285,11 @@ def score_bm25(question: str, texts: Sequence[str]) -> dict[str, float]:
     return scores
 
 
-@pytest.mark.parametrize("context", [2000, *range(56, 116, 6)])
-def test_raptor_shows_the_nearest_texts_before_the_first_that_does_not_fit(tmp_path, context):
-    """The collapsed tree (RAPTOR, section 3 and appendix F); a text counts 12 tokens for its label and fence."""
-    dice = Random(context)
-    texts = [" ".join(dice.sample([*WORDS, *NAMES], dice.randint(2, 11))) for _ in range(20)]
+ASKED_OF_TREE = "amber tide quixay rope bell owl ospery zarope"
+
+
+def show_tree(tmp_path: Path, texts: Sequence[str], **settings: Any) -> tuple[list[str], dict[str, list[str]]]:
+    """What the last prompt of `raptor` shows, and the texts from which each summary was made, from the top down."""
     model = ScriptedModel(
         {
             "summarise": lambda given: {"summary": " ".join(text.split()[0] for text in given.texts[:9])},
@@ -297,16 +299,47 @@ def test_raptor_shows_the_nearest_texts_before_the_first_that_does_not_fit(tmp_p
     store = SqlStore.open(tmp_path / "a.tome")
     try:
         put_texts(store, EMBEDDER, "story", *texts)
-        system = assemble("raptor", Kit(store, model, EMBEDDER), context=context)
+        system = assemble("raptor", Kit(store, model, EMBEDDER), **settings)
         asyncio.run(build(system.layers, store, lambda _: None))
-        asyncio.run(answer_question(system, Question(text="amber tide quixay", force=True)))
-        summaries = [node.text for node in store.nodes("tree").values()]
+        asyncio.run(answer_question(system, Question(text=ASKED_OF_TREE, force=True)))
+        made = store.nodes("tree")
+        below = read_sources(store, made, "tree")
+        names = {key: passage.text for key, passage in store.passages().items()}
+        names |= {key: node.text for key, node in made.items()}
+        highest_first = sorted(made, key=lambda key: -made[key].level)
+        tree = {names[key]: [names[child] for child in below[key]] for key in highest_first}
     finally:
         store.close()
-    assert summaries
-    near = compare("amber tide quixay", [*texts, *summaries])
+    assert tree
+    return [piece.text for piece in model.calls[-1].given.evidence], tree
+
+
+def draw_texts(dice: Random, count: int, most: int) -> list[str]:
+    return [" ".join(dice.sample([*WORDS, *NAMES], dice.randint(2, most))) for _ in range(count)]
+
+
+@pytest.mark.parametrize("context", [2000, *range(56, 116, 6)])
+def test_raptor_shows_the_nearest_texts_before_the_first_that_does_not_fit(tmp_path, context):
+    """The collapsed tree (RAPTOR, section 3 and appendix F); a text counts 12 tokens for its label and fence."""
+    texts = draw_texts(Random(context), 20, 11)
+    found, tree = show_tree(tmp_path, texts, context=context)
+    near = compare(ASKED_OF_TREE, [*texts, *tree])
     ranked = choose_best(near, len(near))
     sizes = accumulate(len(text.split()) + 12 for text in ranked)
     expected = [text for text, used in zip(ranked, sizes, strict=True) if used <= context]
-    shown = [near[piece.text] for piece in model.calls[-1].given.evidence]
-    assert shown == pytest.approx([near[text] for text in expected], abs=1e-6)
+    assert [near[text] for text in found] == pytest.approx([near[text] for text in expected], abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(300, 304))
+def test_raptor_traversal_shows_level_by_level_what_it_keeps_however_long(tmp_path, seed):
+    """Tree traversal (RAPTOR, section 3): the five nearest of the roots, then of their children, and so on."""
+    texts = draw_texts(Random(seed), 60, 22)
+    found, tree = show_tree(tmp_path, texts, search="traversal", context=30)
+    near = compare(ASKED_OF_TREE, [*texts, *tree])
+    below = {child for children in tree.values() for child in children}
+    level, expected = [text for text in tree if text not in below], list[str]()
+    while level:
+        kept = choose_best({text: near[text] for text in level}, 5)
+        expected += kept
+        level = [*dict.fromkeys(child for text in kept for child in tree.get(text, []))]
+    assert [near[text] for text in found] == pytest.approx([near[text] for text in expected], abs=1e-6)

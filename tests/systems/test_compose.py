@@ -38,6 +38,14 @@ def test_the_recall_of_one_system_in_a_loop(kit, text, loop, layers):
     assert [layer.name for layer in system.layers] == layers
 
 
+def test_both_say_what_they_do_and_how_they_differ_from_their_papers():
+    declared = parse_variant("raptor+interleave").declaration
+    assert declared.deviations.startswith("`interleave`: any recall can search")
+    assert "`raptor`: random steps have fixed seeds" in declared.deviations
+    assert declared.deviations in declared.description
+    assert "`hybrid`: Cosine and BM25" in parse_variant("hybrid+interleave").declaration.about
+
+
 def test_a_recall_and_a_loop_that_do_not_fit_are_an_error():
     def recall(kit, *, depth=1): ...
 

@@ -29,7 +29,7 @@ _ENDS = (".", "!", "?", "…", "。", "！", "？")
 
 
 def cut_pages(passages: Sequence[Passage], gaps: Sequence[str], words: int) -> list[range]:
-    """Cut the passages of one document, in order, into pages of at most `words` words.
+    """Cut the passages of one document, in order, into pages of at most `words` words, by estimate.
 
     A page pauses at the best place behind its first passages that have 280/600 of the words: before a new chapter, else
     at a blank line, else at the end of a sentence; of equally good places at the last one. `gaps` are the texts between

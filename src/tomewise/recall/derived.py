@@ -9,7 +9,7 @@ import numpy as np
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.array_types import Keys, sort_keys
-from tomewise.recall.ranking import PlainSearch, as_evidence, name_in_order, pair_scores, rank_evidence
+from tomewise.recall.ranking import PlainSearch, as_evidence, name_in_order, pair_scores, score_by_place
 from tomewise.store.contract import Readable
 from tomewise.store.lookups import find_nearest, read_pairs, read_sources
 from tomewise.store.nearest import DECIMALS
@@ -104,10 +104,10 @@ class DerivedNodes:
 class TreeTraversal(CollapsedTree):
     """From the highest level down: at each level, keep the `top_k` nearest of the children of the nodes kept above.
 
-    The search begins at the highest level that exists; without summaries these are the passages. Evidence comes from
-    all levels, best first. As in the paper, this has no budget of tokens; the loop applies its own. If the call that
-    should make a parent failed, its children cannot be reached until the next build. In a scope, the search begins at
-    all nodes within that have no parent within.
+    The search begins at the highest level that exists; without summaries these are the passages. Evidence comes level
+    by level from the top, the nearest of each level first, and its score is 1 / place: the paper concatenates what it
+    kept in this order, without a budget of tokens. If the call that should make a parent failed, its children cannot be
+    reached until the next build. In a scope, the search begins at all nodes within that have no parent within.
     """
 
     def __init__(self, store: Readable, embedder: Embedder, layer: str | Layer, *, top_k: int = 5) -> None:
@@ -125,7 +125,7 @@ class TreeTraversal(CollapsedTree):
             best = nodes.load_evidence(scores, self._top_k)
             kept |= best
             candidates = nodes.find_children(best)
-        return rank_evidence(kept.values(), limit)
+        return score_by_place([*kept.values()], limit)
 
     def _find_roots(self, within: Scope | None) -> set[int]:
         store, layer = self._nodes.store, self._nodes.layer

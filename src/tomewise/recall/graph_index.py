@@ -32,6 +32,8 @@ _LONG, _INT, _FLOAT = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.float3
 class GraphIndex:
     """Entities are the vertices 0 to E - 1, passages E to E + P - 1, each in the order of their store keys.
 
+    Entities are the ends of facts, or all that were extracted, as the links are (`GraphIndexes`).
+
     `heads` and `tails` (facts,) are the vertices of each fact's subject and object, in the order of the facts' keys.
     `spread` (E,) is the number of passages linked to each entity.
     """
@@ -97,11 +99,11 @@ class GraphIndexes:
     process reads it.
 
     `graph` is the instance, such as "passages-triples". `links` chooses the entities that are linked to a passage:
-    those in its facts, as in HippoRAG 2, or all that were extracted from it. A fact's edge weighs the number of
-    passages that state the fact, a link weighs 1, a synonym edge its cosine; parallel edges add up. `between`
-    multiplies the edges between entities. 2 gives the weights of HippoRAG 2's released code, which stores each such
-    edge in both directions. `titles` give links other weights than 1. These follow from the graph and the documents
-    alone, so that they are kept too.
+    those in its facts, as in HippoRAG 2, or all that were extracted from it. With "facts" names that are in no fact are
+    no vertices, and have no synonyms. A fact's edge weighs the number of passages that state the fact, a link weighs 1,
+    a synonym edge its cosine; parallel edges add up. `between` multiplies the edges between entities. 2 gives the
+    weights of HippoRAG 2's released code, which stores each such edge in both directions. `titles` give links other
+    weights than 1. These follow from the graph and the documents alone, so that they are kept too.
     """
 
     def __init__(
@@ -122,7 +124,7 @@ class GraphIndexes:
         self._between = between
         self._restart = restart
         self._titles = titles
-        self._kept_name = f"walk:{graph}:{links}:{between}" + (f":{titles.rule}" if titles else "")
+        self._kept_name = f"vertices:{graph}:{links}:{between}" + (f":{titles.rule}" if titles else "")
         self._is_first = True
         self._least_kept = least_kept
         self._guard = threading.Lock()
@@ -162,11 +164,15 @@ class GraphIndexes:
         fact_sources, entity_sources = (rows.astype(np.int64) for rows in sources)
         alike, cosines = synonyms[:, :2].astype(np.int64), synonyms[:, 2]
         passages, joined = spaces["vectors/passages"].keys, join_fact_ends(ends)
-        entities, facts = _list_distinct_keys(entity_sources[:, 0]), joined.keys
+        facts, by_facts = joined.keys, self._links == "facts"
+        named = np.concatenate((joined.heads, joined.tails)) if by_facts else entity_sources[:, 0]
+        entities = _list_distinct_keys(named)
+        is_known = np.isin(alike, entities).all(axis=1)
+        alike, cosines = alike[is_known], cosines[is_known]
         entity_at, passage_at, fact_at = map(_make_index_table, (entities, passages, facts))
         heads, tails = entity_at[joined.heads], entity_at[joined.tails]
         source_facts, source_passages = fact_at[fact_sources[:, 0]], passage_at[fact_sources[:, 1]]
-        if self._links == "facts":
+        if by_facts:
             links = _list_distinct_links(heads[source_facts], tails[source_facts], source_passages, len(passages))
         else:
             links = entity_at[entity_sources[:, 0]], passage_at[entity_sources[:, 1]]

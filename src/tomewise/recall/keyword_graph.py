@@ -50,9 +50,10 @@ class KeywordGraph:
 
     The details find entities, and all of their relations, those of the best connected entities first; the themes find
     relations, and their ends. `mode` says which of them search: `local` the details, `global` the themes, `hybrid`
-    both in turn; with `mix` the question itself finds passages too. What the entities and relations rest on that have
-    room, passages nearest to the question first, takes turns with these. A relation is a pair of entities with all
-    that passages say of it; its weight is the number of these passages.
+    both in turn, as in the paper; with `mix`, which the released code added, the question itself finds passages too.
+    What the entities and relations rest on that have room, passages nearest to the question first, takes turns with
+    these. A relation is a pair of entities with all that passages say of it; its weight is the number of these
+    passages.
 
     `room` is the tokens of all evidence, counted by `measure`: a fifth for entities, 27 of 100 for relations, the rest
     for passages. Without `keywords` no model is asked, and the question itself searches. It also searches for a level
@@ -68,7 +69,7 @@ class KeywordGraph:
     model: LanguageModel
     names: GraphNames
     measure: Measure
-    mode: Mode = "mix"
+    mode: Mode = "hybrid"
     keywords: bool = True
     room: int = 6000
 

@@ -101,7 +101,10 @@ SYSTEMS = {
         kind="one search",
         summary="Retrieve passages by their words alone, weighted by BM25, then answer.",
         paper="BM25, Robertson and Zaragoza 2009",
-        deviations="words are stemmed; common words of English count only where a question has no others.",
+        deviations=(
+            "words are stemmed; common words of English count only where a question has no others; title, headings and "
+            "speaker are indexed beside the text."
+        ),
     ),
     "hybrid": SystemDeclaration(
         recipe=hybrid,

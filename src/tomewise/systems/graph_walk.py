@@ -210,7 +210,9 @@ SYSTEMS = {
         paper="HippoRAG 2, arXiv 2502.14802",
         deviations=(
             "the walk is a local push, whose masses are exact to a small bound; a pair of nodes has one edge, whose "
-            "weights add up; names of all scripts are kept; seeds that all weigh 0 rank by cosine."
+            "weights add up; names of all scripts are kept; synonyms have three letters or digits on both sides; seeds "
+            "that all weigh 0 rank by cosine; extraction sees up to three sentences before its passage, and gives "
+            "about 15 facts of it at most."
         ),
         ablations={"without recognition": {"recognition": "none"}},
     ),
@@ -223,9 +225,11 @@ SYSTEMS = {
         ),
         paper="CogitoRAG, arXiv 2602.15895",
         deviations=(
-            "equation 16 has the rows of the graph normalised, since it loses mass as it is printed; a gist that names "
-            "what its passage does not is asked for again, and then replaced by the passage; memory nodes are no "
-            "vertices of the graph; a search that finds no fact ranks by cosine."
+            "equation 16 has the rows of the graph normalised, since it loses mass as it is printed; a gist is written "
+            "with up to three sentences before its passage in sight, and one that names what neither has is asked for "
+            "again, and then replaced by the passage; a gist gives about 15 facts at most; memory nodes are no "
+            "vertices of the graph; synonym edges are ours; a fact is embedded as the text of a tuple, not as its "
+            "three parts in a row (equation 8); a search that finds no fact ranks by cosine."
         ),
         ablations={
             "without diffusion": {"spreading": "one step"},

@@ -82,22 +82,28 @@ def hgmem(kit: Kit, *, gleanings: Gleanings = 0, **settings: Any) -> System:
     return evolve(kit, Recall(retriever=Dense(kit.store, kit.embedder), layers=(layer,)), **settings)
 
 
+_PAPER = "HGMem, arXiv 2512.23959"
+_OF_LOOP = (
+    "an entity is as near to a query as the nearest of its mentions, of which three are shown, and each statement of "
+    "a relation is one of its own; one call plans and gives the subqueries, so that a round may mix local and global "
+    "ones; entities that the graph does not know belong to the working memory alone; a point of one entity is "
+    "accepted; points that were merged leave; the passages of all entities, which the paper does not bound, stand by "
+    "nearness to the question while they fit into `context` beside the points; the answer has 768 tokens at most, not "
+    "2,048, and one to three sentences where it explains; it may be declined."
+)
 SYSTEMS = {
     "hgmem": SystemDeclaration(
         recipe=hgmem,
         kind="loop",
         summary="Gather what a question needs as points over the entities of a graph, until they suffice; then answer.",
-        paper="HGMem, arXiv 2512.23959",
+        paper=_PAPER,
         about=(
             "Each subquery finds entities (n_v), their relations (n_e) and `limit` of their passages (n_d). The answer "
             "sees all points, and the passages of their entities."
         ),
         deviations=(
-            "the passages are those of the tome, not 200 tokens with 50 shared; an entity is as near to a query as the "
-            "nearest of its mentions; one call plans and gives the subqueries; entities that the graph does not know "
-            "belong to the working memory alone; points that were merged leave; the passages of all entities, which "
-            "the paper does not bound, stand by nearness to the question while they fit into `context` beside the "
-            "points; the answer may be declined."
+            "the passages are those of the tome, not 200 tokens with 50 shared; extraction sees up to three sentences "
+            f"before its passage; {_OF_LOOP}"
         ),
         ablations={
             "global only": {"places": "global"},
@@ -113,5 +119,14 @@ SYSTEMS = {
 }
 
 LOOPS = {
-    "evolve": SystemDeclaration(recipe=evolve, kind="loop", summary="HGMem's loop.", paper="HGMem, arXiv 2512.23959"),
+    "evolve": SystemDeclaration(
+        recipe=evolve,
+        kind="loop",
+        summary="HGMem's loop.",
+        paper=_PAPER,
+        deviations=(
+            "passages are those that the recall finds; without a graph among its layers all searches are global; as in "
+            f"`hgmem`, {_OF_LOOP}"
+        ),
+    ),
 }

@@ -78,7 +78,9 @@ SYSTEMS = {
         paper="ReadAgent, arXiv 2402.09727",
         deviations=(
             "pages pause at chapters, blank lines and ends of sentences, which needs no call; the paper asks a model. "
-            "Gists that exceed a window are left out, those furthest from the question first."
+            "The words of a page are estimated. A gist call sees up to three sentences before its page too; a gist "
+            "with almost no word of its page is asked for again. Gists that exceed a window are left out, those "
+            "furthest from the question first."
         ),
         ablations={"sequential": {"order": "sequential"}, "without look-up": {"pages": 0}},
     ),
@@ -93,8 +95,9 @@ LOOPS = {
         ),
         paper="IRCoT, ACL 2023",
         deviations=(
-            "the prompts have no worked examples. The loop also ends where a thought repeats an earlier one, or where "
-            "the collection is full."
+            "any recall can search, where the paper has BM25 (`bm25+interleave`); the prompts have no worked examples; "
+            "the model may say beside a thought that it concludes. The loop also ends where a thought repeats an "
+            "earlier one, or where the collection is full."
         ),
     ),
     "stepwise": SystemDeclaration(
@@ -104,5 +107,9 @@ LOOPS = {
             "At each step a smaller question, answered from memory or by a search, until they suffice; then the answer."
         ),
         paper="after DeepRAG, arXiv 2502.01142, without its training",
+        deviations=(
+            "a prompt makes the two decisions of a step, for which the paper trains a model; the number of steps is "
+            "bounded; the same smaller question twice ends the loop."
+        ),
     ),
 }

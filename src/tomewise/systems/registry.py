@@ -292,6 +292,7 @@ def assemble(system: str | Recipe, kit: Kit, /, **settings: Any) -> System:
 def compose(name: str, recall: SystemDeclaration, loop: SystemDeclaration) -> SystemDeclaration:
     """The system of `recall` inside `loop`, as in `associative+probe`, with the settings of both.
 
+    What each says of itself, and its deviations, stand under its name.
     Raises UsageError for a setting that both have, except `limit` and `context`, which are the loop's.
     """
     try:
@@ -314,11 +315,18 @@ def compose(name: str, recall: SystemDeclaration, loop: SystemDeclaration) -> Sy
     kit = inspect.Parameter("kit", inspect.Parameter.POSITIONAL_ONLY)
     recipe.__signature__ = inspect.Signature([kit, *settings.values()])  # type: ignore[attr-defined]
     recipe.__name__ = recipe.__qualname__ = name
-    of_both = f"Recall of `{name.partition('+')[0]}`: {recall.summary[:1].lower()}{recall.summary[1:]}"
+    inner, _, around = name.partition("+")
+    of_both = f"Recall of `{inner}`: {recall.summary[:1].lower()}{recall.summary[1:]}"
+
+    def join(of_loop: str, of_recall: str) -> str:
+        return " ".join(f"`{part}`: {text}" for part, text in ((around, of_loop), (inner, of_recall)) if text)
+
     return SystemDeclaration(
         recipe=recipe,
         summary=f"{loop.summary} {of_both}",
         paper="; ".join(dict.fromkeys(paper for paper in (recall.paper, loop.paper) if paper)),
+        about=join(loop.about, recall.about),
+        deviations=join(loop.deviations, recall.deviations),
         kind=loop.kind,
         ablations={
             name: {key: value for key, value in changes.items() if key not in _OF_ANSWERS}

@@ -47,7 +47,7 @@ def lightrag(
             "local: entities near what the question names; global: relations near its themes; hybrid: both; mix: "
             "both, and passages near the question"
         ),
-    ] = "mix",
+    ] = "hybrid",
     keywords: Annotated[bool, "whether a model names keywords; else the question searches"] = True,
     graph: Annotated[bool, "whether the graph is searched; else passages near the question"] = True,
     gleanings: Gleanings = 1,
@@ -133,12 +133,14 @@ SYSTEMS = {
         ),
         deviations=(
             "an entity or a relation is found by what single passages say of it, and shows what three of them say, not "
-            "one text that a model merged; a level without keywords is searched with the question."
+            "one text that a model merged; a level without keywords is searched with the question; extraction sees up "
+            "to three sentences before its passage; answers have the short form of every system, not several "
+            "paragraphs."
         ),
         ablations={
             "local": {"mode": "local"},
             "global": {"mode": "global"},
-            "hybrid": {"mode": "hybrid"},
+            "mix, as released": {"mode": "mix"},
             "without graph": {"graph": False},
             "without keywords": {"keywords": False},
         },
@@ -160,7 +162,8 @@ SYSTEMS = {
         deviations=(
             "later builds keep the partition; all relations of a community reach its report; entities of all "
             "components are found; passages stand beside the points of a global answer, so that it can quote, and it "
-            "has 300 words at most, not 2,000; DRIFT draws nothing at random."
+            "has 300 words at most, not 2,000; a local one has the short form of every system, not several paragraphs; "
+            "extraction sees up to three sentences before its passage; DRIFT draws nothing at random."
         ),
         ablations={
             "global": {"mode": "global"},

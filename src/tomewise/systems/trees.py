@@ -10,12 +10,22 @@ from pydantic import Field
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import measure_pieces
 from tomewise.loops.last_prompt import DEPTH
+from tomewise.loops.once import Once
 from tomewise.memory.growing_tree.memtree_layer import MemTreeLayer
 from tomewise.memory.growing_tree.memtree_names import MemTreeRules
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import CollapsedTree, TreeTraversal
 from tomewise.recall.ranking import take_fitting
-from tomewise.systems.kit import Context, Kit, Limit, System, SystemDeclaration, answer_once, with_settings_of
+from tomewise.systems.kit import (
+    Count,
+    Kit,
+    Limit,
+    Multiplies,
+    System,
+    SystemDeclaration,
+    answer_once,
+    with_settings_of,
+)
 
 _RAPTOR_CONTEXT = 2000  # tokens of a collapsed tree
 
@@ -28,14 +38,20 @@ def raptor(
         "over all nodes of the tree at once, or level by level from its top",
     ] = "collapsed",
     limit: Limit = DEPTH,
-    context: Context = _RAPTOR_CONTEXT,
+    context: Annotated[
+        Count,
+        "tokens of a collapsed tree that the answering role sees at most; a traversal shows all that it keeps",
+        Multiplies("tokens of the answering call", most=1_000_000),
+    ] = _RAPTOR_CONTEXT,
 ) -> System:
     """The recipe of `raptor`: `recall.derived` over `memory.tree`."""
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
-    kind = CollapsedTree if search == "collapsed" else TreeTraversal
+    if search == "traversal":
+        traversal = TreeTraversal(kit.store, kit.embedder, tree)
+        return System(loop=Once(traversal, kit.desk, limit=limit, budget=None), retriever=traversal, layers=(tree,))
     carry = partial(take_fitting, room=context, measure=partial(measure_pieces, count=kit.count_tokens))
     desk = Desk(kit.store, kit.model, kit.count_tokens, carry)
-    return answer_once(kit, kind(kit.store, kit.embedder, tree), (tree,), desk, limit=limit, context=context)
+    return answer_once(kit, CollapsedTree(kit.store, kit.embedder, tree), (tree,), desk, limit=limit, context=context)
 
 
 @with_settings_of(answer_once)
@@ -69,7 +85,8 @@ SYSTEMS = {
         paper="RAPTOR, arXiv 2401.18059",
         deviations=(
             "random steps have fixed seeds; a text that no component takes goes to its likeliest one; the tree ends "
-            "where the next level would not be smaller; without umap-learn, PCA reduces vectors."
+            "where the next level would not be smaller; without umap-learn, PCA reduces vectors; a summary aims at 100 "
+            "tokens; titles are read beside the texts."
         ),
         ablations={"traversal": {"search": "traversal"}},
     ),
@@ -83,7 +100,7 @@ SYSTEMS = {
         paper="MemTree, arXiv 2410.14052",
         deviations=(
             "passages are always leaves; a removed document leaves the tree, which the paper does not describe; all "
-            "nodes are ranked, without a threshold of their cosine."
+            "nodes are ranked, without a threshold of their cosine; a node has about 200 tokens at most."
         ),
         ablations={"without aggregation": {"aggregation": False}},
     ),
