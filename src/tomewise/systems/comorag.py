@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from tomewise.errors import UsageError
 from tomewise.loops.probe import Bounds, Probe
 from tomewise.loops.steps import HISTORY
-from tomewise.loops.workspace import PUBLISHED, Consolidation, SelfProbe
+from tomewise.loops.workspace import PUBLISHED, SAME_QUESTION, Consolidation, SelfProbe
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
@@ -87,7 +87,7 @@ def comorag(
         kit.embedder,
         SelfProbe(kit.model, limit=probes) if regulation == "probes" else None,
         Consolidation(desk) if consolidation == "cues" else None,
-        PUBLISHED,
+        PUBLISHED if regulation == "probes" else SAME_QUESTION,
         Bounds(cycles=cycles, limit=limit, budget=context, reading=reading, shares=shares, fuse=fuse),
     )
     alone = next(iter(retrievers.values())) if len(retrievers) == 1 else None
