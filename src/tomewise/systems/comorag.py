@@ -135,8 +135,10 @@ SYSTEMS = {
         ),
         deviations=(
             "the veridical recall is HippoRAG 2's without its recognition of facts by a model, over triples of one "
-            "call a passage; passages have the size of the tome (512 tokens in the paper). A question that asks for "
-            "a guess gets one more call in the end."
+            "call a passage, which sees up to three sentences before it and gives about 15 facts at most; passages "
+            "have the size of the tome (512 tokens in the paper); documents of up to 5 passages have windows of 2 (3 "
+            "in the paper). An answer that is supported only partly ends the loop, where the paper's prompt says not "
+            "to infer. A question that asks for a guess gets one more call in the end."
         ),
         no_recall="searches several layers at once",
         ablations={
