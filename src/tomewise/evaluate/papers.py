@@ -71,8 +71,8 @@ class PaperExperiment:
     """A table or a figure of a paper.
 
     `name` has the system of the paper and the place in it, `about` says what it shows. `rows` maps the paper's rows to
-    systems, and `left_out` says of others why they have no system. `model`, `judge`, `embedder`, `passage_tokens` and
-    `overlap` are those of the paper.
+    systems, and `left_out` says of others why they have no system. Without `force` systems may decline. `model`,
+    `judge`, `embedder`, `passage_tokens` and `overlap` are those of the paper.
     """
 
     name: str
@@ -83,6 +83,7 @@ class PaperExperiment:
     model: str
     embedder: str
     judge: str = ""
+    force: bool = True
     passage_tokens: int | None = None
     overlap: int | None = None
 
@@ -133,6 +134,7 @@ class PaperExperiment:
                 overlap=self.overlap if overlap is None else overlap,
                 batch=data.batch,
                 retrieval_only=retrieval_only,
+                force=self.force,
                 **settings,
             )
             for data in self.data
@@ -339,6 +341,7 @@ _COMORAG = PaperExperiment(
     },
     model=_GPT_4O_MINI,
     embedder=_BGE_M3,
+    force=False,  # the failure signal of algorithm 1 is a result
     passage_tokens=512,
 )
 _COGITORAG = PaperExperiment(

@@ -4,8 +4,8 @@ Where paper and released code differ, the paper is followed; where the paper lea
 
 - The prober sees the cues of the previous step (equation 1), not those of the whole pool (algorithm 1, line 22).
 - Fused are the cues of the pool as it was before the cycle, so that encoding and fusing run side by side.
-- Each probe and layer has the best that it finds, whatever other probes found; a probe that was tried before is not tried
-  again. A search that leaves out what is read goes deeper instead; two probes of one step may find the same.
+- Each probe and layer has the best that it finds, whatever other probes found; a probe that was tried before is not
+  tried again. A search that leaves out what is read goes deeper instead; two probes of one step may find the same.
 - A unit without evidence needs no call. A cycle without any probe still fuses and tries.
 - A reply that stays unusable after its repair is skipped and reported: it gives no probe, no cue, or a failed attempt.
   Only a forced answer whose reply is unusable is an error.
