@@ -39,9 +39,9 @@ class Design:
     `variants` may be given as texts and recipes too. `judges` ask `judge_model`, or `model` without one.
     `retrieval_only` ranks evidence and asks for no answer. With `force` every question gets an answer, also a guess;
     without it systems may decline, which is scored as a wrong answer. With `short_answers` the extractive model gives
-    short ones. `prompts` is a folder with prompts that replace the packaged ones. `limit` questions are asked side by side.
-    A build or a question ends after `max_failures` failed calls with no reply between them. With a `batch`, so many
-    documents come at a time, and layers are built before the next ones. `seed` is that of the bootstrap.
+    short ones. `prompts` is a folder with prompts that replace the packaged ones. `limit` questions are asked side by
+    side. A build or a question ends after `max_failures` failed calls with no reply between them. With a `batch`, so
+    many documents come at a time, and layers are built before the next ones. `seed` is that of the bootstrap.
     """
 
     dataset: Dataset
