@@ -106,7 +106,7 @@ def test_the_command_runs_one_and_says_what_differs(
     ran = command("eval", "run", "paper:comorag-figure3", "hybrid", "--data", data, "--json")
     (table,) = json.loads(ran.out)["tables"]
     assert (table["dataset"], table["metrics"]) == ("EN.MC", ["accuracy"])
-    assert [row["system"] for row in table["rows"]] == ["comorag", "hipporag2", "hybrid"]
+    assert [row["system"] for row in table["rows"]] == ["comorag", "hipporag2 limit=60 context=6000", "hybrid"]
     assert "length" in table["slices"]
     assert [line.split(":")[0] for line in ran.err.splitlines()] == [
         "not run, since the folder of data lacks it",

@@ -22,6 +22,7 @@ from tomewise.evaluate.judges import find_judge
 from tomewise.evaluate.metrics import find_metric
 from tomewise.evaluate.results import find_journal, read_results, tabulate
 from tomewise.evaluate.running import run
+from tomewise.evaluate.table import write_notes
 from tomewise.store.sql import database
 from tomewise.systems.kit import System
 from tomewise.systems.registry import Variant, assemble
@@ -51,6 +52,18 @@ def read_scores(results, name):
     """The failed questions of the first system, and its score."""
     line = tabulate(results).lines[0]
     return line.failed, line.cells[name].value
+
+
+async def test_without_force_a_declined_question_is_scored_wrong(experiment, tmp_path):
+    model = ScriptedModel({"answer": lambda given: {"answer": "*"}})
+    made = experiment("naive", model=model, force=False)
+    results = await run(made, tmp_path)
+    assert all(call.given.may_decline for call in model.calls)
+    assert {(row.prediction.answer, row.resolved, row.forced) for row in results.rows} == {("", False, False)}
+    assert read_scores(results, "em") == (0, 0.0)
+    notes = write_notes(tabulate(results))
+    assert "Systems may decline a question; that is scored wrong." in notes
+    assert made.name() != experiment("naive", model=model).name()
 
 
 async def test_every_system_gets_every_question_and_a_rerun_asks_nothing(experiment, tmp_path):
@@ -252,6 +265,7 @@ import asyncio, sys
 from pathlib import Path
 from tests.evaluate.test_running import make_long
 from tomewise.evaluate.running import run
+from tomewise.evaluate.table import write_notes
 asyncio.run(run(make_long(Path(sys.argv[2]), latency=0.05), Path(sys.argv[1])))
 """
 

@@ -31,6 +31,7 @@ class World:
         self.failures = [failing[0], *dice.choices(failing, k=4)][: dice.randint(0, 5)]
         queries = [self.question, *(f"probe {number}" for number in range(9))]
         self.asked = [dice.choices(queries, k=dice.randint(0, 3)) for _ in range(self.cycles)]
+        self.regulated = dice.random() < 0.8
         self.broken = {step for step in range(self.cycles) if dice.random() < 0.1}
         pieces = {
             layer: [
@@ -114,12 +115,14 @@ def follow_algorithm(world: World) -> tuple[list[list[Any]], str | None]:
     pool, cues, read = list[Unit](), list[str](), set[str]()
 
     def retrieve(probes: list[str]) -> list[Unit]:
-        """Tri-Retrieve: what no earlier step has read."""
+        """Tri-Retrieve: the best of each layer for each probe; without regulation no duplicates (section 4.2)."""
         units = []
         for probe in probes:
             for layer in LAYERS:
-                new = [piece for piece in world.found[layer].get(probe, []) if piece.id not in read]
-                units.append((probe, layer, new[: world.limit], ""))
+                found = world.found[layer].get(probe, [])
+                if not world.regulated:
+                    found = [piece for piece in found if piece.id not in read]
+                units.append((probe, layer, found[: world.limit], ""))
         return units
 
     def encode(units: list[Unit]) -> tuple[list[Unit], list[Any]]:
@@ -171,9 +174,12 @@ def follow_algorithm(world: World) -> tuple[list[list[Any]], str | None]:
         cues = list(dict.fromkeys(unit[3] for unit in units if unit[3]))
         if step == world.cycles:
             break
-        calls.append([("probe", sorted(history), sorted(cues))])
-        planned = [] if step in world.broken else world.asked[step]
-        probes = [probe for probe in dict.fromkeys(planned) if probe not in history]
+        if world.regulated:
+            calls.append([("probe", sorted(history), sorted(cues))])
+            planned = [] if step in world.broken else world.asked[step]
+            probes = [probe for probe in dict.fromkeys(planned) if probe not in history]
+        else:
+            probes = [question]
         units, asked = encode(retrieve(probes))
         history += probes
         fused = fuse()

@@ -16,7 +16,7 @@ from tomewise.loops.evidence import FENCE, make_token_counter
 from tomewise.loops.fusing_desk import FusingDesk
 from tomewise.loops.probe import Bounds, Probe
 from tomewise.loops.steps import HISTORY
-from tomewise.loops.workspace import OURS, PUBLISHED, Consolidation, SelfProbe
+from tomewise.loops.workspace import OURS, PUBLISHED, SAME_QUESTION, Consolidation, SelfProbe
 from tomewise.recall.several_searches import LayeredRecall
 from tomewise.run import meter
 from tomewise.store.records import PASSAGES
@@ -75,12 +75,13 @@ def make_model(answers: Sequence[Any], probes: Sequence[Any] = (), cue: Any = na
     )
 
 
-def build(store, model, recall, *, published=False, plain=None, **bounds: Any):
+def build(store, model, recall, *, published=False, regulated=True, plain=None, **bounds: Any):
     """Our loop, or the loop as published, which makes the model answer in the end."""
     desk = make_desk(store, model, plain=plain) if published or plain else FusingDesk(store, model, COUNT, None)
     limits = Bounds(**{"shares": {"v": 8, "s": 2, HISTORY: 1}, **({"fuse": 1.0} if published else {}), **bounds})
-    rules = PUBLISHED if published else OURS
-    return Probe(LayeredRecall(recall), desk, EMBEDDER, SelfProbe(model), Consolidation(desk), rules, limits)
+    rules = (PUBLISHED if regulated else SAME_QUESTION) if published else OURS
+    probing = SelfProbe(model) if regulated else None
+    return Probe(LayeredRecall(recall), desk, EMBEDDER, probing, Consolidation(desk), rules, limits)
 
 
 @dataclass
@@ -115,7 +116,8 @@ async def play(
 async def test_random_stories_go_as_a_slow_reading_of_algorithm_1_says(store, seed):
     world = World(random.Random(seed), [passage.id for passage in store.passages().values()])
     model, recall = world.make_model(), {layer: Shelves(world.found[layer]) for layer in LAYERS}
-    probe = build(store, model, recall, published=True, reading=10**6, **world.bounds)
+    bounds = {**world.bounds, "reading": 10**6}
+    probe = build(store, model, recall, published=True, regulated=world.regulated, **bounds)
     events, answer = await converse(probe, Question(text=world.question))
     calls, ending = follow_algorithm(world)
     assert world.list_calls(model.calls, calls) == calls

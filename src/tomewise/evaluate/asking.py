@@ -342,8 +342,8 @@ class GroupsHere:
             fields = {"resolved": True, **_read_costs(used)}
             prediction = Prediction()
         else:
-            # Every question gets an answer, also a guess: the row says how sure it is, and the table shows the risk.
-            answer = await answer_question(system, replace(item.question, force=True, current=True))
+            # A guess too is an answer: the row says how sure it is, and the table shows the risk.
+            answer = await answer_question(system, replace(item.question, force=self._experiment.force, current=True))
             fields = {**read_answer_fields(answer), **_read_costs(used)}
             if not (item.supporting or item.spans):
                 return fields

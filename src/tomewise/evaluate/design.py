@@ -37,10 +37,11 @@ class Design:
     """Systems over one dataset, all with the same model, embedder and passages.
 
     `variants` may be given as texts and recipes too. `judges` ask `judge_model`, or `model` without one.
-    `retrieval_only` ranks evidence and asks for no answer. With `short_answers` the extractive model gives these.
-    `prompts` is a folder with prompts that replace the packaged ones. `limit` questions are asked side by side. A build
-    or a question ends after `max_failures` failed calls with no reply between them. With a `batch`, so many documents
-    come at a time, and layers are built before the next ones. `seed` is that of the bootstrap.
+    `retrieval_only` ranks evidence and asks for no answer. With `force` every question gets an answer, also a guess;
+    without it systems may decline, which is scored as a wrong answer. With `short_answers` the extractive model gives
+    short ones. `prompts` is a folder with prompts that replace the packaged ones. `limit` questions are asked side by
+    side. A build or a question ends after `max_failures` failed calls with no reply between them. With a `batch`, so
+    many documents come at a time, and layers are built before the next ones. `seed` is that of the bootstrap.
     """
 
     dataset: Dataset
@@ -51,6 +52,7 @@ class Design:
     judges: tuple[Judge, ...] = ()
     judge_model: LanguageModel | None = None
     retrieval_only: bool = False
+    force: bool = True
     short_answers: bool = False
     prompts: Path | None = None
     passage_tokens: int | None = None
@@ -99,6 +101,7 @@ class Design:
     def _list_common(self) -> list[object]:
         names = [self.model.name, self.embedder.name, digest_code()]
         common: list[object] = [*names, self.passage_tokens, self.overlap, self.batch, self.retrieval_only]
+        common += [] if self.force else ["may decline"]
         return [*common, "short answers"] if self.short_answers else common
 
 
@@ -143,6 +146,7 @@ class About:
     seed: int
     run: str  # time of the last run, UTC
     short_answers: bool = False
+    force: bool = True
 
 
 def describe_experiment(experiment: Design, before: Sequence[str], now: str) -> About:
@@ -160,6 +164,7 @@ def describe_experiment(experiment: Design, before: Sequence[str], now: str) -> 
         seed=experiment.seed,
         run=now,
         short_answers=experiment.short_answers,
+        force=experiment.force,
     )
 
 

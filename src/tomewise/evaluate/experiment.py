@@ -54,10 +54,10 @@ class Experiment:
     replies of models: a second run asks nothing twice. `model`, `models`, `max_failures`, `start_seconds` and
     `model_settings` are those of `Tome.open`; `limit` questions, and calls of a model, run side by side. With
     `short_answers` the extractive model cuts an answer out of a sentence, where it would else quote whole sentences;
-    the report says so. With a `batch`, so many documents come at a time, and layers are built before the next ones.
-    With `on="ray"`, `workers` build and ask, each one memory at a time (see `Tome.open`); they share `limit` and the
-    budget (`max_calls`, `max_tokens`, `max_cost`), and this process judges and writes. Raises UsageError, UnknownName,
-    ReadingError.
+    the report says so. Without `force` systems may decline, which is scored as a wrong answer. With a `batch`, so many
+    documents come at a time, and layers are built before the next ones. With `on="ray"`, `workers` build and ask, each
+    one memory at a time (see `Tome.open`); they share `limit` and the budget (`max_calls`, `max_tokens`, `max_cost`),
+    and this process judges and writes. Raises UsageError, UnknownName, ReadingError.
     """
 
     def __init__(
@@ -76,6 +76,7 @@ class Experiment:
         embedder: str | Embedder = "bundled",
         embedder_base_url: str | None = None,
         retrieval_only: bool = False,
+        force: bool = True,
         short_answers: bool = False,
         prompts: str | Path | None = None,
         passage_tokens: int | None = None,
@@ -126,6 +127,7 @@ class Experiment:
             judges=chosen_judges,
             judge_model=choose_model(judge_model, **shared) if judge_model else None,
             retrieval_only=retrieval_only,
+            force=force,
             short_answers=short_answers,
             prompts=folder,
             batch=batch,

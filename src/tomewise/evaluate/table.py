@@ -202,6 +202,8 @@ def write_notes(table: Table) -> list[str]:
         texts.append(f"Judged by {about.judge_model}: {', '.join(table.judged)}.")
     if any(line.failed for line in table.lines):
         texts.append("Failed questions are scored wrong.")
+    if not (about.force or about.retrieval_only):
+        texts.append("Systems may decline a question; that is scored wrong.")
     if len({line.n for line in table.lines}) > 1:
         texts.append("Not every system was asked every question: n says how many.")
     if any(line.cost["calls"] for line in table.lines):

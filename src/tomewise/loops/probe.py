@@ -4,9 +4,9 @@ Where paper and released code differ, the paper is followed; where the paper lea
 
 - The prober sees the cues of the previous step (equation 1), not those of the whole pool (algorithm 1, line 22).
 - Fused are the cues of the pool as it was before the cycle, so that encoding and fusing run side by side.
-- A search finds what no model has read before, so it goes deeper where its best hits are known; two probes of one step
-  may find the same. A probe that was tried before is not tried again.
-- A unit without evidence needs no call. A cycle without any unit still fuses and tries.
+- Each probe and layer has the best that it finds, whatever other probes found; a probe that was tried before is not
+  tried again. A search that leaves out what is read goes deeper instead; two probes of one step may find the same.
+- A unit without evidence needs no call. A cycle without any probe still fuses and tries.
 - A reply that stays unusable after its repair is skipped and reported: it gives no probe, no cue, or a failed attempt.
   Only a forced answer whose reply is unusable is an error.
 - After the last cycle the question is declined, with what is missing. Where a question asks for a guess, the model is
@@ -229,14 +229,16 @@ class Probe:
         yield replace(attempt.answer, forced=True)
 
     async def _search(self, probes: Sequence[str], pool: Pool, within: Scope | None) -> list[Unit]:
-        """For each probe and layer a unit with the evidence that no earlier step has read."""
-        limit = self.bounds.limit
-        found = await self.recall.retrieve(probes, max(DEPTH, limit + pool.size), within=within)
+        """For each probe and layer a unit with the best evidence (Tri-Retrieve), or the best that is not read yet."""
+        limit, unread_only = self.bounds.limit, self.rules.unread_only
+        depth = max(DEPTH, limit + pool.size) if unread_only else limit
+        found = await self.recall.retrieve(probes, depth, within=within)
         units: list[Unit] = []
         for probe, layers in zip(probes, found, strict=True):
             for layer, ranked in layers.items():
                 pool.record(probe, layer, ranked)
-                units.append(Unit(probe, layer, tuple(pool.find_unseen(ranked, limit)), ""))
+                best = pool.find_unseen(ranked, limit) if unread_only else ranked[:limit]
+                units.append(Unit(probe, layer, tuple(best), ""))
         return units
 
     async def _encode(self, state: _ProbeState) -> list[Unit]:

@@ -27,13 +27,16 @@ class Rules:
     With `best_so_far` an attempt shows the best evidence of all cycles, and of the desk's own search, as one ranking;
     without it the units of its cycle and the fusion of earlier cues (equation 3). With `one_cue` one call makes one cue
     of what all layers say to a probe, and a single cue is not fused; without it each probe and layer has its own
-    (Mem-Encode). The prober may see what the last attempt was `missing`, and the encoder the cues that are `known`.
-    With `keeps_partly` a first answer that is supported only partly stands only if all later attempts are declined;
-    without it, it ends the loop. With `ends_early` the loop ends where a cycle finds nothing new.
+    (Mem-Encode). With `unread_only` a search brings what no earlier step has read, as table 2 has it without
+    regulation; without it, the best that it finds (Tri-Retrieve). The prober may see what the last attempt was
+    `missing`, and the encoder the cues that are `known`. With `keeps_partly` a first answer that is supported only
+    partly stands only if all later attempts are declined; without it, it ends the loop. With `ends_early` the loop ends
+    where a cycle finds nothing new.
     """
 
     best_so_far: bool = False
     one_cue: bool = False
+    unread_only: bool = False
     missing: bool = False
     known: bool = False
     keeps_partly: bool = False
@@ -41,7 +44,10 @@ class Rules:
 
 
 PUBLISHED = Rules()
-OURS = Rules(best_so_far=True, one_cue=True, missing=True, known=True, keeps_partly=True, ends_early=True)
+SAME_QUESTION = Rules(unread_only=True)  # of the paper too: "duplicated evidence is removed" (section 4.2)
+OURS = Rules(
+    best_so_far=True, one_cue=True, unread_only=True, missing=True, known=True, keeps_partly=True, ends_early=True
+)
 
 
 @dataclass(frozen=True)

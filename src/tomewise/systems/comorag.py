@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from tomewise.errors import UsageError
 from tomewise.loops.probe import Bounds, Probe
 from tomewise.loops.steps import HISTORY
-from tomewise.loops.workspace import PUBLISHED, Consolidation, SelfProbe
+from tomewise.loops.workspace import PUBLISHED, SAME_QUESTION, Consolidation, SelfProbe
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
@@ -87,7 +87,7 @@ def comorag(
         kit.embedder,
         SelfProbe(kit.model, limit=probes) if regulation == "probes" else None,
         Consolidation(desk) if consolidation == "cues" else None,
-        PUBLISHED,
+        PUBLISHED if regulation == "probes" else SAME_QUESTION,
         Bounds(cycles=cycles, limit=limit, budget=context, reading=reading, shares=shares, fuse=fuse),
     )
     alone = next(iter(retrievers.values())) if len(retrievers) == 1 else None
@@ -136,8 +136,9 @@ SYSTEMS = {
         deviations=(
             "the veridical recall is HippoRAG 2's without its recognition of facts by a model, over triples of one "
             "call a passage, which sees up to three sentences before it and gives about 15 facts at most; passages "
-            "have the size of the tome (512 tokens in the paper). A question that asks for a guess gets one more call "
-            "in the end."
+            "have the size of the tome (512 tokens in the paper); documents of up to 5 passages have windows of 2 (3 "
+            "in the paper). An answer that is supported only partly ends the loop, where the paper's prompt says not "
+            "to infer. A question that asks for a guess gets one more call in the end."
         ),
         no_recall="searches several layers at once",
         ablations={

@@ -19,7 +19,7 @@ from tomewise.working.nearness import Nearness
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The result of one search in one layer: the probe, the new evidence, and the cue, which says what it means.
+    """The result of one search in one layer: the probe, the evidence, and the cue, which says what it means.
 
     `support` holds the nodes that the cue is based on, the most important first. They may belong to other layers. It is
     empty if they are unknown.

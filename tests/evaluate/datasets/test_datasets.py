@@ -149,6 +149,12 @@ def test_layouts_say_more_in_their_own_way(publish: Publish) -> None:
     (item,) = read_dataset("prelude", publish("prelude")).items
     assert "the keeper" in item.question.instructions
     assert read_dataset("nq", publish("nq")).name == "nq_rear"
+    for layout in ("qmsum", "odsum", "odsum stories"):
+        asked = {item.question.instructions for item in read_dataset(layout.split()[0], publish(layout)).items}
+        assert asked == {"Write a summary of about 10 words, in connected sentences."}
+    folder = publish("qmsum", lambda files: files["test.jsonl"][0]["general_query_list"][0].update(answer="a " * 137))
+    asked = {item.question.instructions for item in read_dataset("qmsum", folder).items}
+    assert asked == {"Write a summary of about 70 words, in connected sentences."}, "the mean of 137 and 1"
     folder = publish("plain")
     dataset = read_dataset("auto", folder)
     assert dataset == read_dataset("plain", folder)

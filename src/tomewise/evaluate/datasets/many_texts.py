@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -280,6 +281,16 @@ def _add_source(record: Record, corpus: Corpus) -> Record:
 # ---------------------------------------------------------------- summaries
 
 
+def _ask_for_summaries(read: Callable[[Path], Dataset], folder: Path) -> Dataset:
+    """The dataset; each question asks for a summary of so many words as references have on average, in tens."""
+    dataset = read(folder)
+    lengths = [len(answer.split()) for item in dataset.items for answer in item.answers]
+    words = max(1, round(sum(lengths) / max(1, len(lengths)) / 10)) * 10
+    asked = f"Write a summary of about {words} words, in connected sentences."
+    items = (replace(item, question=replace(item.question, instructions=asked)) for item in dataset.items)
+    return replace(dataset, items=tuple(items))
+
+
 def _read_odsum(folder: Path) -> Dataset:
     """ODSum (Zhou et al. 2023): summaries that answer a query over many stories or meetings.
 
@@ -392,7 +403,7 @@ MANY_TEXTS: Mapping[str, Callable[[Path], Dataset]] = {
     "hotpotqa": partial(_read_multihop, name="hotpotqa", begins="hotpot"),
     "multihop-rag": _read_multihop_rag,
     "graphrag-bench": _read_graphrag_bench,
-    "odsum": _read_odsum,
-    "qmsum": _QMSUM.read,
+    "odsum": partial(_ask_for_summaries, _read_odsum),
+    "qmsum": partial(_ask_for_summaries, _QMSUM.read),
 }
 """The readers by the name of the layout."""
