@@ -333,7 +333,7 @@ EVENTS: Mapping[str, Kind] = {
             "chosen": "text: the name of the system, or of the memory that is searched",
             "because": "text: why it was chosen",
             "passed_over": "object: what was not chosen, each with the reason",
-            "build_would_help": "list of texts: the systems that a build would add to the choice",
+            "build_would_help": "list of texts: the systems whose build would help, to answer or to search",
         },
         lambda chosen, because, passed_over, build_would_help: list_facts(
             chosen=chosen,

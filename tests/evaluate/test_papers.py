@@ -92,7 +92,8 @@ def test_what_this_machine_lacks_is_listed(
     assert list_missing("cam-table2", "--data", data)["cam-table2"] == {}
     own = ("--data", data, "--embedder", "hash", "--model", "extractive", "--judge-model", "extractive")
     assert {name for name, faults in list_missing(*own).items() if faults} == {"comorag-table2", "comorag-table3"}
-    shown = command("eval", "papers", "comorag-table3", "--data", data).out
+    shown = command("eval", "papers", "comorag-table3", "--data", data, "--base-url", "http://127.0.0.1:1/v1").out
+    assert "--base-url http://127.0.0.1:1/v1" in " ".join(shown.split())
     assert "RAPTOR + Our Loop: raptor+probe" in shown
     assert "missing EN.QA:" in shown
     assert f"tome eval run paper:comorag-table3 --data {data} --model openai:gpt-4o-mini" in shown
@@ -116,6 +117,16 @@ def test_the_command_runs_one_and_says_what_differs(
     assert ran.err.count(note) == 1
     with pytest.raises(ReadingError, match="infinitebench"):
         find_paper("comorag-table2").make_experiments(data / "nowhere")
+    plain = data / "infinitebench"
+    shutil.rmtree(plain)
+    (plain / "corpus.jsonl").parent.mkdir()
+    (plain / "corpus.jsonl").write_text('{"id": "d", "text": "The lamp is blue."}\n')
+    (plain / "questions.jsonl").write_text('{"id": "q", "question": "Which colour?", "answers": ["blue"]}\n')
+    both = find_paper("comorag-table2")
+    assert list(both.make_experiments(data, embedder="hash", passage_tokens=100)) == ["EN.QA"]
+    assert "lacks the gold (correct)" in both.find_missing(data)["EN.MC"]
+    with pytest.raises(ReadingError, match="no evidence to rank by"):
+        both.make_experiments(data, embedder="hash", retrieval_only=True)
     with pytest.raises(UnknownName, match="did you mean 'comorag-figure3'"):
         split_papers(["paper:comorag-figur3"])
     with pytest.raises(UsageError, match="one at a time"):

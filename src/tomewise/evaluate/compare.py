@@ -100,7 +100,8 @@ def _write_side(side: JsonObject) -> tuple[str, ...]:
     forced = "\n[yellow]made to answer[/yellow]" if side["forced"] and side["resolved"] else ""
     values = "  ".join(f"{name} {'–' if value is None else f'{value:.2f}'}" for name, value in side["scores"].items())
     cited = "\n".join(f"“{escape(' '.join(quote.split()))}”" for quote in side["quotes"])
-    cost = f"{spent['calls']} calls, {spent['input_tokens']:,} tokens in, path {spent['depth']}"
+    calls = f"{spent['calls']} call{'' if spent['calls'] == 1 else 's'}"
+    cost = f"{calls}, {spent['input_tokens']:,} tokens in, path {spent['depth']}"
     evidence = "\n".join(_write_piece(number, piece) for number, piece in enumerate(side["evidence"], start=1))
     return answer + forced, f"[dim]{escape(values)}[/dim]", cited, evidence, f"[dim]{cost}[/dim]"
 

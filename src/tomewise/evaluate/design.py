@@ -122,9 +122,15 @@ def check_design(experiment: Design) -> None:
         stem, _, depth = metric.name.partition("@")
         if depth.isdecimal() and int(depth) > DEPTH:
             raise UsageError(f"{metric.name!r} looks deeper than the {DEPTH} passages kept: write '{stem}@{DEPTH}'")
-        if not any(map(metric.applies, experiment.dataset.items)):
-            message = f"{experiment.dataset.name} lacks the gold ({metric.needs}) that {metric.name!r} takes"
-            raise UsageError(f"{message}: leave it out, or `tome eval list --metrics` for others")
+        if lack := describe_lack(experiment.dataset, metric):
+            raise UsageError(f"{lack}: leave it out, or `tome eval list --metrics` for others")
+
+
+def describe_lack(dataset: Dataset, metric: Metric) -> str:
+    """The gold for a metric that no question of a data set has; empty where one has it."""
+    if any(map(metric.applies, dataset.items)):
+        return ""
+    return f"{dataset.name} lacks the gold ({metric.needs}) that {metric.name!r} takes"
 
 
 _FILE = "experiment.json"

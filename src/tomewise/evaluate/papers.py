@@ -17,8 +17,10 @@ from tomewise.embedding.choose_embedder import BUNDLED, choose_embedder
 from tomewise.embedding.weights import find_weights
 from tomewise.errors import MissingDependency, ModelUnavailable, ReadingError, UnknownName, UsageError, suggest
 from tomewise.evaluate.datasets import detect_layout, read_dataset
+from tomewise.evaluate.design import describe_lack
 from tomewise.evaluate.experiment import Compared, Experiment
 from tomewise.evaluate.items import Dataset, Item
+from tomewise.evaluate.metrics import choose_metrics, find_metric
 from tomewise.evaluate.results import list_slices
 from tomewise.evaluate.table import Table
 from tomewise.language.choose_model import EXTRACTIVE
@@ -114,9 +116,10 @@ class PaperExperiment:
         """An `Experiment` with these settings for each data set in `folder`, by name; `systems` are further rows.
 
         Without `passage_tokens`, passages are as long as the paper's, or as the embedder sees. Budgets hold for each
-        data set. Raises ReadingError where `folder` has none of the data, and what `Experiment` raises.
+        data set. One without the gold to score by is left out. Raises ReadingError where none is left, and what
+        `Experiment` raises.
         """
-        read, faults = self._read_data(folder)
+        read, faults = self._read_data(folder, metrics, retrieval_only=retrieval_only)
         if not read:
             raise ReadingError("; ".join(faults.values()))
         if passage_tokens is None and self.passage_tokens is not None:
@@ -149,7 +152,7 @@ class PaperExperiment:
         there = [each for each in slices if each in list_slices(experiment.results.rows)]
         table = experiment.table(baseline=baseline, by=list(dict.fromkeys([*by, *there])))
         refused, size = {**table.refused, **self.left_out}, experiment.design.passage_tokens
-        if size != self.passage_tokens:
+        if self.passage_tokens not in (None, size):
             refused[f"passages of {self.passage_tokens} tokens"] = f"these have {size} at most"
         return replace(table, refused=refused)
 
@@ -167,21 +170,32 @@ class PaperExperiment:
         }
         return faults | {part: fault for part, fault in parts.items() if fault}
 
-    def write_call(self, folder: Path | None) -> str:
+    def write_call(self, folder: Path | None, *, base_url: str | None = None) -> str:
         """The command that runs it with its model, judge and embedder."""
         words = ["tome", "eval", "run", f"{PREFIX}{self.name}", "--data", str(folder or "FOLDER")]
         words += ["--model", self.model, "--embedder", self.embedder]
         words += ["--judge-model", self.judge] if self.needs_judge else []
+        words += ["--base-url", base_url] if base_url else []
         return " ".join(map(quote, words))
 
-    def _read_data(self, folder: Path) -> tuple[dict[str, Dataset], dict[str, str]]:
+    def _read_data(
+        self, folder: Path, metrics: Sequence[str] = (), *, retrieval_only: bool = False
+    ) -> tuple[dict[str, Dataset], dict[str, str]]:
         """By name the data sets in a folder, and of the others what is wrong."""
         read, faults = dict[str, Dataset](), dict[str, str]()
         for data in self.data:
             try:
-                read[data.name] = data.read(folder)
+                dataset = data.read(folder)
             except (ReadingError, MissingDependency) as error:
                 faults[data.name] = str(error)
+                continue
+            names = metrics or (() if retrieval_only else data.metrics)
+            if lack := next(filter(None, (describe_lack(dataset, find_metric(name)) for name in names)), ""):
+                faults[data.name] = f"{folder / data.folder}: {lack}"
+            elif not names and not any(metric.of_ranking for metric in choose_metrics(dataset)):
+                faults[data.name] = f"{folder / data.folder}: {data.name} has no evidence to rank by"
+            else:
+                read[data.name] = dataset
         return read, faults
 
 
@@ -230,7 +244,7 @@ def _find_embedder_fault(name: str, base_url: str | None) -> str | None:
         except MissingDependency as error:
             return str(error)
     if kind == "openai":
-        return _find_model_fault(name, base_url, "--embedder-base-url")
+        return _find_model_fault(name, base_url, "TOMEWISE_EMBEDDER_BASE_URL")
     if kind not in ("fastembed", "sentence-transformers"):
         return None
     if find_spec(kind.replace("-", "_")) is None:

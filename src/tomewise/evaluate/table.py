@@ -13,7 +13,7 @@ from tomewise.evaluate.rows import JsonObject, RankedBy
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.memory.schemata.network import describe_network
 from tomewise.notebook_display import write_table
-from tomewise.systems.kit import OURS
+from tomewise.systems.efforts import OUR_NAMES
 from tomewise.systems.registry import parse_variant
 from tomewise.types.plain import describe_object
 
@@ -37,7 +37,6 @@ _RARE = ("cached_tokens", "reasoning_tokens")  # are shown where not all are 0
 _MACHINERY = "machinery, not accuracy"
 _SHOWN = "§"
 _MARKS = ((0.01, "‡"), (0.05, "†"))
-_PLAIN = ("naive", "full_context")  # baselines without a paper, which fuse nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,10 +238,9 @@ def describe_rules(table: Table) -> str:
 
 def _fuses(system: str) -> bool:
     try:
-        variant = parse_variant(system)
+        return parse_variant(system).system in OUR_NAMES
     except (UnknownName, UsageError):  # a recipe that was passed as a function
         return False
-    return variant.system not in _PLAIN and "+" not in variant.system and variant.declaration.paper == OURS
 
 
 def _note_machinery(table: Table) -> list[str]:
@@ -260,7 +258,8 @@ def _note_line(line: Line) -> Iterator[str]:
     """What a reader must know about one system: its build and its fallbacks."""
     build = line.build or {}
     if build.get("calls"):
-        cost = f"{build['calls']:,} calls, {build['input_tokens']:,} tokens in, {build['output_tokens']:,} out"
+        calls = f"{build['calls']:,} call{'' if build['calls'] == 1 else 's'}"
+        cost = f"{calls}, {build['input_tokens']:,} tokens in, {build['output_tokens']:,} out"
         yield f"Built for {line.system}, as if alone: {cost}."
     for note in build.get("notes", ()):
         yield f"{line.system}: {note}."

@@ -154,7 +154,8 @@ class Budget:
     def _find_excess(self, need: _Amount, used: _Amount) -> str | None:
         """The limit that `need` would exceed beside `used`, and the remedy; None if it exceeds no limit."""
         if self._calls is not None and used.calls + need.calls > self._calls:
-            return f"the limit of {self._calls} calls of {self.name} is used up: raise it, or stop here"
+            calls = f"{self._calls} call{'' if self._calls == 1 else 's'}"
+            return f"the limit of {calls} of {self.name} is used up: raise it, or stop here"
         if self._tokens is not None and used.tokens + need.tokens > self._tokens:
             return (
                 f"{used.tokens} of {self._tokens} tokens of {self.name} are used up, and the next call needs "

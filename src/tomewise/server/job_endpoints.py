@@ -192,8 +192,8 @@ def _check_costs(costs: BuildCosts, accept: Accepted) -> None:
         if accept.dollars is not None and total.dollars is not None:
             enough["dollars"] = math.ceil(total.dollars * 10_000) / 10_000
         message = (
-            f"the build needs {total.calls:,} calls at {price}, more than `accept` allows: "
-            f'to go on, send "accept": {json.dumps(enough)}'
+            f"the build needs {total.calls:,} call{'' if total.calls == 1 else 's'} at {price}, more than `accept` "
+            f'allows: to go on, send "accept": {json.dumps(enough)}'
         )
         raise HttpError("estimate", message, more={"estimate": costs.to_dict()})
 

@@ -184,7 +184,8 @@ class BuildResult(Result):
     def write(self) -> str:
         if self.report is None:
             total = self.estimate.total
-            return f"This build takes about {total.calls} model calls, repairs on top: {total}"
+            calls = f"{total.calls} model call{'' if total.calls == 1 else 's'}"
+            return f"This build takes about {calls}, repairs on top: {total}"
         layers = self.report.layers
         lines = [f"{layer.layer}: {layer.added} added, {len(layer.failed)} failed" for layer in layers]
         return "\n".join(lines) or "Nothing to build."

@@ -59,13 +59,16 @@ async def show_info(request: Request, service: Wanted, systems: bool = True) -> 
 
 @cache
 def _summarise_systems() -> list[dict[str, Any]]:
+    from tomewise.systems.efforts import EFFORTS
     from tomewise.systems.registry import SYSTEMS, parse_variant
     from tomewise.tome.system_summary import summarise_system
 
     summaries = []
     for name in SYSTEMS.list_names():
         try:
-            summaries.append(asdict(summarise_system(parse_variant(name))))
+            summary = asdict(summarise_system(parse_variant(name)))
+            effort = next((effort for effort, systems in EFFORTS.items() if name in systems), None)
+            summaries.append({**summary, "effort": effort})
         except TomewiseError as error:  # a broken plugin does not hide the other systems
             summaries.append({"name": name, "description": str(error)})
     return summaries

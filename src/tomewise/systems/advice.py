@@ -19,9 +19,9 @@ GROUPS = {
         "`--effort quick` is associative where its graph is built, else hybrid; `thorough` is investigate, `whole` "
         "read_through; `auto` chooses for each question."
     ),
-    _ONE: "As papers have them: 1 or 2 calls a question. Those with a build join what stands apart.",
-    _LOOP: "As papers have them, for answers that lie in several places: 2 to 10 calls a question, or more.",
-    _WHOLE: "Without a build: a call for every 10 pages or so, at each question.",
+    _ONE: "Baselines, and systems of papers: 1 or 2 calls a question, cam up to 6. A build joins what stands apart.",
+    _LOOP: "Systems of papers, for answers that lie in several places: from 2 calls a question to 65.",
+    _WHOLE: "Without a build, at each question: one call in all, or one to three for every chunk of the text.",
     "others": "From packages.",
 }
 _GROUP_OF_KIND = {

@@ -16,13 +16,14 @@ from typing import Any, TypeAlias
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.plugins import KINDS, find_plugin, list_names, name_faults, refuse_hidden
 from tomewise.settings import Settings
-from tomewise.systems.kit import Kit, Recipe, System, SystemDeclaration, find_recall, read_declaration
+from tomewise.systems.kit import OURS, Kit, Recipe, System, SystemDeclaration, find_recall, read_declaration
 from tomewise.systems.recipe_settings import list_settings, name_recipe, validate_settings
 
 _SYSTEM_AND_ABLATION = re.compile(r"(?P<system>[^\s:=]+)(?::(?P<ablation>[^=]*))?")
 _SETTING = re.compile(r"\w+=.+", re.DOTALL)
 ALL = "all"
 DEFAULT = Settings.system
+_PUBLISHED = "as published"  # an ablation where the system is not that by itself
 # Recipes have these for their own loop. In a composed system the loop's values go to both.
 _OF_ANSWERS = frozenset(("limit", "context"))
 
@@ -229,7 +230,9 @@ def _parse_text(text: str) -> list[Variant]:
     settings, ablations = validate_settings(system, declaration.recipe, dict(pairs)), declaration.ablations
     if ablation and ablation not in (ALL, *ablations):
         names = ", ".join(ablations) or "none"
-        raise UnknownName(f"{system} has no ablation {ablation!r}: {suggest(ablation, ablations)}it has {names}")
+        is_default = ablation == _PUBLISHED and declaration.paper not in ("", OURS)
+        hint = f"{system} is that by default; " if is_default else suggest(ablation, ablations)
+        raise UnknownName(f"{system} has no ablation {ablation!r}: {hint}it has {names}")
     return [
         Variant(
             _join_settings(f"{system}:{name}" if name else system, settings),

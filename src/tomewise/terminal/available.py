@@ -93,7 +93,7 @@ def _list_systems(as_json: bool) -> None:
         for row in members:
             name = f"  {escape(row['name'])}" + (" [dim](default)[/dim]" if row["default"] else "")
             costs = (
-                f"\n[dim]build: {escape(row['build'])} · question: {escape(row['ask'])} calls[/dim]"
+                f"\n[dim]build: {escape(row['build'])} · question: {escape(_count_calls(row['ask']))}[/dim]"
                 if row["ask"]
                 else ""
             )
@@ -143,6 +143,10 @@ def _shorten_calls(calls: CallCount, each: str = "") -> str:
     if calls.most is None or len(calls.formula) <= _SHORT:
         return calls.formula
     return f"at most {write_number(calls.most)}{each}"
+
+
+def _count_calls(formula: str) -> str:
+    return f"{formula} call{'' if formula == '1' else 's'}"
 
 
 def _print_summary(summary: SystemSummary, out: Console) -> None:

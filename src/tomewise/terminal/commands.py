@@ -14,7 +14,7 @@ import typer
 
 from tomewise import settings as configuration
 from tomewise.credentials import hide_credentials
-from tomewise.errors import UsageError
+from tomewise.errors import UnknownName, UsageError
 from tomewise.terminal.completion import complete_documents, complete_layers
 from tomewise.terminal.eval import app as evaluation
 from tomewise.terminal.garbage import collect_as_usual
@@ -190,11 +190,13 @@ def ask(
         raise UsageError("-c goes on with the last session and --session names one: give one of the two")
     with show_work(" ".join(filter(None, ("asking", session or system or effort)))) as work:
         from tomewise.loops.answer_parts import answer_whole
-        from tomewise.systems.efforts import choose_by_effort
-        from tomewise.systems.registry import parse_variant
+        from tomewise.systems.efforts import EFFORTS, choose_by_effort
+        from tomewise.systems.registry import SYSTEMS, parse_variant
         from tomewise.terminal import render
         from tomewise.types import Question
 
+        if system in EFFORTS and system not in SYSTEMS:
+            raise UnknownName(f"{system!r} is not a system: write --effort {system}")
         with open_tome(tome, stated) as opened:
             part = opened.within(*document or (), where=where or ())
             session = find_last_session(opened) if go_on else session

@@ -22,7 +22,7 @@ from tomewise.terminal.commands import app, choose_listener, repeat_options
 from tomewise.terminal.completion import complete_systems
 from tomewise.terminal.documents import print_add_report
 from tomewise.terminal.options import MODEL, NOTHING, Stated, load_settings, take_settings
-from tomewise.terminal.screen import console, escape
+from tomewise.terminal.screen import console, count_noun, escape
 from tomewise.terminal.state import State
 from tomewise.terminal.work import show_work
 
@@ -124,7 +124,7 @@ def _print_close(spent: Cost, kept: str | None, options: str, *, is_extractive: 
     out = console()
     cost = "price unknown" if spent.dollars is None else f"${spent.dollars:.4f}"
     out.print(
-        f"\n[bold]In all[/bold] {spent.calls:,} calls · {spent.input_tokens:,} tokens in, "
+        f"\n[bold]In all[/bold] {count_noun(spent.calls, 'call')} · {spent.input_tokens:,} tokens in, "
         f"{spent.output_tokens:,} out · {cost}"
     )
     if is_extractive:

@@ -186,7 +186,7 @@ def papers(
                 **asdict(paper),
                 "paper": paper.paper,
                 "missing": paper.find_missing(data, **urls),
-                "run": paper.write_call(data),
+                "run": paper.write_call(data, base_url=chosen.base_url),
             }
             for paper in found
         ]

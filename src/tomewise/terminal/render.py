@@ -259,8 +259,8 @@ def print_costs(costs: BuildCosts, out: Console) -> None:
     if costs.total.calls:
         out.print("[dim]calls that repair a reply, and requests that are tried again, come on top[/dim]")
     if instead := costs.instead:
-        calls, tokens_in, tokens_out, cost = _list_costs(instead.total)
-        words = f"{calls} calls, {tokens_in} tokens in, {tokens_out} out, cost {cost}"
+        _, tokens_in, tokens_out, cost = _list_costs(instead.total)
+        words = f"{count_noun(instead.total.calls, 'call')}, {tokens_in} tokens in, {tokens_out} out, cost {cost}"
         out.print(f"[dim]for comparison: --system {escape(quote(instead.system))} takes {words}[/dim]")
 
 

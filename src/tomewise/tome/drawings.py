@@ -37,7 +37,8 @@ def find_drawable(choice: Choice | System, kit: Kit) -> Drawable:
     name = type(loop).__name__ if isinstance(choice, System) else choose_variant(choice).label
     raise UsageError(
         f"{name} answers without a working memory, so there is nothing to draw: "
-        "use comorag, hgmem, graphrag, read_through, or another recall with +probe or +evolve, such as hybrid+probe"
+        "use investigate, read_through, comorag, hgmem, graphrag, or another recall with +probe or +evolve, such as "
+        "hybrid+probe"
     )
 
 

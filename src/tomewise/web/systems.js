@@ -28,8 +28,6 @@ export function describeSystem(system) {
   return (system?.summary || system?.description?.split("\n\n")[0]) ?? "";
 }
 
-const EFFORTS = ["auto", "hybrid", "associative", "investigate", "read_through"]; // ours, by the work that a question is worth
-
 const KINDS = {
   "one search": "At once, for plain questions", "two searches": "At once, for plain questions", loop: "Several rounds, for answers that lie in several places",
   "reads in order": "Reads all of the text", "no search": "Reads all of the text",
@@ -43,8 +41,8 @@ function groupSystems(info, data) {
   if (best) put("Recommended for this tome", best);
   const rest = info.systems.filter((system) => system !== best);
   const isReady = (system) => data.ready.includes(system.name);
-  rest.filter((system) => isReady(system) && EFFORTS.includes(system.name)).forEach((system) => put("By effort", system));
-  const papers = rest.filter((system) => !EFFORTS.includes(system.name) && isReady(system));
+  rest.filter((system) => isReady(system) && system.effort).forEach((system) => put("By effort", system));
+  const papers = rest.filter((system) => !system.effort && isReady(system));
   for (const title of new Set(Object.values(KINDS))) papers.filter((system) => KINDS[system.kind] === title).forEach((system) => put(title, system));
   papers.filter((system) => !KINDS[system.kind]).forEach((system) => put("Others", system));
   rest.filter((system) => !isReady(system)).forEach((system) => put("Needs a build first", system));
@@ -60,7 +58,7 @@ export function chooseSystem(data) {
 export function SystemSelect({ choice, onChange, info, data, label = "System" }) {
   return html`<select aria-label=${label} class="system" value=${choice.system} title=${describeSystem(findSystem(choice.system, info.systems))}
     onChange=${(event) => onChange(readChoice(event.target.value))}>
-    ${groupSystems(info, data).map(([title, systems]) => html`<optgroup key=${title} label=${title}>${systems.map((system) => html`<option key=${system.name} value=${system.name}>${system.name}</option>`)}</optgroup>`)}
+    ${groupSystems(info, data).map(([title, systems]) => html`<optgroup key=${title} label=${title}>${systems.map((system) => html`<option key=${system.name} value=${system.name}>${system.name}${system.effort ? ` (${system.effort})` : ""}</option>`)}</optgroup>`)}
     ${info.systems.some((system) => system.name === choice.system) ? null : html`<option value=${choice.system}>${choice.system}</option>`}
   </select>`;
 }
@@ -69,7 +67,7 @@ export function SystemSelect({ choice, onChange, info, data, label = "System" })
 export function SystemList({ choice, onChange, info, data, tome }) {
   return html`<div class="systems">${groupSystems(info, data).map(([title, systems], place) => html`<${Fold} key=${title} open=${place === 0 || systems.some((system) => system.name === choice.system)} summary=${`${title} (${systems.length})`}>
     <ul>${systems.map((system) => html`<li key=${system.name}><label class="check"><input type="radio" name="system" checked=${system.name === choice.system} onChange=${() => onChange(readChoice(system.name))} />
-      <span><b>${system.name}</b> ${describeSystem(system)} <small class="soft">${describeCalls(system)}${data.contents.recommended?.system === system.name ? ` Recommended: ${data.contents.recommended.because}.` : ""}
+      <span><b>${system.name}</b>${system.effort ? ` (effort: ${system.effort})` : ""} ${describeSystem(system)} <small class="soft">${describeCalls(system)}${data.contents.recommended?.system === system.name ? ` Recommended: ${data.contents.recommended.because}.` : ""}
         ${data.ready.includes(system.name) ? null : html`<a href=${link(tome, "build", { system: system.name })}>See what its build costs</a>`}</small></span></label></li>`)}</ul></${Fold}>`)}</div>`;
 }
 
