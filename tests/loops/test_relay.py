@@ -524,8 +524,7 @@ async def test_recovery_finds_what_was_missed_and_reads_little_again(store):
     ("chunks", "settings", "calls"),
     [
         (1, {"recovery": 0.2}, 4),
-        (4, {"infers": False}, 1 + 2 * 4 - 1 + 1),
-        (4, {"recovery": 0.2, "questions": 0}, 1 + 2 * 4 + 1),
+        (4, {"recovery": 0.0}, 1 + 3 * 4 - 1 + 1),
         (10, {"recovery": 0.2}, 1 + 3 * 10 + 3 * 2 - 1 + 1),
         (10, {"recovery": 0.2, "wave": 4}, 1 + 10 + 2 * 3 + 2 + 1 + 1),
     ],
@@ -575,7 +574,7 @@ async def test_recovery_searches_within_the_scope_and_skips_what_is_cited(store)
     search, unknown = Search(store), "Who lived there is unknown."
     model = script(extract_notes=[{}, quote_first(unknown), {}])
     question = Question(text="Who lived there?", force=True, within=Scope())
-    await read(store, model, LIVED, unknown, RAINED, question=question, search=search, recovery=1.0, refines=False)
+    await read(store, model, LIVED, unknown, RAINED, question=question, search=search, recovery=1.0)
     assert search.scopes == [question.within], "one search for each focused question"
     assert list_read(model)[3:] == [LIVED]
 

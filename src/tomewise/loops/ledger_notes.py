@@ -67,6 +67,7 @@ from tomewise.working.ledger import (
 )
 
 NETS = 4  # places of wide questions
+_AGAIN = 40  # passages that are read again for an open question at most
 _PLACES = 10  # open questions for which room is kept where their number has no limit
 _OF_QUESTION = 30  # tokens of an open question
 _OF_FACT = 60  # tokens of the ledger's budget for each fact that is asked for
@@ -82,9 +83,8 @@ class Cycle:
     """How a ledger is kept: as `published`, or in our own way (see above).
 
     As published its facts have at most the `share` of a chunk's tokens, in our own way `memory` tokens, 0: no limit.
-    `wave` chunks are read side by side. `questions` places are for open questions, None: no limit; with 0 of them there
-    is neither a refinement nor a recovery. `recovery` is the share of the text that may be read again for open
-    questions, up to `limit` passages a question; 0: none.
+    `wave` chunks are read side by side. `questions` places are for open questions, None: no limit. `recovery` is the
+    share of the text that may be read again for open questions; 0: none.
     """
 
     published: bool = True
@@ -92,15 +92,7 @@ class Cycle:
     memory: int = 0
     wave: int = 1
     questions: int | None = None
-    infers: bool = True
-    refines: bool = True
     recovery: float = 0.0
-    limit: int = 40
-
-    def __post_init__(self) -> None:
-        if self.questions == 0:
-            object.__setattr__(self, "refines", False)
-            object.__setattr__(self, "recovery", 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +112,7 @@ class LedgerReading:
         chunk takes no refinement and is not read again.
         """
         cycle = self.cycle
-        steps = cycle.infers + cycle.refines
-        waves = f" + {steps} a wave of {cycle.wave}" if steps and cycle.wave > 1 else ""
-        once = f"1 + {1 if waves else 1 + steps} a chunk{waves}"
+        once = f"1 + 1 a chunk + 2 a wave of {cycle.wave}" if cycle.wave > 1 else "1 + 3 a chunk"
         if not cycle.recovery:
             return CallCount(once)
         search = read_calls(self.chunking.recall)
@@ -137,14 +127,14 @@ class LedgerReading:
         calls = 1 + self._count_cycle(len(chunks))
         if len(chunks) > 1 and self.cycle.recovery:
             again = self.cycle.recovery * sum(chunk.tokens for chunk in chunks)
-            calls += self.cycle.refines + self._count_cycle(ceil(again / min(c.tokens for c in chunks[:-1])))
+            calls += 1 + self._count_cycle(ceil(again / min(c.tokens for c in chunks[:-1])))
         return calls
 
     def _count_cycle(self, chunks: int) -> int:
         cycle = self.cycle
         waves = ceil(chunks / cycle.wave)
         refined = waves if cycle.published else max(0, waves - 1)
-        return chunks + waves * cycle.infers + refined * cycle.refines
+        return chunks + waves + refined
 
     def open(self, question: Question) -> LedgerNotes:
         """The ledger to start from."""
@@ -310,9 +300,8 @@ class LedgerNotes:
 
     async def _infer_and_refine(self, made: int, *, refines: bool) -> None:
         """Infer; refine as well where somebody reads on. Facts after the first `made` entries are new."""
-        if self._cycle.infers:
-            await self._infer(made)
-        if self._cycle.refines and refines:
+        await self._infer(made)
+        if refines:
             await self._refine()
 
     async def _conclude_step(self) -> AsyncIterator[Event]:
@@ -408,7 +397,7 @@ class LedgerNotes:
 
     async def _find_missed(self, recall: Retriever, chunks: Sequence[Chunk]) -> list[Chunk]:
         """Chunks of the passages that searches for the open questions find, and that no fact cites yet."""
-        limit, within = self._cycle.limit, self._question.within
+        limit, within = _AGAIN, self._question.within
         ranked = take_turns(
             await gather_calls(recall.retrieve(text, limit, within=within) for text in self.ledger.questions)
         )

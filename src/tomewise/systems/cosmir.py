@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -24,6 +24,7 @@ from tomewise.systems.kit import (
     find_recall,
 )
 
+_QUESTIONS = 10  # that are open at a time at most, beside wide ones
 ChunkSize = Annotated[
     Positive,
     "tokens of a chunk, fewer where the model's window is smaller",
@@ -55,20 +56,8 @@ def read_through(
         Multiplies("tokens of a call", most=1_000_000),
     ] = 8_000,
     wave: Annotated[Positive, "chunks that are read side by side", Multiplies("calls at once", most=64)] = 1,
-    questions: Annotated[
-        Count,
-        "questions that are open at a time at most, beside wide ones",
-        Multiplies("calls of a question", most=200),
-    ] = 10,
     order: Annotated[Order, "order in which chunks are read"] = "document",
-    inference: Annotated[Literal["facts", "none"], "whether facts are inferred"] = "facts",
-    refinement: Annotated[Literal["questions", "none"], "whether open questions are refined"] = "questions",
     recovery: Annotated[Share, "share of the text that is read again at the end for open questions; 0: none"] = 0.2,
-    limit: Annotated[
-        Count,
-        "passages that are read again for an open question at most",
-        Multiplies("evidence", most=1000),
-    ] = 40,
     context: Annotated[
         Count,
         "tokens that the answering role sees; passages fill what the ledger leaves; 0: no passages",
@@ -78,16 +67,7 @@ def read_through(
     """The recipe of `read_through`: `loops.relay` with a ledger, and with `hybrid`'s search for what is read again."""
     recall, desk = find_recall("hybrid", hybrid(kit)).retriever, kit.fusing_desk.alone
     chunking = Chunking(desk, size=chunk, order=order, recall=recall)
-    cycle = Cycle(
-        published=False,
-        memory=memory,
-        wave=wave,
-        questions=questions,
-        infers=inference == "facts",
-        refines=refinement == "questions",
-        recovery=recovery,
-        limit=limit,
-    )
+    cycle = Cycle(published=False, memory=memory, wave=wave, questions=_QUESTIONS, recovery=recovery)
     return System(loop=LedgerRelay(desk, chunking, LedgerReading(desk, chunking, cycle), context))
 
 
@@ -135,14 +115,7 @@ SYSTEMS = {
             "beside the ledger, are found with the recall of `hybrid`."
         ),
         no_recall="reads everything in order",
-        ablations={
-            "extraction alone": {"inference": "none", "refinement": "none", "recovery": 0.0},
-            "without inference": {"inference": "none"},
-            "without refinement": {"refinement": "none"},
-            "without recovery": {"recovery": 0.0},
-            "unbounded ledger": {"memory": 0},
-            "ledger alone": {"context": 0},
-        },
+        ablations={"without recovery": {"recovery": 0.0}, "ledger alone": {"context": 0}},
     ),
     "chain_of_agents": SystemDeclaration(
         recipe=chain_of_agents,
