@@ -59,7 +59,7 @@ _BEHIND = re.compile(r" *```\s*(```text|<!-- shown -->)\n")  # between a block o
 _OPERATORS = ("|", ">", "<", ";", "&", "$(")
 _MASKS = (
     (re.compile(r"\$\d+\.\d+"), "$0.00"),
-    (re.compile(r"\b\d+(\.\d+)? (s|ms|seconds|kB|MB|min)\b"), r"0 \2"),
+    (re.compile(r"\b\d+(\.\d+)?\s+(s|ms|seconds|kB|MB|min)\b"), r"0 \2"),
     (re.compile(r"\b\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?"), "2026-01-01"),
     (re.compile(r'"(\w*seconds)": [\d.e-]+'), r'"\1": 0'),
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:0"),
