@@ -348,7 +348,7 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
             "",
             "none",
             "a build that needs more than the request accepts is 409 `estimate`",
-            "the build needs … calls at …, more than `accept` allows",
+            "the build needs … at …, more than `accept` allows",
             option="`accept` of the request",
         ),
         Limit(

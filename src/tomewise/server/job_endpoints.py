@@ -191,9 +191,10 @@ def _check_costs(costs: BuildCosts, accept: Accepted) -> None:
         enough: dict[str, Any] = {"calls": total.calls}
         if accept.dollars is not None and total.dollars is not None:
             enough["dollars"] = math.ceil(total.dollars * 10_000) / 10_000
+        calls = f"{total.calls:,} call{'' if total.calls == 1 else 's'}"
         message = (
-            f"the build needs {total.calls:,} call{'' if total.calls == 1 else 's'} at {price}, more than `accept` "
-            f'allows: to go on, send "accept": {json.dumps(enough)}'
+            f"the build needs {calls} at {price}, more than `accept` allows: "
+            f'to go on, send "accept": {json.dumps(enough)}'
         )
         raise HttpError("estimate", message, more={"estimate": costs.to_dict()})
 
