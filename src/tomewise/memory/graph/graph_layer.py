@@ -76,9 +76,9 @@ class GraphLayer(MappedLayer[_Passages, PassageIn, Extraction]):
     texts. Relations may have `gleanings`: so many further calls for each text, for what earlier ones missed (GraphRAG).
 
     The graph is a pure function of its source: the extraction of a text depends on that text and, for a passage, on
-    the text before it in its document; entities, facts and synonyms follow from the set of extractions in any order. All
-    extracted names become entities, not only those in triples, which `associative` needs; the walks of papers have the
-    ends of facts alone. Deviations: the number of synonyms is not limited, so that they do not depend on their
+    the text before it in its document; entities, facts and synonyms follow from the set of extractions in any order.
+    All extracted names become entities, not only those in triples, which `associative` needs; the walks of papers have
+    the ends of facts alone. Deviations: the number of synonyms is not limited, so that they do not depend on their
     neighbours; a fact that links an entity to itself has one edge, to its head.
     """
 
