@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Set
 from dataclasses import fields, is_dataclass
 from functools import cache
+from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, get_type_hints
 
 from tomewise.types.place import Place, as_plain_data
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _DEEPEST = 100  # levels
+_PARSING = RLock()  # pydantic parses classes for the docstrings of fields, which Python 3.11 cannot do in two threads
 _LONGEST = 60  # characters of one value in a `repr`
 
 
@@ -42,7 +44,8 @@ class Noun:
         """How pydantic reads it (by its fields), and writes it (by `write_plain`)."""
         from pydantic_core import core_schema  # late, since a process that only reads files does without pydantic
 
-        schema = handler(source)
+        with _PARSING:
+            schema = handler(source)
         schema["serialization"] = core_schema.plain_serializer_function_ser_schema(write_plain)  # type: ignore[index]
         return schema
 
