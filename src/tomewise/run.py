@@ -45,6 +45,7 @@ NO_WALK = "ranked by cosine alone"
 ASKED_ALONE = "passage asked alone"
 REPLY_SKIPPED = "reply skipped"
 PART_SKIPPED = "part of a reply skipped"
+PROSE_READ = "prose taken for an answer"
 
 
 @dataclass(frozen=True, slots=True)

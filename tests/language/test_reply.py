@@ -2,13 +2,13 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tomewise.errors import BadReply
 from tomewise.language import roles
 from tomewise.language.reply import decode, make_lean_schema, write_schema
-from tomewise.run import PART_SKIPPED, meter
+from tomewise.run import PART_SKIPPED, PROSE_READ, meter
 
 STORY = Path(__file__).resolve().parents[3] / "shared" / "data" / "story"
 
@@ -56,7 +56,6 @@ def test_what_models_wrap_json_in_is_forgiven(text):
         ('{"probing": "a"}', ""),
         ("null", "none of the fields"),
         ('{"probes": "a"}', "probes: Input should be a valid list"),
-        ('{"probes": ["a"', "no JSON object"),
     ],
 )
 def test_what_does_not_fit_says_why(text, says):
@@ -96,9 +95,122 @@ def test_the_schema_keeps_what_helps_and_drops_the_rest():
     assert "each: subject, relation, object" in write_schema(roles.TriplesOut)
 
 
-@pytest.mark.parametrize("fields", [{"quotes": None, "reasoning": None, "supported": None}, {"supported": "Full"}])
-def test_null_and_capitals_are_forgiven(fields):
-    assert decode(roles.ANSWER, json.dumps({"answer": "a", **fields})) == roles.AnswerOut(answer="a")
+def test_null_is_forgiven():
+    written = {"answer": "a", "quotes": None, "reasoning": None, "supported": None}
+    assert decode(roles.ANSWER, json.dumps(written)) == roles.AnswerOut(answer="a")
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        *[(word, "full") for word in ("full", "Full", " fully supported.", "**full**")],
+        *[(word, "partly") for word in ("partly", "Partially", "PARTIAL", "part of it")],
+        *[(word, "none") for word in ("none", "not at all", "yes", True, "supported", "", 3, {"a": 1}, ["full"], None)],
+    ],
+)
+def test_a_claim_is_read_by_its_first_letters_and_an_unknown_one_is_the_weakest(written, read):
+    assert decode(roles.ANSWER, json.dumps({"answer": "a", "supported": written})).supported == read
+
+
+FIELDS = {
+    "quotes": [{"label": "E1", "quote": "Ada Marsh put out the light at nine."}],
+    "reasoning": "Somebody put it out.",
+    "supported": "full",
+    "answer": "Ada Marsh",
+    "choice": None,
+    "missing": "",
+}
+WRITTEN = json.dumps(FIELDS)
+NEAR = {
+    "single quotation marks": str(FIELDS),
+    "a remark": WRITTEN.replace('"answer":', '// the answer\n"answer":'),
+    "bare marks inside": WRITTEN.replace("Somebody put it out.", 'Somebody said "out".'),
+    "curly marks": WRITTEN.replace('"', "”"),
+    "cut at its end": WRITTEN[:-15],
+    "without the first bracket": WRITTEN[1:],
+    "bare names": "{quotes: [{label: 'E1', quote: 'Ada Marsh put out the light at nine.'}], supported: full, "
+    'answer: "Ada Marsh"}',
+    "a list of one": f"[{WRITTEN}]",
+    "a list of one, in a fence": f"```json\n[{WRITTEN}]\n```",
+    "a string": json.dumps(WRITTEN),
+    "one object more": json.dumps({"response": FIELDS}),
+    "names in capitals": json.dumps({name.title(): value for name, value in FIELDS.items()}),
+    "names of records in capitals": WRITTEN.replace('"label"', '"LABEL"').replace('"quote"', '"Quote"'),
+    "a thought before": f"<think>It was {{her}}</think>{str(FIELDS)}",
+    "prose around": f"Here {{is}} the reply: {FIELDS} I hope it helps.",
+    "a list as answer": WRITTEN.replace('"Ada Marsh",', '["Ada Marsh"],'),
+}
+
+
+@pytest.mark.parametrize("text", NEAR.values(), ids=NEAR)
+def test_what_comes_near_to_json_is_read(text):
+    output = decode(roles.ANSWER, text)
+    assert (output.answer, output.supported) == ("Ada Marsh", "full")
+    assert output.quotes == [roles.Quote(**FIELDS["quotes"][0])]
+
+
+def test_names_inside_of_texts_stay_as_they_are():
+    written = {"Quotes": [{"Label": "E1", "quote": "Answer: \"Quotes\""}], "ANSWER": "Answer", "answer_2": "x"}
+    output = decode(roles.ANSWER, json.dumps(written))
+    assert (output.answer, output.quotes[0].quote) == ("Answer", 'Answer: "Quotes"')
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Ada Marsh put out the light.", "Ada Marsh put out the light."),
+        ("answer: Ada Marsh\nsupported: full\nquotes: []", "Ada Marsh"),
+        ("I think so.\n\n**Answer:** Ada Marsh", "Ada Marsh"),
+        ("<think>Who?</think>\nAda Marsh.", "Ada Marsh."),
+        ("```\nAda Marsh\n```", "Ada Marsh"),
+    ],
+)
+def test_prose_is_at_last_an_answer_that_nothing_supports(text, answer):
+    with pytest.raises(BadReply):
+        decode(roles.ANSWER, text)
+    with meter() as used:
+        output = decode(roles.ANSWER, text, prose=True)
+    assert output == roles.AnswerOut(answer=answer, supported="none")
+    assert output.is_declined(may_decline=True)
+    assert used.fallbacks == {PROSE_READ: 1}
+
+
+@pytest.mark.parametrize("text", ["{broken", "[1, 2", "I'm sorry, but I can't help with that.", "<think>Who?", "``"])
+def test_broken_json_and_excuses_are_no_answer(text):
+    with pytest.raises(BadReply):
+        decode(roles.ANSWER, text, prose=True)
+
+
+@pytest.mark.parametrize("role", roles.ROLES, ids=lambda role: role.name)
+def test_prose_is_refused_by_all_roles_but_the_one_that_answers(role):
+    if role is not roles.ANSWER:
+        with pytest.raises(BadReply):
+            decode(role, "Ada Marsh put out the light.", prose=True)
+
+
+STRENGTH = {"none": 0, "partly": 1, "full": 2}
+SIGNS = st.sampled_from(list("{}[]\"':,\\\n`“”<>/*#0") + ["full", "none", "null", "```", "//", "</think>", "\ud800", "é"])
+CHANGES = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 12), SIGNS | st.just("")), min_size=1, max_size=6)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(["partly", "none", "full"]), CHANGES, st.booleans())
+def test_no_change_of_a_right_reply_makes_another_error_or_a_stronger_claim(claim, changes, last):
+    text = json.dumps({**FIELDS, "supported": claim})
+    for at, length, sign in changes:
+        text = text[:at] + sign + text[at + length :]
+    try:
+        output = decode(roles.ANSWER, text, prose=last)
+    except BadReply:
+        return
+    written = [word for word in STRENGTH if word in text[text.find("supported") :]]
+    assert STRENGTH[output.supported] <= max(map(STRENGTH.__getitem__, [claim, *written]), default=0)
+
+
+@pytest.mark.parametrize("sign", ["{", "[", '"', "'", '{"answer":', '{"answer": "x", ', "`", "//", "<think>", "\\"])
+def test_a_long_broken_reply_ends_in_one_error(sign):
+    with pytest.raises(BadReply):
+        decode(roles.PROBE, sign * 5_000, prose=True)
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ class ChatModel:
         prompt = self._prompts.render(role, given)
         reply = await self._request(role, [prompt], role.output_tokens)
         try:
-            return role.accept(given, await decode_reply(role, reply.text))
+            return role.accept(given, await decode_reply(role, reply))
         except BadReply as problem:
             return await self._ask_again(role, given, prompt, reply, problem)
 
@@ -147,7 +147,7 @@ class ChatModel:
             turns = [prompt, start, f"This could not be used:\n{reason}\nReply again, with the JSON object alone."]
         second = await self._request(role, turns, bound, ahead=True)
         try:
-            output = role.accept(given, await decode_reply(role, second.text))
+            output = role.accept(given, await decode_reply(role, second, last=True))
         except BadReply as error:
             cut_off = f" It was cut off at {bound} tokens." if second.cut else ""
             start = " ".join(second.text[:2000].split())[:200]

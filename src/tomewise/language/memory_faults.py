@@ -62,7 +62,7 @@ def find_fault(text: str, sources: Sequence[str], longest: int = 0) -> str | Non
     bound = max(longest, 4 * source_size + 1500)
     if size > bound:
         return f"it takes {size:,} bytes for texts of {source_size:,}: write {bound:,} at most"
-    if fault := _find_strange_signs(text, source) or _find_excuse(text, source):
+    if fault := _find_strange_signs(text, source) or find_excuse(text, source):
         return fault
     if not _WORD.search(source):
         return None  # the source has no words, so any text may be its memory
@@ -86,9 +86,10 @@ def _find_strange_signs(text: str, source: str) -> str | None:
     return f"it has the control character {min(strange)!a}: write plain text" if strange else None
 
 
-def _find_excuse(text: str, source: str) -> str | None:
+def find_excuse(text: str, source: str = "") -> str | None:
+    """What is wrong with a text that excuses itself in place of an answer, unless somebody in `source` speaks so."""
     excuse = _REFUSAL.match(_normalise(text[:400]).strip(" \n\"'*-([."))
-    if excuse and excuse[0] not in _normalise(source):  # somebody in the texts may speak like this
+    if excuse and excuse[0] not in _normalise(source):
         return f"{text[:60]!r} excuses itself instead of reading the texts"
     return None
 
@@ -175,7 +176,7 @@ def find_fault_in_names(names: Iterable[str], sources: Sequence[str]) -> str | N
     if fault := _find_strange_signs(text, source):
         return fault
     for name in stated_names:
-        if fault := _find_excuse(name, source):
+        if fault := find_excuse(name, source):
             return fault
     if not stated_names or _find_script(text) != _find_script(source) or _list_units(text) & _list_units(source):
         return None

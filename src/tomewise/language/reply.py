@@ -1,8 +1,8 @@
 """Turn the text of a model into a role's typed output.
 
-Models wrap JSON in prose, in code fences or in one more object, leave loose commas, and write null for a field with
-nothing to say: all that is accepted. Text without JSON is not accepted, even if the role wants only a text, since it
-may be an excuse.
+Models wrap JSON in prose, in code fences or in one more object, write null for a field with nothing to say, and break
+its rules: all that is accepted. Where strict JSON does not fit, `json_repair` reads what comes near to it. Text without
+JSON is accepted last, and only for a role that says how it is read (`Role.read_prose`), since it may be an excuse.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import islice
+from functools import lru_cache, partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
 from tomewise.errors import BadReply
+from tomewise.run import PROSE_READ, record_fallback
 
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
@@ -27,15 +29,19 @@ if TYPE_CHECKING:
 _FENCE = re.compile(r"```[\w-]*+[^\S\n]*+\n(.*?)```", re.DOTALL)
 _THOUGHT_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _THOUGHT_BEGINS = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
-_LOOSE_COMMA = re.compile(r'("(?:\\.|[^"\\])*+"?)|,(?=\s*[}\]])', re.DOTALL)
-_COMMA_AND_END = re.compile(r",\s*[}\]]")
 THINKING_ROOM = 8192  # tokens added to the bound on a reply for models that think before they write
 _OPENING = re.compile(r"""\{(?=\s*["}])|\[(?=\s*["{}\[\]\dtfnNI-])""")  # only where JSON may begin
+_LOOSE_COMMA = re.compile(r'("(?:\\.|[^"\\])*+"?)|,(?=\s*[}\]])', re.DOTALL)
+_COMMA_AND_END = re.compile(r",\s*[}\]]")
 _MOST_PIECES = 1000  # openings that are tried in one text: more come from an attack or a confused model
 _MOST_PASSES = 8  # the search for JSON ends when it has read so many times the length of the text without success
 _LONG = 20_000  # characters; longer replies are read in a thread
 _LONGEST = 1_000_000  # characters; no bound on tokens that we set lets a model write so much
+_LONGEST_REPAIRED = 60_000  # characters: near misses of JSON are read in seconds up to here
+_DEEPEST = 8  # values inside one another: no output of a role is so deep
 _DECODER = json.JSONDecoder(strict=False)  # not strict, since line breaks inside strings are common
+_CURLY = str.maketrans("“”", '""')
+_NO_WORD = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,41 +84,53 @@ def write_schema(output: type[BaseModel]) -> str:
     return json.dumps(make_lean_schema(output), ensure_ascii=False, separators=(",", ":"))
 
 
-async def decode_reply(role: Role[In, Out], text: str) -> Out:
-    """As `decode`. A long text is read in a thread, so that other calls need not wait for it."""
-    return await asyncio.to_thread(decode, role, text) if len(text) > _LONG else decode(role, text)
+async def decode_reply(role: Role[In, Out], reply: Reply, *, last: bool = False) -> Out:
+    """As `decode`. A long text is read in a thread, so that other calls need not wait for it.
+
+    A reply that was cut off is read only if it is the `last` one: another one may be whole.
+    """
+    read = partial(decode, role, reply.text, near=last or not reply.cut, prose=last)
+    return await asyncio.to_thread(read) if len(reply.text) > _LONG else read()
 
 
-def decode(role: Role[In, Out], text: str) -> Out:
-    """The role's output from the first piece of JSON in `text` that fits. Raises `BadReply` that says what is wrong."""
+def decode(role: Role[In, Out], text: str, *, near: bool = True, prose: bool = False) -> Out:
+    """The role's output from the first piece of JSON in `text` that fits, or with `near` from what comes near to it.
+
+    With `prose` a role that can read prose gets the text where nothing else fits. Raises `BadReply` that says what is
+    wrong.
+    """
     if not text.strip():
         raise BadReply(f"the reply for {role.name!r} is empty")
     if len(text) > _LONGEST:
         raise BadReply(f"the reply for {role.name!r} is {len(text):,} characters long, more than {_LONGEST:,}")
     problem = "it has no JSON object"
-    values = list(_list_values(text))
-    for value in sorted(values, key=lambda value: isinstance(value, list)):  # a list may be a remark beside the object
-        if (fields := _find_fields(role.output, value)) is None:
+    for value in _list_values(text, near=near):
+        if (fields := _find_fields(role.output, _name_fields(role.output, value))) is None:
             problem = f"it has none of the fields {', '.join(role.output.model_fields)}"
             continue
         try:
             return role.output.model_validate(_drop_nulls(role.output, fields))
         except ValidationError as error:
             problem = describe_problems(error)
+    if prose and role.read_prose and (output := role.read_prose(_drop_thoughts(text).encode("utf-8", "replace").decode())):
+        record_fallback(PROSE_READ)
+        return output
     raise BadReply(f"the reply for {role.name!r} does not fit: {problem}")
 
 
-def _list_values(text: str) -> Iterator[Any]:
-    """All JSON values in the text. First the whole text, then code fences, then JSON inside of prose."""
+def _list_values(text: str, *, near: bool) -> Iterator[Any]:
+    """All JSON values in the text: objects before lists, since a list may be a remark. Near misses come last."""
     may_hold_surrogates = "\\ud" in text.lower()
-    for value in _find_values(text):
+    strict = sorted(_find_values(text), key=lambda value: isinstance(value, list))
+    for value in chain(strict, _repair(_drop_thoughts(text)) if near else ()):
         yield _drop_surrogates(value) if may_hold_surrogates else value
 
 
 def _find_values(text: str) -> Iterator[Any]:
+    """The strict JSON values. First the whole text, then code fences, then JSON inside of prose."""
     whole, is_json = _read(text)
     if is_json:  # then a thinking tag can only be inside a string
-        yield whole
+        yield _read(whole)[0] if isinstance(whole, str) else whole  # an object may be written as a string
         return
     text = _drop_thoughts(text)
     fences = (match[1] for match in islice(_FENCE.finditer(text), _MOST_PIECES))
@@ -126,15 +144,25 @@ def _find_values(text: str) -> Iterator[Any]:
 def _read(piece: str) -> tuple[Any, bool]:
     """The value of the whole piece, and whether the piece is JSON."""
     for repair in (str.strip, _drop_loose_commas):
-        try:
+        with suppress(ValueError, RecursionError):
             return _DECODER.decode(repair(piece).strip()), True
-        except (ValueError, RecursionError):
-            continue
     return None, False
 
 
 def _drop_loose_commas(text: str) -> str:
     return _LOOSE_COMMA.sub(r"\1", text) if _COMMA_AND_END.search(text) else text
+
+
+def _repair(text: str) -> Iterator[Any]:
+    """The value that the text comes near to: with other quotation marks, remarks, bare words, or cut at its end."""
+    if '"' not in text:
+        text = text.translate(_CURLY)
+    if len(text) > _LONGEST_REPAIRED or not 0 < text.count("{") + text.count("[") <= _MOST_PIECES:
+        return
+    from json_repair import repair_json
+
+    with suppress(ValueError, RecursionError):
+        yield repair_json(text, return_objects=True, skip_json_loads=True)
 
 
 def _drop_thoughts(text: str) -> str:
@@ -178,11 +206,33 @@ def _drop_surrogates(value: Any) -> Any:
     return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 
+@lru_cache(maxsize=128)
+def _list_names(output: type[BaseModel]) -> dict[str, str]:
+    """The names of all fields, also of those inside, by what is left of each without case and signs."""
+    schema = make_lean_schema(output)
+    objects = [schema, *schema.get("$defs", {}).values()]
+    return {_NO_WORD.sub("", name).casefold(): name for each in objects for name in each.get("properties", ())}
+
+
+def _name_fields(output: type[BaseModel], value: Any, depth: int = _DEEPEST) -> Any:
+    """The value with the names of its fields as the output has them, such as "Answer" or "sub-question"."""
+    if depth and isinstance(value, list):
+        return [_name_fields(output, each, depth - 1) for each in value]
+    if not depth or not isinstance(value, dict):
+        return value
+    names = _list_names(output)
+    found: dict[str, Any] = {}
+    for key, each in value.items():
+        name = names.get(_NO_WORD.sub("", str(key)).casefold(), key)
+        found[key if name in value else name] = _name_fields(output, each, depth - 1)
+    return found
+
+
 def _find_fields(output: type[BaseModel], value: Any) -> dict[str, Any] | None:
     """The fields of the output in a value, also one level down. A list is the output's only list without its name."""
     known = output.model_fields
     if isinstance(value, list):
-        return _name_list(output, value)
+        return _find_in_list(output, value)
     if not isinstance(value, dict):
         return None
     if known.keys() & value.keys():
@@ -193,15 +243,20 @@ def _find_fields(output: type[BaseModel], value: Any) -> dict[str, Any] | None:
     return inner[0] if len(inner) == 1 else None
 
 
-def _name_list(output: type[BaseModel], items: list[Any]) -> dict[str, Any] | None:
-    """A plain list as the only list among the fields; objects in it must be its records, not outputs of their own."""
+def _find_in_list(output: type[BaseModel], items: list[Any]) -> dict[str, Any] | None:
+    """A plain list as the only list among the fields, if its objects may be the records of that; else its first output.
+
+    An object is an output of its own if it has more fields of the output than of a record.
+    """
     schema = make_lean_schema(output)
     lists = [name for name, field in schema.get("properties", {}).items() if field.get("type") == "array"]
-    if len(lists) != 1:
-        return None
-    holds_records = "$ref" in schema["properties"][lists[0]].get("items", {})
-    has_objects = any(isinstance(item, dict) for item in items)
-    return {lists[0]: items} if holds_records or not has_objects else None
+    of_items = schema["properties"][lists[0]].get("items", {}) if len(lists) == 1 else {}
+    record = schema.get("$defs", {}).get(of_items.get("$ref", "").rpartition("/")[2], {}).get("properties", {})
+    objects = [item for item in items if isinstance(item, dict)]
+    for item in objects:
+        if len(output.model_fields.keys() & item.keys()) > len(record.keys() & item.keys()):
+            return item
+    return {lists[0]: items} if len(lists) == 1 and (record or not objects) else None
 
 
 def _is_numbered(field: str, value: dict[str, Any]) -> bool:

@@ -259,11 +259,11 @@ def make_answer_input(
 def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerIn], store: Texts) -> Answer:
     """Make an answer from a reply of the answering role to what was prepared, and verify its quotations.
 
-    While declining is allowed, a reply counts as declined if it names a letter but declines beside it, or if no
-    evidence supports it: that is a guess, and nobody asked for one.
+    While declining is allowed, a reply counts as declined if it names a letter but declines beside it, or is a
+    guess, for which nobody asked.
     """
     may_decline, evidence = prepared.input.may_decline, prepared.evidence
-    refused = may_decline and (reply.refused or reply.supported == "none")
+    refused = may_decline and (reply.refused or reply.is_guess)
     choice = None if refused else find_choice(reply, question)
     resolved = choice is not None or not (question.options or reply.is_declined(may_decline))
     coverage = Coverage(dropped=prepared.dropped)

@@ -36,7 +36,7 @@ class Role(Generic[In, Out]):
 
     `output_tokens` is the limit on the reply; estimates count this many. `find_fault` returns what is wrong with an
     output of the right type, or None. Roles whose outputs become memory have one, because one bad reply would damage
-    the memory for good.
+    the memory for good. `read_prose` makes an output of a reply that is no JSON even after a repair; None refuses it.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Role(Generic[In, Out]):
     prompt: str = ""
     tags: tuple[str, ...] = ()
     play: Callable[[In], Out] | None = None
+    read_prose: Callable[[str], Out | None] | None = None
 
     def accept(self, given: In, output: Out) -> Out:
         """The output, unchanged. Raises `BadReply` if `find_fault` finds something wrong with it."""

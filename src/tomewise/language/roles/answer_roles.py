@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from tomewise.language.labels import Label
-from tomewise.language.roles.fields import Records, Shown, Text, describe
+from tomewise.language.memory_faults import find_excuse
+from tomewise.language.roles.fields import OptionalRecords, Shown, Text, describe, read_word
 from tomewise.types import Claim, Role
 
 FAILURE = "*"  # the failure signal: an answering role replies with it when the evidence is not sufficient
 _OPENING = " \n\"'`(["  # signs that may precede the signal
+_STATED = re.compile(r"^\W*answer\W*:\W*+(\w.*)", re.IGNORECASE | re.MULTILINE)
+_JSON = re.compile(r"^\s*[{\[]|[\"”]\s*:")
 _EMPHASIS = re.compile(r"(\*{1,3})\w(?:[^*]*[^*\s])?\1")  # "*Dracula*" is a title and "**nine**" is bold
 
 
@@ -59,25 +62,25 @@ class Quote(BaseModel):
 
 
 class AnswerOut(BaseModel):
-    """A model writes its fields in order. So the reasoning comes first: it shall think before it answers.
+    """A model writes its fields in order: first the words that it found, then what follows from them, then the answer.
 
     `supported` comes before the answer, so that an answer which counts as declined is never shown while it is written.
+    A value that is missing or means nothing is "none", the weakest.
     """
 
+    quotes: OptionalRecords[Quote] = describe("the words of passages that the answer rests on", [])
     reasoning: Text = describe("which clues are joined and what follows, in at most 3 sentences")
-    supported: Claim = describe("how far the evidence holds the answer", "full")
-    answer: Text = Field(
-        description="the answer alone, as short as the question allows",
-        coerce_numbers_to_str=True,  # asked for a year, a model may write a number
+    supported: Annotated[Claim, read_word("full", "partly", "none", otherwise="none")] = describe(
+        "how far the evidence holds the answer", "none"
     )
-    choice: str | None = describe("letter of the chosen option, for a question with options", None)
-    quotes: Records[Quote] = describe("the words of passages that the answer rests on", [])
+    answer: Text = Field(description="the answer alone, as short as the question allows")
+    choice: Text | None = describe("letter of the chosen option, for a question with options", None)
     missing: Text = describe("what the evidence lacks, unless it supports the answer in full")
 
-    @field_validator("supported", mode="before")
-    @classmethod
-    def _accept_any_case(cls, value: Any) -> Any:
-        return value.strip(" .").lower() if isinstance(value, str) else value
+    @property
+    def is_guess(self) -> bool:
+        """Whether the reply says itself that no evidence supports its answer."""
+        return self.supported == "none" and "supported" in self.model_fields_set
 
     @property
     def refused(self) -> bool:
@@ -87,10 +90,10 @@ class AnswerOut(BaseModel):
     def is_declined(self, may_decline: bool) -> bool:
         """Whether this declines: it is the failure signal of ComoRAG (section 2.3), or empty.
 
-        While that is allowed, so does a guess that no evidence supports.
+        While that is allowed, so does a guess.
         """
         failed = signals_failure(self.answer) or self.answer.strip(" .*\"'`") == ""
-        return failed or (may_decline and self.supported == "none")
+        return failed or (may_decline and self.is_guess)
 
 
 def signals_failure(answer: str) -> bool:
@@ -122,5 +125,18 @@ class RephraseOut(BaseModel):
     question: Text = describe("the new question, so that it can be understood alone")
 
 
-ANSWER = Role("answer", AnswerIn, AnswerOut, output_tokens=768)
+def read_prose(text: str) -> AnswerOut | None:
+    """An answer that came as prose: no evidence is said to support it, so it counts as a guess.
+
+    Of lines such as "Answer: ...", as in YAML, only that one is the answer. None for an excuse, and for broken JSON.
+    """
+    if stated := _STATED.search(text):
+        text = stated[1]
+    answer = text.strip(" \n`\"'*")
+    if not answer or _JSON.search(text) or find_excuse(answer):
+        return None
+    return AnswerOut(answer=answer, supported="none")
+
+
+ANSWER = Role("answer", AnswerIn, AnswerOut, output_tokens=768, read_prose=read_prose)
 REPHRASE = Role("rephrase", RephraseIn, RephraseOut, output_tokens=300, tags=("earlier",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from os.path import commonprefix
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import (
@@ -18,7 +19,7 @@ from pydantic import (
 from tomewise.run import PART_SKIPPED, record_fallback
 
 T = TypeVar("T")
-Text = Annotated[str, StringConstraints(strip_whitespace=True)]
+_LEAST_LETTERS = 3  # that tell one word of a field from the others
 _NUMBER = re.compile(r"\W*?(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)")
 
 
@@ -59,6 +60,28 @@ def _read_texts(written: Any) -> Any:
     return [str(value) for value in values if isinstance(value, str | int | float)]
 
 
+def _join_texts(written: Any) -> Any:
+    """A list as one text, a number as a text; any other value is left as it is."""
+    values = written if isinstance(written, list) else [written]
+    return ", ".join(map(str, values)) if all(isinstance(each, str | int | float) for each in values) else written
+
+
+def read_word(*words: str, otherwise: str | None = None) -> BeforeValidator:
+    """Reads the one of these words that a value begins like, as "Fully supported" for "full".
+
+    A value that begins like none is `otherwise`; None leaves it to be refused.
+    """
+
+    def read(written: Any) -> Any:
+        begins = {word: len(commonprefix([word, str(written).strip(" \n\"'*`.").lower()])) for word in words}
+        best = max(begins, key=begins.__getitem__)
+        if begins[best] >= _LEAST_LETTERS:
+            return best
+        return written if otherwise is None else otherwise
+
+    return BeforeValidator(read)
+
+
 def read_number(least: int, most: int, otherwise: int | None = None) -> BeforeValidator:
     """Reads the number that a value begins with, such as 8.4, "8/10" or "85%", as the nearest whole one in bounds.
 
@@ -79,6 +102,7 @@ def describe(words: str, default: Any = "", **bounds: Any) -> Any:
     return Field(default=default, description=words, **bounds)
 
 
+Text = Annotated[str, StringConstraints(strip_whitespace=True), BeforeValidator(_join_texts)]
 Records: TypeAlias = Annotated[list[T], WrapValidator(_keep_valid)]
 OptionalRecords: TypeAlias = Annotated[list[T], WrapValidator(_keep_any_valid)]
 Texts: TypeAlias = Annotated[list[Text], BeforeValidator(_read_texts)]

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from tomewise.language.labels import Label, Labels
-from tomewise.language.roles.fields import Shown, Text, Texts, describe
+from tomewise.language.roles.fields import Shown, Text, Texts, describe, read_word
 from tomewise.types import Role
 
 
-def _lower_case(value: object) -> object:
-    return value.strip().lower() if isinstance(value, str) else value
-
-
-Place = Annotated[Literal["local", "global"], BeforeValidator(_lower_case)]
+Place = Annotated[Literal["local", "global"], read_word("local", "global", otherwise="global")]
 
 
 class _Lenient(BaseModel):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from tomewise.language.roles.fields import Text
+from tomewise.language.roles.fields import Text, read_word
 from tomewise.types import Role
 
 
@@ -22,7 +22,7 @@ class VerdictOut(BaseModel):
 
 
 LEVEL_BAND = {"very low": (0, 20), "low": (20, 40), "medium": (40, 60), "high": (60, 80), "very high": (80, 100)}
-Level = Literal["very low", "low", "medium", "high", "very high"]
+Level = Annotated[Literal["very low", "low", "medium", "high", "very high"], read_word(*LEVEL_BAND)]
 
 
 class LevelIn(JudgeIn):
