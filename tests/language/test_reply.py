@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tomewise.errors import BadReply
 from tomewise.language import roles
-from tomewise.language.reply import decode, make_lean_schema, write_schema
+from tomewise.language.reply import decode, describe_output, make_lean_schema
 from tomewise.run import PART_SKIPPED, PROSE_READ, meter
 
 STORY = Path(__file__).resolve().parents[3] / "shared" / "data" / "story"
@@ -91,8 +91,8 @@ def test_the_schema_keeps_what_helps_and_drops_the_rest():
     entity = schema["$defs"]["TypedEntity"]
     assert set(entity["properties"]) == {"name", "type", "description"}
     assert "title" not in schema
-    assert "Lenient" not in write_schema(roles.TriplesOut)
-    assert "each: subject, relation, object" in write_schema(roles.TriplesOut)
+    assert "Lenient" not in describe_output(roles.TriplesOut)
+    assert "each: subject, relation, object" in describe_output(roles.TriplesOut)
 
 
 def test_null_is_forgiven():

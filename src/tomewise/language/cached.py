@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelError, StoreError
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts, render_once
-from tomewise.language.reply import write_schema
+from tomewise.language.reply import describe_output
 from tomewise.language.roles import Batch
 from tomewise.run import count_replies, current_run, warn_unkept
 from tomewise.types import CallCache, In, LanguageModel, Out, Role
@@ -68,7 +68,7 @@ class Cached(Forwarding):
             self._prompts.render(role, given),
             self.name_for(role),
             given.model_dump_json(),
-            write_schema(role.output),
+            describe_output(role.output),
         )
         digest = sha256()
         for part in parts:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 PACKAGED = Path(__file__).parent.parent / "prompts"
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
+_SMALL = re.compile(r"(?<![a-z\d.])(?:(?:0?\.\d+|[1-4](?:\.\d+)?)b|\d\d+m)(?![a-z])", re.IGNORECASE)  # its weights
+_SMALL_WINDOW = 8_192  # tokens: in a larger one a long prompt takes little of the room
 _LARGEST = 1_000_000  # bytes of a prompt file that are read
 
 
@@ -47,10 +49,19 @@ def render_once() -> Iterator[None]:
         _rendered.reset(token)
 
 
+def needs_short(model: str, window: int | None) -> bool:
+    """Whether a model is better off with short prompts: by its name it is small, as in `qwen2.5:1.5b`, or its window is.
+
+    Long rules are most of what such a model reads, and it copies from them.
+    """
+    return bool(_SMALL.search(model)) or (window is not None and window <= _SMALL_WINDOW)
+
+
 class Prompts:
     """Renders the prompt of a role. A file `<role>.md` in `folder` replaces the role's own or the packaged prompt.
 
-    So does a text in `texts`, the files of a folder on another machine, each under its name (see `read_own`).
+    So does a text in `texts`, the files of a folder on another machine, each under its name (see `read_own`). Some
+    packaged prompts have a short form, in `short/<role>.md`, for models that a long one would confuse.
 
     Templates see the fields of the role's input by name, as plain data. They may use the filters `fenced`, `oneline`,
     `numbered`, `lettered`, `join`, `default`, `int`, `length`, `lower`, `upper`.
@@ -59,20 +70,20 @@ class Prompts:
     def __init__(self, folder: Path | None = None, *, texts: Mapping[str, str] | None = None) -> None:
         self._folder = folder
         self._texts = dict(texts or {})
-        self._templates: dict[tuple[str, str], tuple[Template, str]] = {}
+        self._templates: dict[tuple[str, str, bool], tuple[Template, str]] = {}
 
-    def render(self, role: Role[In, Out], given: In) -> str:
-        """The prompt of `role` for `given`. Raises `UsageError` for a missing or broken template, naming the file."""
-        last, made_of = _rendered.get(), (self, role, given)
+    def render(self, role: Role[In, Out], given: In, *, short: bool = False) -> str:
+        """The prompt of `role` for `given`, in its `short` form if there is one. Raises `UsageError` for a missing or broken template, naming the file."""
+        last, made_of = _rendered.get(), (self, role, given, short)
         if last and len(last.made_of) == len(made_of) and all(map(is_, last.made_of, made_of)):
             return last.text
         from jinja2 import TemplateError
 
         from tomewise.language.fences import use_tags  # late: it makes large tables of letters
 
-        key = (role.name, role.prompt)
+        key = (role.name, role.prompt, short)
         if key not in self._templates:
-            self._templates[key] = self._load(role.name, role.prompt)
+            self._templates[key] = self._load(*key)
         template, source = self._templates[key]
         try:
             # Plain data only: through the methods of an object, a template could reach anything.
@@ -106,21 +117,22 @@ class Prompts:
             if path.stem not in roles and path.stem.lower() != "readme" and (hint := suggest(path.stem, roles)):
                 raise UsageError(f"{path} is the prompt of no role: {hint}rename it, or move it out of the folder")
 
-    def _find_file(self, name: str) -> Path:
-        if self._folder is None:
-            return PACKAGED / f"{name}.md"
-        if not self._folder.is_dir():
-            raise UsageError(f"the prompt folder {self._folder} does not exist: create it, or leave it out")
-        file = self._folder / f"{name}.md"
-        return file if file.is_file() else PACKAGED / f"{name}.md"
+    def _find_file(self, name: str, *, short: bool = False) -> Path:
+        if self._folder is not None:
+            if not self._folder.is_dir():
+                raise UsageError(f"the prompt folder {self._folder} does not exist: create it, or leave it out")
+            if (file := self._folder / f"{name}.md").is_file():
+                return file
+        file = PACKAGED / "short" / f"{name}.md"
+        return file if short and file.is_file() else PACKAGED / f"{name}.md"
 
-    def _load(self, name: str, text: str) -> tuple[Template, str]:
+    def _load(self, name: str, text: str, short: bool) -> tuple[Template, str]:
         """The prompt of a role, which may bring the `text` itself, and where the prompt comes from, for messages."""
         from jinja2 import TemplateSyntaxError
 
         from tomewise.language.templates import Template
 
-        path = self._find_file(name)
+        path = self._find_file(name, short=short)
         source = str(path)
         try:
             if path.name in self._texts:

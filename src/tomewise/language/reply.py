@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -39,6 +39,7 @@ _LONG = 20_000  # characters; longer replies are read in a thread
 _LONGEST = 1_000_000  # characters; no bound on tokens that we set lets a model write so much
 _LONGEST_REPAIRED = 60_000  # characters: near misses of JSON are read in seconds up to here
 _DEEPEST = 8  # values inside one another: no output of a role is so deep
+_TYPES = {"string": "text", "integer": "number", "number": "number", "boolean": "true or false", "null": "null"}
 _DECODER = json.JSONDecoder(strict=False)  # not strict, since line breaks inside strings are common
 _CURLY = str.maketrans("“”", '""')
 _NO_WORD = re.compile(r"[\W_]+")
@@ -79,9 +80,37 @@ def _drop_titles(node: Any) -> Any:
 
 
 @lru_cache(maxsize=128)
-def write_schema(output: type[BaseModel]) -> str:
-    """The schema on one line, for prompts and keys."""
-    return json.dumps(make_lean_schema(output), ensure_ascii=False, separators=(",", ":"))
+def describe_output(output: type[BaseModel]) -> str:
+    """What an output consists of, for rules and keys: a line for each field, with its type and what it means.
+
+    It holds no value that a model could copy.
+    """
+    schema = make_lean_schema(output)
+    return "\n".join(_describe_fields(schema, schema.get("$defs", {}), indent=""))
+
+
+def _describe_fields(node: Mapping[str, Any], records: Mapping[str, Any], indent: str) -> Iterator[str]:
+    for name, field in node.get("properties", {}).items():
+        meaning = f"; {field['description']}" if "description" in field else ""
+        yield f"{indent}- `{name}`: {_name_type(field, records)}{meaning}"
+        yield from _describe_fields(_find_record(field, records), records, f"{indent}  ")
+
+
+def _find_record(field: Mapping[str, Any], records: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The object that a field holds one or many of; the field itself if it holds something else."""
+    inner: Mapping[str, Any] = field.get("items", field)
+    return records.get(inner.get("$ref", "").rpartition("/")[2], inner)
+
+
+def _name_type(field: Mapping[str, Any], records: Mapping[str, Any]) -> str:
+    if "enum" in field:
+        return " or ".join(map(json.dumps, field["enum"]))
+    if "anyOf" in field:
+        return " or ".join(_name_type(each, records) for each in field["anyOf"])
+    if field.get("type") == "array":
+        inner = _name_type(_find_record(field, records), records)
+        return f"list of lists{inner[4:]}" if inner.startswith("list") else f"list of {inner}s"
+    return _TYPES.get(field.get("type", ""), "object")
 
 
 async def decode_reply(role: Role[In, Out], reply: Reply, *, last: bool = False) -> Out:

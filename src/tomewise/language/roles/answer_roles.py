@@ -49,7 +49,7 @@ class QuoteIn(AnswerIn):
 
 
 class Quote(BaseModel):
-    label: Label = Field(description="label of the evidence quoted, such as E1")
+    label: Label = Field(description="label of the evidence quoted")
     quote: Text = Field(description="a short passage copied word for word from that evidence")
 
     @model_validator(mode="before")

@@ -55,7 +55,7 @@ class ReportIn(BaseModel):
 class FindingOut(BaseModel):
     headline: Text = describe("the finding in a few words")
     explanation: Text = Field(min_length=1, description="what it is, in one or more paragraphs")
-    records: Labels = describe("labels of the relations that it rests on, such as R3", [])
+    records: Labels = describe("labels of the relations that it rests on", [])
 
 
 class ReportOut(BaseModel):
@@ -90,7 +90,7 @@ class MapIn(BaseModel):
 
 class PointOut(BaseModel):
     description: Text = Field(min_length=1, description="what the reports say on the question, in a few sentences")
-    labels: Labels = describe("labels of the reports that say so, such as E2", [])
+    labels: Labels = describe("labels of the reports that say so", [])
     score: Score = describe("how much it helps to answer, 0 to 100", _USUAL_SCORE, ge=0, le=100)
 
 

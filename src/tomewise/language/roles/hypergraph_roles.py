@@ -42,7 +42,7 @@ class PlanIn(BaseModel):
 
 class ConcernOut(_Lenient):
     concern: Text = describe("what is still open, in one sentence")
-    points: Labels = describe("for local: the id of the memory point that it is about, such as M2", [])
+    points: Labels = describe("for local: the id of the memory point that it is about", [])
     place: Place = describe("local: around one point; global: beyond all points", "global")
     subqueries: Texts = describe("exactly one search query", [])
 
@@ -68,16 +68,16 @@ class EvolveIn(BaseModel):
 
 
 class UpdateOut(_Lenient):
-    point: Label = describe("id of the memory point, such as M2")
+    point: Label = describe("id of the memory point")
     description: Text = describe("all that the point says from now on")
     entities: Texts = describe("the names that it joins, where they may change", [])
-    evidence: Labels = describe("labels of the evidence that the change rests on, such as E1", [])
+    evidence: Labels = describe("labels of the evidence that the change rests on", [])
 
 
 class InsertionOut(_Lenient):
     description: Text = describe("what the new point says")
     entities: Texts = describe("names of the entities that it joins", [])
-    evidence: Labels = describe("labels of the evidence that it rests on, such as E1", [])
+    evidence: Labels = describe("labels of the evidence that it rests on", [])
 
 
 class EvolveOut(BaseModel):

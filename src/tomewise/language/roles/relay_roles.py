@@ -41,7 +41,7 @@ class NotesIn(BaseModel):
 
 
 class NotedFact(BaseModel):
-    label: Label = Field(description="label of the passage that states the fact, such as E1")
+    label: Label = Field(description="label of the passage that states the fact")
     quote: Text = Field(description="the words that state it, copied word for word from that passage")
     fact: Text = describe("the fact as a sentence that is understood alone")
 
