@@ -76,7 +76,10 @@ def test_an_answer_is_written_after_what_it_rests_on():
 
 @ALL_ROLES
 def test_neither_a_prompt_nor_its_rules_hold_a_value_that_a_model_could_copy(role):
-    sent = [describe_output(role.output), *(Prompts().render(role, fill(role.input, ["x"]), short=short) for short in (0, 1))]
+    sent = [
+        describe_output(role.output),
+        *(Prompts().render(role, fill(role.input, ["x"]), short=short) for short in (0, 1)),
+    ]
     assert [found for text in sent for found in re.findall(r'"(?:\.{3}|…)"|"\w+": ["\d\[{]', text)] == []
     assert all(f"`{name}`" in sent[0] for name in role.output.model_fields)
 

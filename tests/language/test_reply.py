@@ -136,7 +136,7 @@ NEAR = {
     "one object more": json.dumps({"response": FIELDS}),
     "names in capitals": json.dumps({name.title(): value for name, value in FIELDS.items()}),
     "names of records in capitals": WRITTEN.replace('"label"', '"LABEL"').replace('"quote"', '"Quote"'),
-    "a thought before": f"<think>It was {{her}}</think>{str(FIELDS)}",
+    "a thought before": f"<think>It was {{her}}</think>{FIELDS!s}",
     "prose around": f"Here {{is}} the reply: {FIELDS} I hope it helps.",
     "a list as answer": WRITTEN.replace('"Ada Marsh",', '["Ada Marsh"],'),
 }
@@ -150,7 +150,7 @@ def test_what_comes_near_to_json_is_read(text):
 
 
 def test_names_inside_of_texts_stay_as_they_are():
-    written = {"Quotes": [{"Label": "E1", "quote": "Answer: \"Quotes\""}], "ANSWER": "Answer", "answer_2": "x"}
+    written = {"Quotes": [{"Label": "E1", "quote": 'Answer: "Quotes"'}], "ANSWER": "Answer", "answer_2": "x"}
     output = decode(roles.ANSWER, json.dumps(written))
     assert (output.answer, output.quotes[0].quote) == ("Answer", 'Answer: "Quotes"')
 
@@ -189,7 +189,9 @@ def test_prose_is_refused_by_all_roles_but_the_one_that_answers(role):
 
 
 STRENGTH = {"none": 0, "partly": 1, "full": 2}
-SIGNS = st.sampled_from(list("{}[]\"':,\\\n`“”<>/*#0") + ["full", "none", "null", "```", "//", "</think>", "\ud800", "é"])
+SIGNS = st.sampled_from(
+    list("{}[]\"':,\\\n`“”<>/*#0") + ["full", "none", "null", "```", "//", "</think>", "\ud800", "é"]
+)
 CHANGES = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 12), SIGNS | st.just("")), min_size=1, max_size=6)
 
 

@@ -50,7 +50,7 @@ def render_once() -> Iterator[None]:
 
 
 def needs_short(model: str, window: int | None) -> bool:
-    """Whether a model is better off with short prompts: by its name it is small, as in `qwen2.5:1.5b`, or its window is.
+    """Whether short prompts suit a model better: by its name (`qwen2.5:1.5b`) it is small, or its window is.
 
     Long rules are most of what such a model reads, and it copies from them.
     """
@@ -73,7 +73,10 @@ class Prompts:
         self._templates: dict[tuple[str, str, bool], tuple[Template, str]] = {}
 
     def render(self, role: Role[In, Out], given: In, *, short: bool = False) -> str:
-        """The prompt of `role` for `given`, in its `short` form if there is one. Raises `UsageError` for a missing or broken template, naming the file."""
+        """The prompt of `role` for `given`, in its `short` form if there is one.
+
+        Raises `UsageError` for a missing or broken template, naming the file.
+        """
         last, made_of = _rendered.get(), (self, role, given, short)
         if last and len(last.made_of) == len(made_of) and all(map(is_, last.made_of, made_of)):
             return last.text

@@ -99,7 +99,8 @@ def _describe_fields(node: Mapping[str, Any], records: Mapping[str, Any], indent
 def _find_record(field: Mapping[str, Any], records: Mapping[str, Any]) -> Mapping[str, Any]:
     """The object that a field holds one or many of; the field itself if it holds something else."""
     inner: Mapping[str, Any] = field.get("items", field)
-    return records.get(inner.get("$ref", "").rpartition("/")[2], inner)
+    found: Mapping[str, Any] = records.get(inner.get("$ref", "").rpartition("/")[2], inner)
+    return found
 
 
 def _name_type(field: Mapping[str, Any], records: Mapping[str, Any]) -> str:
@@ -141,7 +142,11 @@ def decode(role: Role[In, Out], text: str, *, near: bool = True, prose: bool = F
             return role.output.model_validate(_drop_nulls(role.output, fields))
         except ValidationError as error:
             problem = describe_problems(error)
-    if prose and role.read_prose and (output := role.read_prose(_drop_thoughts(text).encode("utf-8", "replace").decode())):
+    if (
+        prose
+        and role.read_prose
+        and (output := role.read_prose(_drop_thoughts(text).encode("utf-8", "replace").decode()))
+    ):
         record_fallback(PROSE_READ)
         return output
     raise BadReply(f"the reply for {role.name!r} does not fit: {problem}")
@@ -250,7 +255,7 @@ def _name_fields(output: type[BaseModel], value: Any, depth: int = _DEEPEST) -> 
     if not depth or not isinstance(value, dict):
         return value
     names = _list_names(output)
-    found: dict[str, Any] = {}
+    found: dict[Any, Any] = {}
     for key, each in value.items():
         name = names.get(_NO_WORD.sub("", str(key)).casefold(), key)
         found[key if name in value else name] = _name_fields(output, each, depth - 1)

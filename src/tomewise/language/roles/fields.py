@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import (
@@ -66,6 +66,11 @@ def _join_texts(written: Any) -> Any:
     return ", ".join(map(str, values)) if all(isinstance(each, str | int | float) for each in values) else written
 
 
+def _count_shared(word: str, text: str) -> int:
+    """With how many same letters both begin."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, text, strict=False)))
+
+
 def read_word(*words: str, otherwise: str | None = None) -> BeforeValidator:
     """Reads the one of these words that a value begins like, as "Fully supported" for "full".
 
@@ -73,9 +78,9 @@ def read_word(*words: str, otherwise: str | None = None) -> BeforeValidator:
     """
 
     def read(written: Any) -> Any:
-        begins = {word: len(commonprefix([word, str(written).strip(" \n\"'*`.").lower()])) for word in words}
-        best = max(begins, key=begins.__getitem__)
-        if begins[best] >= _LEAST_LETTERS:
+        text = str(written).strip(" \n\"'*`.").lower()
+        best = max(words, key=lambda word: _count_shared(word, text))
+        if _count_shared(best, text) >= _LEAST_LETTERS:
             return best
         return written if otherwise is None else otherwise
 

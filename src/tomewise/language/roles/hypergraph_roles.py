@@ -10,7 +10,6 @@ from tomewise.language.labels import Label, Labels
 from tomewise.language.roles.fields import Shown, Text, Texts, describe, read_word
 from tomewise.types import Role
 
-
 Place = Annotated[Literal["local", "global"], read_word("local", "global", otherwise="global")]
 
 

@@ -1,0 +1,187 @@
+"""Ask a real model the frozen questions, keep each reply, and count what its replies were good for.
+
+`python bench/small_models.py NAME --url http://127.0.0.1:9970/v1` asks the model at this address (see
+`../shared/tools/local_model.py`) the questions of `bench/frozen/` and prints a row. `--half odd` are the questions on
+which prompts were chosen, `--half even` those that are reported. `--system investigate` asks another system,
+`--plain` sends no `response_format`. Each request goes through a server on loopback that keeps it with its reply in
+`bench/frozen/replies/NAME.jsonl`, under the digest of what was sent: a request that was sent before costs nothing. The
+answers go to `--out`, to be read and judged by `bench/frozen/rubric.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from tomewise import Document, Tome
+from tomewise.errors import TomewiseError
+
+FROZEN = Path(__file__).parent / "frozen"
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+PATIENCE = 1_800  # seconds for one reply
+
+
+@dataclass
+class Keeper:
+    """Passes requests on to a model, and keeps each reply under the digest of its request."""
+
+    url: str
+    file: Path
+    plain: bool
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        lines = self.file.read_text("utf-8").splitlines() if self.file.exists() else []
+        self.kept = {row["digest"]: row for row in map(json.loads, lines)}
+
+    def reply(self, request: dict[str, Any]) -> tuple[int, bytes]:
+        """The status and the body of the reply."""
+        if self.plain:
+            request.pop("response_format", None)
+        body = json.dumps(request, sort_keys=True).encode()
+        digest = sha256(body).hexdigest()[:16]
+        with self.lock:
+            row = self.kept.get(digest) or self._ask(digest, request, body)
+            self.asked.append(row)
+        return row["status"], json.dumps(row["reply"]).encode()
+
+    def _ask(self, digest: str, request: dict[str, Any], body: bytes) -> dict[str, Any]:
+        started = time.monotonic()
+        ask = urllib.request.Request(f"{self.url}/chat/completions", body, {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(ask, timeout=PATIENCE) as response:
+                status, reply = response.status, json.loads(response.read())
+        except urllib.error.HTTPError as error:
+            status, reply = error.code, json.loads(error.read())
+        row = {"digest": digest, "status": status, "seconds": round(time.monotonic() - started, 1), "reply": reply}
+        self.kept[digest] = row
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        return row
+
+
+@contextmanager
+def keep_replies(keeper: Keeper) -> Iterator[str]:
+    """The address of a server on loopback that answers through `keeper`."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            status, body = keeper.reply(request)
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+    finally:
+        server.shutdown()
+
+
+def read_texts(name: str, questions: list[dict[str, Any]]) -> list[Document]:
+    """The documents of a set: a text of ours, or the published passages that its questions name."""
+    own = FROZEN / f"{name}.md"
+    if own.exists():
+        return [Document(id=name, text=own.read_text("utf-8"), title=name)]
+    if name == "musique":
+        wanted = {id for question in questions for id in question["passages"]}
+        rows = map(json.loads, (DATA / "musique/corpus.jsonl").read_text("utf-8").splitlines())
+        return [Document(id=row["id"], text=row["text"], title=row["title"]) for row in rows if row["id"] in wanted]
+    conversation = json.loads((DATA / "locomo/locomo10.json").read_text("utf-8"))[0]["conversation"]
+    documents = []
+    for number in range(1, len(conversation)):
+        if turns := conversation.get(f"session_{number}"):
+            lines = [f"{turn['speaker']}: {turn['text']}" for turn in turns]
+            text = "\n\n".join([conversation[f"session_{number}_date_time"], *lines])
+            documents.append(Document(id=f"session-{number}", text=text, title=f"Session {number}"))
+    return documents
+
+
+def ask_all(given: argparse.Namespace) -> list[dict[str, Any]]:
+    """A row for each question: its answer, what was quoted, and what each request brought."""
+    questions = [json.loads(line) for line in (FROZEN / "questions.jsonl").read_text("utf-8").splitlines()]
+    wanted = [row for row in questions if given.half in (row["half"], "all") and row["set"] in given.sets]
+    file = FROZEN / "replies" / f"{given.name}.jsonl"
+    file.parent.mkdir(exist_ok=True)
+    keeper = Keeper(given.url, file, given.plain)
+    rows = []
+    with keep_replies(keeper) as address, tempfile.TemporaryDirectory() as folder:
+        for name in given.sets:
+            asked = [row for row in wanted if row["set"] == name][: given.most]
+            options = {"base_url": address, "settings": {"timeout": PATIENCE, "system": given.system}}
+            with Tome.open(Path(folder) / f"{name}.tome", model=f"openai:{given.name}", **options) as tome:
+                tome.add(read_texts(name, [row for row in questions if row["set"] == name]))
+                for question in asked:
+                    rows.append(ask_one(tome, question, keeper, given.system))
+                    print(json.dumps(rows[-1], ensure_ascii=False), flush=True)
+    return rows
+
+
+def ask_one(tome: Tome, question: dict[str, Any], keeper: Keeper, system: str) -> dict[str, Any]:
+    """What came of one question."""
+    keeper.asked.clear()
+    row: dict[str, Any] = {key: question[key] for key in ("id", "question", "answer")}
+    try:
+        answer = tome.ask(question["question"], system=system)
+        row |= {
+            "got": answer.text,
+            "resolved": answer.resolved,
+            "claimed": answer.claimed,
+            "support": answer.support,
+            "quotes": [quote.text for quote in answer.quotes],
+            "dropped": answer.dropped_quotes,
+            "calls": answer.cost.calls,
+        }
+    except TomewiseError as error:
+        row |= {"error": f"{type(error).__name__}: {error}"}
+    texts = [reply["reply"].get("choices", [{}])[0].get("message", {}).get("content") for reply in keeper.asked]
+    seconds = sum(reply["seconds"] for reply in keeper.asked)
+    return row | {"requests": len(texts), "seconds": round(seconds, 1), "replies": texts}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name")
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--system", default="hybrid context=1200")
+    parser.add_argument("--half", choices=["odd", "even", "all"], default="even")
+    parser.add_argument("--sets", nargs="+", default=["mystery", "reports", "musique", "locomo"])
+    parser.add_argument("--most", type=int, help="questions of each set")
+    parser.add_argument("--plain", action="store_true", help="without response_format")
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    rows = ask_all(given)
+    if given.out:
+        given.out.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    answered = [row for row in rows if "error" not in row]
+    at_once = sum(row["requests"] == 1 and bool(row["quotes"]) for row in answered)
+    print(
+        f"{given.name} · {given.system} · {given.half}{' · plain' if given.plain else ''}: {len(rows)} questions, "
+        f"{at_once} at once with a true quotation, {sum(row['requests'] > 1 for row in answered)} after more than one request, "
+        f"{len(rows) - len(answered)} lost, {sum(len(row['quotes']) for row in answered)} quotations found, "
+        f"{sum(row['dropped'] for row in answered)} dropped"
+    )
+
+
+if __name__ == "__main__":
+    main()
