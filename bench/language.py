@@ -21,7 +21,7 @@ from typing import Any
 from tomewise.language import roles
 from tomewise.language.chat import RULES, ChatModel
 from tomewise.language.prompts import Prompts
-from tomewise.language.reply import write_schema
+from tomewise.language.reply import describe_output
 from tomewise.types import Role
 
 ROOT = Path(__file__).parent.parent
@@ -58,7 +58,7 @@ async def measure(name: str, role: Role[Any, Any], given: Any, url: str, calls: 
     import httpx2
 
     model = ChatModel("openai:gpt-4o-mini", base_url=url)
-    system, prompt = RULES + write_schema(role.output), Prompts().render(role, given)
+    system, prompt = RULES + describe_output(role.output), Prompts().render(role, given)
     messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
     await model.ask(role, given)  # imports and connects
     async with httpx2.AsyncClient() as client:

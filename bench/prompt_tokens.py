@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from tomewise.language.chat import RULES
 from tomewise.language.prompts import Prompts
-from tomewise.language.reply import write_schema
+from tomewise.language.reply import describe_output
 from tomewise.language.roles import ROLES
 from tomewise.language.usage import estimate_tokens
 from tomewise.sample import STORY, read_questions
@@ -96,7 +96,7 @@ def count_texts(value: object) -> int:
 def measure(role: Role[Any, Any]) -> tuple[int, int, int]:
     """The tokens of the common beginning, of the rest, and of the texts."""
     given = [make_input(role, number) for number in (0, 1)]
-    calls = [RULES + write_schema(role.output) + "\n" + Prompts().render(role, each) for each in given]
+    calls = [RULES + describe_output(role.output) + "\n" + Prompts().render(role, each) for each in given]
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*calls, strict=False)))
     beginning = estimate_tokens(calls[0][:same])
     texts = sum(count_texts(each.model_dump(mode="json")) for each in given) // 2

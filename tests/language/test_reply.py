@@ -189,9 +189,8 @@ def test_prose_is_refused_by_all_roles_but_the_one_that_answers(role):
 
 
 STRENGTH = {"none": 0, "partly": 1, "full": 2}
-SIGNS = st.sampled_from(
-    list("{}[]\"':,\\\n`“”<>/*#0") + ["full", "none", "null", "```", "//", "</think>", "\ud800", "é"]
-)
+WORDS = ("full", "none", "null", "```", "//", "</think>", "\ud800", "é")
+SIGNS = st.sampled_from([*"{}[]\"':,\\\n`“”<>/*#0", *WORDS])
 CHANGES = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 12), SIGNS | st.just("")), min_size=1, max_size=6)
 
 
