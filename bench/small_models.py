@@ -177,7 +177,7 @@ def main() -> None:
     at_once = sum(row["requests"] == 1 and bool(row["quotes"]) for row in answered)
     print(
         f"{given.name} · {given.system} · {given.half}{' · plain' if given.plain else ''}: {len(rows)} questions, "
-        f"{at_once} at once with a true quotation, {sum(row['requests'] > 1 for row in answered)} asked more than once, "
+        f"{at_once} at once with a true quotation, {sum(row['requests'] > 1 for row in answered)} asked again, "
         f"{len(rows) - len(answered)} lost, {sum(len(row['quotes']) for row in answered)} quotations found, "
         f"{sum(row['dropped'] for row in answered)} dropped"
     )

@@ -79,7 +79,7 @@ MUTATIONS = (
     Mutation(
         "caching: the schema of the reply is part of the key",
         "language/cached.py",
-        "write_schema(role.output),",
+        "describe_output(role.output),",
         "",
         ("tests/language/test_wrappers.py",),
     ),
