@@ -58,7 +58,7 @@ MUTATIONS = (
     Mutation(
         "declining: no answer without support, where declining is allowed",
         "loops/desk.py",
-        '(reply.refused or reply.supported == "none")',
+        "(reply.refused or reply.is_guess)",
         "reply.refused",
         ("tests/loops/test_desk.py",),
     ),
