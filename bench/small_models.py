@@ -44,8 +44,7 @@ class Keeper:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        lines = self.file.read_text("utf-8").splitlines() if self.file.exists() else []
-        self.kept = {row["digest"]: row for row in map(json.loads, lines)}
+        self.kept = {row["digest"]: row for row in (read_lines(self.file) if self.file.exists() else [])}
 
     def reply(self, request: dict[str, Any]) -> tuple[int, bytes]:
         """The status and the body of the reply."""
@@ -98,15 +97,34 @@ def keep_replies(keeper: Keeper) -> Iterator[str]:
         server.shutdown()
 
 
+def read_lines(file: Path) -> list[dict[str, Any]]:
+    """The rows of a file of JSON lines."""
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+
+
+def read_questions() -> list[dict[str, Any]]:
+    """The frozen questions, those of published sets with their words from `../shared/data`."""
+    musique = {row["id"]: row for row in read_lines(DATA / "musique/questions.jsonl")}
+    conversation = json.loads((DATA / "locomo/locomo10.json").read_text("utf-8"))[0]
+    questions = read_lines(FROZEN / "questions.jsonl")
+    for row in questions:
+        if row["set"] == "musique":
+            row |= {"question": musique[row["source"]]["question"], "answer": musique[row["source"]]["answers"]}
+        elif row["set"] == "locomo":
+            published = conversation["qa"][int(row["source"].partition(":")[2])]
+            row |= {"question": published["question"], "answer": published.get("answer", "not stated")}
+    return questions
+
+
 def read_texts(name: str, questions: list[dict[str, Any]]) -> list[Document]:
-    """The documents of a set: a text of ours, or the published passages that its questions name."""
+    """The documents of a set: a text of ours, or the published passages or turns around those that it needs."""
     own = FROZEN / f"{name}.md"
     if own.exists():
         return [Document(id=name, text=own.read_text("utf-8"), title=name)]
     if name == "musique":
-        wanted = {id for question in questions for id in question["passages"]}
-        rows = map(json.loads, (DATA / "musique/corpus.jsonl").read_text("utf-8").splitlines())
-        return [Document(id=row["id"], text=row["text"], title=row["title"]) for row in rows if row["id"] in wanted]
+        near = {id + by for row in questions for id in row["passages"] for by in range(-5, 6)}
+        rows = [row for row in read_lines(DATA / "musique/corpus.jsonl") if row["id"] in near]
+        return [Document(id=str(row["id"]), text=row["text"], title=row["title"]) for row in rows]
     conversation = json.loads((DATA / "locomo/locomo10.json").read_text("utf-8"))[0]["conversation"]
     documents = []
     for number in range(1, len(conversation)):
@@ -119,7 +137,7 @@ def read_texts(name: str, questions: list[dict[str, Any]]) -> list[Document]:
 
 def ask_all(given: argparse.Namespace) -> list[dict[str, Any]]:
     """A row for each question: its answer, what was quoted, and what each request brought."""
-    questions = [json.loads(line) for line in (FROZEN / "questions.jsonl").read_text("utf-8").splitlines()]
+    questions = read_questions()
     wanted = [row for row in questions if given.half in (row["half"], "all") and row["set"] in given.sets]
     file = FROZEN / "replies" / f"{given.name}.jsonl"
     file.parent.mkdir(exist_ok=True)
@@ -130,7 +148,7 @@ def ask_all(given: argparse.Namespace) -> list[dict[str, Any]]:
             asked = [row for row in wanted if row["set"] == name][: given.most]
             options = {"base_url": address, "settings": {"timeout": PATIENCE, "system": given.system}}
             with Tome.open(Path(folder) / f"{name}.tome", model=f"openai:{given.name}", **options) as tome:
-                tome.add(read_texts(name, [row for row in questions if row["set"] == name]))
+                tome.add(*read_texts(name, [row for row in questions if row["set"] == name]))
                 for question in asked:
                     rows.append(ask_one(tome, question, keeper, given.system))
                     print(json.dumps(rows[-1], ensure_ascii=False), flush=True)
