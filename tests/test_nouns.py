@@ -71,7 +71,7 @@ def test_a_quote_of_several_statements_has_one_number() -> None:
         document="/d/log.txt", passage="p", position=1, start=0, end=9, text="Ada\nMarsh", place=Place(page=3)
     )
     statements = tuple(Statement(text=text, support="inferred", quotes=(quote,)) for text in ("A.", "B."))
-    answer = Answer(text="A. B.", statements=statements, resolved=True)
+    answer = Answer(text="A. B.", statements=statements, claimed="full")
     assert str(quote) == "“Ada Marsh” (log.txt, p. 3, part 2)"
     assert str(answer) == f"A. B. [1]\n[1] {quote}"
     content = openai_api.write_answer(answer, "novel", "http://127.0.0.1")["content"]

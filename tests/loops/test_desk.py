@@ -124,8 +124,8 @@ GUESS, CHOSEN = {"answer": "the widow", "supported": "none"}, {"answer": "x", "c
         # What is asked for is given, and says how far it is supported.
         (GUESS, {"force": True}, "the widow", None, "none", ""),
         (CHOSEN, {"options": OPTIONS, "force": True}, "The clerk.", "B", "none", ""),
-        ({"answer": "* unclear", "choice": "B"}, {"options": OPTIONS, "force": True}, "The clerk.", "B", "full", ""),
-        ({"answer": "", "choice": "a"}, {"options": OPTIONS}, "the doctor", "A", "full", ""),
+        ({"answer": "* unclear", "choice": "B"}, {"options": OPTIONS, "force": True}, "The clerk.", "B", "none", ""),
+        ({"answer": "", "choice": "a"}, {"options": OPTIONS}, "the doctor", "A", "none", ""),
         ({"answer": "Ada", "supported": "partly", "missing": "who paid"}, {}, "Ada", None, "partly", "who paid"),
         ({"answer": "Ada", "supported": "full", "missing": "who paid"}, {}, "Ada", None, "full", ""),
     ],

@@ -18,7 +18,7 @@ from tomewise.testing import check_loop
 from tomewise.types import Answer, Event, Question, Statement
 
 DECLINED = Answer(text="", resolved=False, claimed="none", missing="who paid the clerk")
-FULL = Answer(text="at nine")
+FULL = Answer(text="at nine", claimed="full")
 PARTLY = Answer(text="perhaps at nine", claimed="partly", missing="the day")
 ASKED, WHOLE = Question(text="When did the tide turn?"), Question(text="List all keepers.")
 

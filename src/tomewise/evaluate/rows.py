@@ -38,7 +38,7 @@ class Row:
     prediction: Prediction = field(default_factory=Prediction)
     resolved: bool = False
     forced: bool = False
-    claimed: Claim = "full"
+    claimed: Claim = "none"
     support: Support = "none"
     missing: str = ""
     dropped_quotes: int = 0

@@ -121,7 +121,7 @@ class Answer(Noun):
     """False if the question was declined."""
     forced: bool = False
     """True if the model had declined and then had to guess."""
-    claimed: Claim = "full"
+    claimed: Claim = "none"
     """How far the evidence holds the answer in the word of the model; `support` is what was found."""
     missing: str = ""
     """What the evidence lacks, if the question was declined or is answered only partly, and what was not read."""
