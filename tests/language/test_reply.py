@@ -109,7 +109,7 @@ def test_null_is_forgiven():
     ],
 )
 def test_a_claim_is_read_by_its_first_letters_and_an_unknown_one_is_the_weakest(written, read):
-    assert decode(roles.ANSWER, json.dumps({"answer": "a", "supported": written})).supported == read
+    assert decode(roles.ANSWER, json.dumps({"answer": "a", "supported": written})).claim == read
 
 
 FIELDS = {
@@ -145,7 +145,7 @@ NEAR = {
 @pytest.mark.parametrize("text", NEAR.values(), ids=NEAR)
 def test_what_comes_near_to_json_is_read(text):
     output = decode(roles.ANSWER, text)
-    assert (output.answer, output.supported) == ("Ada Marsh", "full")
+    assert (output.answer, output.claim) == ("Ada Marsh", "full")
     assert output.quotes == [roles.Quote(**FIELDS["quotes"][0])]
 
 
@@ -170,8 +170,8 @@ def test_prose_is_at_last_an_answer_that_nothing_supports(text, answer):
         decode(roles.ANSWER, text)
     with meter() as used:
         output = decode(roles.ANSWER, text, prose=True)
-    assert output == roles.AnswerOut(answer=answer, supported="none")
-    assert output.is_declined(may_decline=True)
+    assert output == roles.AnswerOut(answer=answer)
+    assert (output.claim, output.is_declined(may_decline=True)) == ("none", False)
     assert used.fallbacks == {PROSE_READ: 1}
 
 
@@ -205,7 +205,7 @@ def test_no_change_of_a_right_reply_makes_another_error_or_a_stronger_claim(clai
     except BadReply:
         return
     written = [word for word in STRENGTH if word in text[text.find("supported") :]]
-    assert STRENGTH[output.supported] <= max(map(STRENGTH.__getitem__, [claim, *written]), default=0)
+    assert STRENGTH[output.claim] <= max(map(STRENGTH.__getitem__, [claim, *written]), default=0)
 
 
 @pytest.mark.parametrize("sign", ["{", "[", '"', "'", '{"answer":', '{"answer": "x", ', "`", "//", "<think>", "\\"])

@@ -21,7 +21,7 @@ from tomewise.types import Document
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 QUESTION = "Who wrote the Slack Water Book?"
-GARBAGE = "this is not what was asked for"  # a model that replies so is asked a second time
+GARBAGE = "{this is not what was asked for"  # a model that replies so is asked a second time
 
 
 def serve_garbage() -> OpenAIServer:

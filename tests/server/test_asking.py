@@ -122,7 +122,7 @@ def read(events: list[tuple[str, Any]]) -> str:
 
 def test_parts_are_events_of_their_own(tmp_path: Path) -> None:
     pieces = [REPLY[at : at + 6] for at in range(0, len(REPLY), 6)]
-    malformed = stream_with(REPLY.replace("[]", "3").replace("Ada Marsh", "The keeper"))
+    malformed = stream_with(REPLY.replace("}", ', "choice": {}}').replace("Ada Marsh", "The keeper"))
     with (
         OpenAIServer(in_turn(malformed, stream_with(*pieces))) as model,
         serve_novel(tmp_path, model=model) as served,

@@ -75,7 +75,7 @@ async def test_investigate_searches_all_that_is_built(store, monkeypatch):
 
 
 async def test_it_spends_one_call_where_one_is_enough(store):
-    _, answer, model = await choose(store, model=ScriptedModel({"answer": [{"answer": "Tom"}]}))
+    _, answer, model = await choose(store, model=ScriptedModel({"answer": [{"answer": "Tom", "supported": "full"}]}))
     assert (answer.text, len(model.calls)) == ("Tom", 1)
 
 

@@ -93,7 +93,7 @@ async def test_streams_and_sessions_send_the_parts(tome: Tome) -> None:
 @pytest.mark.parametrize(
     "first",
     [
-        stream_with(REPLY.replace("[{", "[[{").replace("clerk forged it", "doctor forged it")),
+        stream_with(REPLY.replace('"missing": ""', '"choice": {}').replace("clerk forged it", "doctor forged it")),
         stream_with(*PIECES[:24], finish=None, usage=False, done=False, cut=True),
         fail_with(503),
     ],

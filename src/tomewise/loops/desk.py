@@ -232,7 +232,7 @@ class Desk:
             evidence=tuple(prepared.evidence),
             coverage=Coverage(read=len(passages), dropped=prepared.dropped),
             resolved=resolved,
-            claimed=reply.supported if resolved else "none",
+            claimed=reply.claim if resolved else "none",
             missing=reply.missing,
         )
         return Attempt(reply, answer)
@@ -271,15 +271,15 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
         return replace(decline(reply.missing, evidence), coverage=coverage)
     cited = cite(store, reply.quotes, evidence if prepared.labelled is None else prepared.labelled)
     text = question.options[ord(choice) - ord("A")] if choice else reply.answer
-    support = measure_support(text, reply.supported, cited.quotes)
+    support = measure_support(text, reply.claim, cited.quotes)
     return Answer(
         text=text,
         choice=choice,
         statements=(Statement(text=text, end=len(text), support=support, quotes=cited.quotes, choice=choice),),
         evidence=tuple(evidence),
         coverage=coverage,
-        claimed=reply.supported,
-        missing=reply.missing if reply.supported == "partly" else "",
+        claimed=reply.claim,
+        missing=reply.missing if reply.claim == "partly" else "",
         dropped_quotes=cited.dropped,
         derived_quotes=cited.derived,
     )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, WithJsonSchema, model_validator
 
 from tomewise.language.labels import Label
 from tomewise.language.memory_faults import find_excuse
 from tomewise.language.roles.fields import OptionalRecords, Shown, Text, describe, read_word
 from tomewise.types import Claim, Role
 
+_CLAIMS: tuple[Claim, ...] = get_args(Claim)
 FAILURE = "*"  # the failure signal: an answering role replies with it when the evidence is not sufficient
 _OPENING = " \n\"'`(["  # signs that may precede the signal
 _STATED = re.compile(r"^\W*answer\W*:\W*+(\w.*)", re.IGNORECASE | re.MULTILINE)
@@ -65,22 +66,29 @@ class AnswerOut(BaseModel):
     """A model writes its fields in order: first the words that it found, then what follows from them, then the answer.
 
     `supported` comes before the answer, so that an answer which counts as declined is never shown while it is written.
-    A value that is missing or means nothing is "none", the weakest.
+    Where `supported` is missing or means nothing it is empty, which claims as little as "none".
     """
 
     quotes: OptionalRecords[Quote] = describe("the words of passages that the answer rests on", [])
     reasoning: Text = describe("which clues are joined and what follows, in at most 3 sentences")
-    supported: Annotated[Claim, read_word("full", "partly", "none", otherwise="none")] = describe(
-        "how far the evidence holds the answer", "none"
-    )
+    supported: Annotated[
+        Claim | Literal[""],
+        read_word(*_CLAIMS, otherwise=""),
+        WithJsonSchema({"type": "string", "enum": list(_CLAIMS)}),
+    ] = describe("how far the evidence holds the answer")
     answer: Text = Field(description="the answer alone, as short as the question allows")
     choice: Text | None = describe("letter of the chosen option, for a question with options", None)
     missing: Text = describe("what the evidence lacks, unless it supports the answer in full")
 
     @property
+    def claim(self) -> Claim:
+        """How far the reply claims that the evidence holds its answer: "none" where it says nothing of it."""
+        return self.supported or "none"
+
+    @property
     def is_guess(self) -> bool:
         """Whether the reply says itself that no evidence supports its answer."""
-        return self.supported == "none" and "supported" in self.model_fields_set
+        return self.supported == "none"
 
     @property
     def refused(self) -> bool:
@@ -126,7 +134,7 @@ class RephraseOut(BaseModel):
 
 
 def read_prose(text: str) -> AnswerOut | None:
-    """An answer that came as prose: no evidence is said to support it, so it counts as a guess.
+    """An answer that came as prose. Nothing is said to support it, nor that it is a guess.
 
     Of lines such as "Answer: ...", as in YAML, only that one is the answer. None for an excuse, and for broken JSON.
     """
@@ -135,7 +143,7 @@ def read_prose(text: str) -> AnswerOut | None:
     answer = text.strip(" \n`\"'*")
     if not answer or _JSON.search(text) or find_excuse(answer):
         return None
-    return AnswerOut(answer=answer, supported="none")
+    return AnswerOut(answer=answer)
 
 
 ANSWER = Role("answer", AnswerIn, AnswerOut, output_tokens=768, read_prose=read_prose)
