@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -30,13 +29,9 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Texts
 
 # What a model writes around a quotation: "E1: ...", "[E1] ...", "Quote: ...", and the label behind it.
-_KIND = r"(?:evidence|excerpt|passage|quotation|quote|source|text)"
-_LABEL = re.compile(
-    rf"[\W_]*+(?:{_KIND}(?:\W{{1,3}}(?:from )?(?:E?\d{{1,4}})?)?|E\d{{1,4}})(?![^\W_])\s*+(?=[\W_])", re.I
-)
-_LABEL_BEHIND = re.compile(rf"[\[(](?:{_KIND}\s)?E\d{{1,4}}(?:\s?[,;&-]\s?E?\d{{1,4}})*[\])][\W_]*+\Z", re.I)
-_LEFT_OUT = re.compile(r"…|\.{3,}+|(?:\. ){2,}\.")
-_PARTS = 8  # of a quotation that leaves words out
+_KIND = "evidence|excerpt|passage|quotation|quote|source|text"
+_LABEL = re.compile(rf"\A[\W_]*+(?:(?:{_KIND})(?: ?E?\d{{1,4}})?|E\d{{1,4}})\s?[:.\])'\"“*–—-][\W_]*+", re.I)
+_LABEL_BEHIND = re.compile(rf"[\[(](?:(?:{_KIND}) )?E\d{{1,4}}(?:[,;&\s-]+E?\d{{1,4}})*+[\])][\W_]*+\Z", re.I)
 _PASSAGES = 10  # that the model gets
 _AROUND = 1500  # characters on either side of a sentence, in which its neighbours are
 _DROP = 0.02  # off the worth of a rewrite for each rank of the passage that gave its name
@@ -95,7 +90,7 @@ def cite_parts(written: roles.Quote, below: Sequence[Sequence[Passage]]) -> list
     passages = {passage.id: passage for piece in pieces for passage in piece}.values()
     for passage in passages:
         if spans := _find(written.quote, passage.text):
-            return [_make_quote(passage, *span) for span in spans]
+            return [_make_quote(passage, span.start, span.end) for span in spans]
     return []
 
 
@@ -108,10 +103,10 @@ def _cite_across(quote: str, runs: Sequence[Sequence[Passage]]) -> list[Quote]:
     return []
 
 
-def _cut_span(span: tuple[int, int], run: Sequence[Passage], starts: Sequence[int]) -> Iterator[Quote]:
+def _cut_span(span: Span, run: Sequence[Passage], starts: Sequence[int]) -> Iterator[Quote]:
     """What of a span in joined passages is in each of them."""
     for passage, begins in zip(run, starts, strict=True):
-        start, end = max(0, span[0] - begins), min(len(passage.text), span[1] - begins)
+        start, end = max(0, span.start - begins), min(len(passage.text), span.end - begins)
         if start < end:
             yield _make_quote(passage, start, end)
 
@@ -119,7 +114,7 @@ def _cut_span(span: tuple[int, int], run: Sequence[Passage], starts: Sequence[in
 def locate(quote: str, passage: Passage) -> Quote | None:
     """The quotation in the passage, if it leaves nothing out."""
     spans = _find(quote, passage.text)
-    return _make_quote(passage, *spans[0]) if len(spans) == 1 else None
+    return _make_quote(passage, spans[0].start, spans[0].end) if len(spans) == 1 else None
 
 
 def _make_quote(passage: Passage, start: int, end: int) -> Quote:
@@ -136,15 +131,8 @@ def _make_quote(passage: Passage, start: int, end: int) -> Quote:
 
 
 def _find(quote: str, text: str) -> list[Span]:
-    """The spans of a quotation: as it is written, else without the labels around it, else part by part."""
-    return next(filter(None, (find_quotation(parts, text) for parts in _list_readings(quote))), [])
-
-
-@lru_cache(maxsize=64)
-def _list_readings(quote: str) -> tuple[tuple[str, ...], ...]:
-    bare = _LABEL_BEHIND.sub("", _LABEL.sub("", quote, count=1))
-    parts = tuple(part for part in _LEFT_OUT.split(bare) if any(map(str.isalnum, part)))
-    return tuple(dict.fromkeys(((quote,), (bare,), parts if len(parts) <= _PARTS else ())))
+    """The spans of a quotation: as it is written, else without the labels around it."""
+    return find_quotation(quote, text) or find_quotation(_LABEL_BEHIND.sub("", _LABEL.sub("", quote)), text)
 
 
 def only_quotes(model: LanguageModel) -> bool:

@@ -1,10 +1,8 @@
-"""Find a quotation in a text by its letters and figures alone, and where in the text it stands.
+"""Find a quotation in a text by its letters and figures, and where in the text it stands.
 
-A quotation that was copied in good faith differs in marks, case, line ends and ligatures. So both sides are read as
-words (`fold`), each with its place in the text; signs count only where they belong to a number. What was found is a
-span of the text itself, which begins and ends with whole words.
-
-Words are found in the outline of a text: of the same length, with one sign for all signs that mean the same to a word.
+A quotation that was copied in good faith differs in marks, case, line ends and ligatures, and lacks what a reader put
+between the words. So both sides are read as words (`fold`), each with its place. Signs count only where they belong to
+a number. Both are read once, and lines of words are searched as texts: the time is linear in their length.
 """
 
 from __future__ import annotations
@@ -12,16 +10,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import islice, pairwise
-from string import punctuation
+from itertools import chain, pairwise, repeat
+from typing import Literal
 
-from tomewise.text.sentences import split_sentences
-
-Span = tuple[int, int]
 # Characters without a shape of their own: controls, direction marks, fillers, variation selectors, Unicode tags.
 INVISIBLE = (
     "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
@@ -29,136 +24,158 @@ INVISIBLE = (
     "\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _LEAST = 3  # letters and figures: fewer are found anywhere
-_LEFT_OUT = 1000  # characters at most between two parts of a quotation
-_OCCURRENCES = 1000  # of one part that are looked at
-_PIECE = 64  # characters of a word that are normalised at once: it takes time that grows with the square
+_PARTS = 8  # at most, of a quotation that leaves words out
+_LEFT_OUT_AT_MOST = 1000  # characters between two parts
 _AROUND = 32  # characters on either side of a quotation, whose signs may belong to it
-_CONTEXT = 24  # characters by which the end of a sentence is known
 
-# ---------------------------------------------------------------- the outline
+Difference = Literal["blanks", "signs", "case", "letters", "notes"]
 
-_MARK, _LINK, _ALONE, _SUPERSCRIPT, _HIDDEN = "\u0301", "\u1039", "\u4e00", "\u00b9", "\0"
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """`text[start:end]` has the words of a quotation. `differs` names what the quotation writes in another way.
+
+    Signs before the first word and behind the last are no difference: models begin and end quotations with their own.
+    "letters" are accents, ligatures, wide forms and hyphens at a line's end; "notes" are marks of notes, addresses of
+    links, tags and page numbers that the quotation leaves out.
+    """
+
+    start: int
+    end: int
+    differs: frozenset[Difference] = frozenset()
+
+
+def find_quotation(quotation: str, text: str) -> list[Span]:
+    """Where a quotation stands in a text: one span if it has all words, else one for each part around its ellipses.
+
+    Parts stand in this order, at most 1,000 characters apart, and what is left out between them denies nothing. Of
+    several places the one counts that is most like the quotation. Fewer than three letters and figures stand nowhere.
+    Empty if the text does not have the quotation.
+    """
+    if whole := list(_find_part(quotation, text)):
+        return [min(whole, key=lambda span: len(span.differs))]
+    parts = [part for part in _ELLIPSIS.split(quotation) if any(map(str.isalnum, part))]
+    chains: list[list[Span]] = []
+    for number, part in enumerate(parts if 1 < len(parts) <= _PARTS else ()):
+        ends = [chained[-1].end for chained in chains]
+        longer: list[list[Span]] = []
+        for span in _find_part(part, text):
+            before = bisect_right(ends, span.start) - 1
+            if not number:
+                longer.append([span])
+            elif before >= 0 and _may_leave_out(text, ends[before], span.start):
+                longer.append([*chains[before], span])
+        chains = longer
+    return chains[0] if chains else []
+
+
+# ---------------------------------------------------------------- signs
+
 _STAND_INS = {
     sign: stand_in
     for stand_in, signs in {
-        '"': "“”„‟«»〝〞〟「」『』",
+        '"': "“”„‟«»「」『』",
         "'": "‘’‚‛‹›´ʹʻʼʽˈ′",
         "\n": "\x85\u2028\u2029",
-        "-": "−",
-        "—": "―⸺⸻",
-        ".": "·٫。।",
-        "?": "¿؟",
-        "!": "¡",
+        "-": "‐‑‒–−",
+        "--": "—―",
+        ".": "٫。।",
         ",": "٬،、",
+        "?": "؟",
         "/": "⁄∕÷",
         "*": "×",
-        "<": "≤≥≠≈±",
-        "%": "٪‰",
-        _MARK: "\u0e33\u0eb3\u200c\u200d\uff9e\uff9f",  # letters and joiners that are parts of the sign before them
-        _LINK: "\u1039\u17d2\u1a60",  # join the next letter to the one before
-        "\u00ad": "\u00ad",
+        "<=": "≤",
+        ">=": "≥",
+        "=~": "≈",
+        "=!": "≠",
+        "%": "٪",
+        " ": "™℠",
+        **{sign: sign for sign in "\u00ad‰±⁰¹²³⁴⁵⁶⁷⁸⁹⁻"},
     }.items()
     for sign in signs
 }
+_SUPERSCRIPTS = "⁰¹²³⁴-⁹⁻"
+_CURRENCIES = "$¢-¥\u20a0-\u20cf"
+_KEPT_SIGN = re.compile(f"[{_CURRENCIES}]")
 _INVISIBLE_SIGN = re.compile(f"[{INVISIBLE}]")
-# Scripts that put no blanks between words: a quotation may begin and end at each letter.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1980-\u19df\u1a20-\u1aaf\u2e80-\u312f\u3190-\ua4cf\ua9e0-\ua9ff"
-    "\uaa60-\uaadf\uf900-\ufaff\uff66-\uff9d\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
-)
 
 
 @lru_cache(maxsize=1 << 14)
-def _find_stand_in(sign: str) -> str:
-    """The sign by which the outline shows one that is not of ASCII."""
-    category, plain = unicodedata.category(sign), unicodedata.normalize("NFKC", sign)
+def _fold_sign(sign: str) -> str:
+    """The sign in small plain letters with its accents behind it, in our figures, or in signs of ASCII.
+
+    Empty for what nobody sees; a blank for other signs.
+    """
     if sign in _STAND_INS:
         return _STAND_INS[sign]
-    if category[0] == "M":
-        return _MARK
     if _INVISIBLE_SIGN.match(sign):
-        return _HIDDEN
-    if sign.isspace():
+        return ""
+    plain = unicodedata.normalize("NFKD", sign).casefold()
+    if "⁄" in plain:
+        return f" {plain.replace('⁄', '/')}"  # 3½ is not 31/2
+    if not plain.isascii() and unicodedata.category(sign)[0] in "PSZ" and not _KEPT_SIGN.match(plain):
         return " "
-    if unicodedata.decomposition(sign).startswith("<super>") and (plain.isdecimal() or plain in "+−"):
-        return _SUPERSCRIPT
-    if len(plain) == 1 and plain.isascii():
-        return plain
-    if category == "Nd":
-        return "0"
-    if "⁄" in plain or (sign.isalnum() and _UNSPACED.match(sign)):
-        return _ALONE
-    if sign.isalnum() or category == "Cf":
-        return "x"
-    return {"Pd": "-" if sign != "—" else sign, "Sc": "$"}.get(category, sign)
+    return "".join(str(unicodedata.decimal(each, each)) for each in plain)
 
 
-def _draw_outline(text: str) -> str:
-    if text.isascii():
-        return text
-    return text.translate({ord(sign): _find_stand_in(sign) for sign in set(text) if not sign.isascii()})
+def _fold_signs(text: str) -> tuple[str, Sequence[int]]:
+    """The folded signs, and for each the number of the character that it comes from."""
+    if text.isascii() and not _INVISIBLE_SIGN.search(text):
+        return text.lower(), range(len(text))
+    folded = list(map(_fold_sign, text))
+    return "".join(folded), array("L", chain.from_iterable(map(repeat, range(len(text)), map(len, folded))))
 
 
 # ---------------------------------------------------------------- words
 
-_UNSEEN = "\x00-\x08\x0e-\x1b\x7f\u00ad"  # in an outline
-_UNSEEN_SIGNS = "".join(map(chr, (*range(0x09), *range(0x0E, 0x1C), 0x7F, 0xAD)))
-_QUOTES = ("'", '"')
-_REST = rf"[A-Za-z0-9{_MARK}{_LINK}{_UNSEEN}]*+"
-_BLANKS = r"[^\S\n]*+"
-_JOINED = rf"(?:(?<=[0-9])(?:[.,:/'+*<>=—]|-(?:{_BLANKS}\n{_BLANKS})?)(?=[0-9]){_REST}|\^-?(?=[0-9]){_REST})*+"
-_TAIL = rf"(?:(?<![A-Za-z]{{4}}){_SUPERSCRIPT}++)?(?:[+#]{{1,2}}(?![A-Za-z0-9+#]))?"
-_RELATION = r"(?:(?:[<>=]{1,2}|\+|(?<!~)~)(?:(?<!\n.)(?<!\A.) )?|&[lg]t;=? ?)?"  # at a line's start it is Markdown
-_MINUS = rf"(?:(?<![A-Za-z0-9{_MARK}{_ALONE}{_UNSEEN})\]\"'-])-)?"
-_NUMBER = rf"{_RELATION}{_MINUS}(?:\$ ?)?[0-9]{_REST}{_JOINED}{_TAIL}(?: ?%| ?\$(?! ?[0-9]))?"
-_LETTERS = rf"[A-Za-z]{_REST}{_JOINED}{_TAIL}"
-_LETTER = rf"{_ALONE}[{_MARK}\0]*+(?:{_LINK}[{_MARK}\0]*+{_ALONE}?[{_MARK}\0]*+)*+"
-_WORD = re.compile(f"{_LETTERS}|{_NUMBER}|{_LETTER}|{_SUPERSCRIPT}++")
-# What a quotation may leave out, though the text has words there: marks of notes, the target of a link, tags, a page
-# number; and the hyphen at the end of a line, which may belong to the word or not.
-_NOTE = r"\[(?:\^?[0-9]{1,3}|[a-z]|\^[\w-]{1,20}|note [0-9]{1,3}|citation needed)(?:[,-] ?[0-9]{1,3})*+\]"
-_NOTE_NUMBER = rf"(?:(?<=[A-Za-z]{{4}})|(?<=[.,;:!?)\]\"'])){_SUPERSCRIPT}++"
-_TARGET = r"\]\([^()\s]{1,500}+(?: \"[^\"\n]{0,200}+\")?\)"
+# Scripts that put no blanks between words: each letter is a word, with the marks on it.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u312f\u3190-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"
+_MARKS = "".join(
+    chr(code)
+    for code in chain(range(0x0E00, 0x0F00), range(0x1000, 0x10A0), range(0x1780, 0x1800), (0x3099, 0x309A))
+    if unicodedata.category(chr(code))[0] == "M"
+)
+# What is not of ASCII is a letter or a part of one: `_fold_sign` leaves no other signs.
+_SIGN = rf"[^\x00-/:-`{{-\x7f{_UNSPACED}{_SUPERSCRIPTS}{_CURRENCIES}‰±]"
+_LINE_END = r"[^\S\n]*+\n[^\S\n]*+"
+_JOINED = rf"(?:(?<=[0-9])(?:[.,:/'*^]|--?|-{_LINE_END})(?=[0-9]){_SIGN}++)*+"
+_TAIL = rf"(?:(?<![a-z]{{4}})[{_SUPERSCRIPTS}]++|(?<!{_SIGN}{_SIGN})[+#]{{1,2}}(?!{_SIGN}))?"  # m², C++
+# With a blank behind it, a sign that opens a line is one of Markdown.
+_RELATION = r"(?:(?:(?:[<>]|&[lg]t;)=?|(?<![~=+])(?:=[~!]|[~=+±]))(?:(?<=[^\n].) )?)?"
+_MINUS = rf"(?:(?<!{_SIGN})(?<![)\]\"'.-])-)?"
+_AMOUNT = rf"[0-9]{_SIGN}*+{_JOINED}{_TAIL}(?: ?[%‰]| ?[{_CURRENCIES}](?! ?[0-9]))?"
+_NUMBER = rf"{_RELATION}{_MINUS}(?:[{_CURRENCIES}] ?)?{_AMOUNT}"
+_WORD = rf"(?![0-9]){_SIGN}++{_JOINED}{_TAIL}|[{_UNSPACED}][{_MARKS}]*+"
+# What a quotation may leave out, though the text has words there.
+_NOTE = r"\[(?:\^?[0-9]{1,3}(?:[,-] ?[0-9]{1,3}){0,9}|[a-z]|\^[\w-]{1,20})\]"
+_NOTE_NUMBER = rf"(?:(?<=[a-z]{{4}})|(?<=[.,;:!?)\]\"']))[{_SUPERSCRIPTS}]++"
+_ADDRESS = r"\]\([^()\s]{1,500}+(?: \"[^\"\n]{0,200}+\")?\)"
 _TAG = (
-    r"</?(?i:a|abbr|b|big|blockquote|br|cite|code|div|em|font|h[1-6]|hr|i|img|li|mark|ol|p|q|s|small|span|strike|strong"
-    r"|sub|sup|table|tbody|td|th|thead|tr|u|ul)(?:\s[^<>]{0,300}+)?/?>"
+    r"</?(?:a|b|br|cite|code|div|em|h[1-6]|i|img|li|mark|ol|p|q|s|small|span|strong|sub|sup|table|td|th|tr|u|ul)"
+    r"(?:\s[^<>]{0,300}+)?/?>"
 )
-_PAGE = rf"-?{_BLANKS}[0-9]{{1,4}}+{_BLANKS}-?{_BLANKS}"
-_LOOSE = (
-    rf"(?P<joint>(?:(?<=[A-Za-z{_MARK}])[-¬]|(?<=\u00ad)){_BLANKS}\n\s*+(?:{_PAGE}\n\s*+)?(?=[A-Za-z]))"
-    rf"|(?P<inserted>{_NOTE}|{_NOTE_NUMBER}|{_TARGET}|{_TAG}|(?<=\n){_BLANKS}{_PAGE}(?=\n))"
+_PAGE = r"[^\S\n]*+-?[0-9]{1,4}+-?[^\S\n]*+"
+_LEFT_OUT = rf"{_NOTE}|{_NOTE_NUMBER}|{_ADDRESS}|{_TAG}|(?<=\n\n){_PAGE}(?=\n)|(?<=\n){_PAGE}(?=\n\n)"
+# A hyphen at the end of a line may belong to the word or not.
+_JOINT = rf"(?:(?<={_SIGN})-|(?<=\u00ad)){_LINE_END}(?:\s*+{_PAGE}\n)?\s*+(?={_SIGN})"
+_WORDS = re.compile(rf"{_WORD}|{_NUMBER}|[{_SUPERSCRIPTS}]++")
+_TOKEN = re.compile(
+    rf"{_WORD}|(?P<joint>{_JOINT})|(?P<notes>{_LEFT_OUT})"
+    rf"|{_NUMBER}|[{_SUPERSCRIPTS}]++|(?P<sign>&(?:[lg]t|amp|quot|nbsp);)"
 )
-_TOKEN = re.compile(rf"{_LETTERS}|{_LOOSE}|{_NUMBER}|{_LETTER}|{_SUPERSCRIPT}++|(?P<sign>&(?:[lg]t|amp|quot|nbsp);)")
-
-# Vowel signs of Arabic and Hebrew, accents, and what nobody sees. Marks of other scripts are parts of the spelling.
+# Accents of Latin and Greek letters, vowel signs of Hebrew and Arabic, soft hyphens, and blanks in numbers.
 _SILENT = re.compile(
-    rf"[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u0652"
-    rf"\u0656-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
-    rf"\ufe20-\ufe2f\s{INVISIBLE}]"
+    "(?<=[a-zα-ω])[\u0300-\u036f]+|[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u00ad\\s]+"
 )
-_ACCENTED = re.compile("[\u00c0-\u03ff\u1e00-\u1fff]")  # letters of Latin and Greek
-_SUPERSCRIPTS = re.compile("[⁰¹²³⁴-⁹⁺⁻]+")
-_SPELLING = str.maketrans(
-    dict(zip("ıøłđħёʹʻʼʽˈ’‘′‐‑‒–—―−⁄∕·٫٬", "iolдhе''''''''-------//..,", strict=True))
-    | {"đ": "d", "æ": "ae", "œ": "oe", "≤": "<=", "≥": ">="}
-)
+_POWER = re.compile(f"[{_SUPERSCRIPTS}]+")
 
 
-@lru_cache(maxsize=1 << 15)
-def _fold_word(word: str) -> str:
-    """A word as it is compared: small letters without accents, ligatures or blanks; figures of all scripts are ours."""
-    word = _SUPERSCRIPTS.sub(r"^\g<0>", word).replace("&lt;", "<").replace("&gt;", ">")
-    word = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold())
-    word = _SILENT.sub("", _ACCENTED.sub(_drop_accent, word)).translate(_SPELLING)
-    return word if word.isascii() else "".join(map(_fold_figure, word))
+def _show_signs(text: str) -> str:
+    return text.replace("&lt;", "<").replace("&gt;", ">")
 
 
-def _drop_accent(letter: re.Match[str]) -> str:
-    return unicodedata.normalize("NFD", letter[0])[0]
-
-
-def _fold_figure(sign: str) -> str:
-    return str(unicodedata.decimal(sign)) if sign.isdecimal() else sign
+def _fold_power(power: re.Match[str]) -> str:
+    return "^" + unicodedata.normalize("NFKC", power[0]).replace("−", "-")
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,28 +196,41 @@ class Folded:
         return f" {' '.join(self.words)} "
 
     @cached_property
-    def _known(self) -> frozenset[str]:
+    def known(self) -> frozenset[str]:
         return frozenset(self.words)
 
     @cached_property
-    def _pairs(self) -> frozenset[tuple[str, str]]:
+    def pairs(self) -> frozenset[tuple[str, str]]:
         return frozenset(pairwise(self.words))
 
-    def _read_like(self, quotation: Folded) -> Folded:
+    @cached_property
+    def denials(self) -> list[int]:
+        """Where the words begin that deny something."""
+        return [
+            self.starts[number]
+            for number, (before, word) in enumerate(pairwise(["", *self.words]))
+            if word in _DENIALS or (word == "t" and before[-1:] == "n")
+        ]
+
+    def read_like(self, quotation: Folded) -> Folded:
         """The same words; where they are loose, as the quotation has them."""
         read = Folded([], array("L"), array("L"), [])
+        loose = [each for each in self.loose if 0 < each[0] <= each[1] < len(self.words)]
+        joints = {
+            first: self.words[after]
+            for first, after, is_joint in loose
+            if is_joint and self.words[first - 1] + self.words[after] in quotation.known
+        }
         at = 0
-        for first, after, is_joint in self.loose:
-            if not 0 < first <= after < len(self.words):
-                continue
-            before, following = self.words[first - 1], self.words[after]
-            is_one = is_joint and before + following in quotation._known
-            if not is_one and (first == after or (before, following) not in quotation._pairs):
+        for first, after, _ in loose:
+            before = read.words[-1] if 0 < at == first else self.words[first - 1]
+            following = self.words[after] + joints.get(after + 1, "")
+            if first not in joints and (first == after or (before, following) not in quotation.pairs):
                 continue
             read._add(self, at, first)
             at = after
-            if is_one:
-                read.words[-1] += following
+            if first in joints:
+                read.words[-1] += self.words[after]
                 read.ends[-1] = self.ends[after]
                 at += 1
         if not at:
@@ -209,132 +239,110 @@ class Folded:
         return read
 
     def _add(self, other: Folded, first: int, after: int) -> None:
-        self.words += other.words[first:after]
-        self.starts += other.starts[first:after]
-        self.ends += other.ends[first:after]
-
-    def find(self, quotation: Folded) -> Iterator[Span]:
-        """Where the words of a quotation stand in the text, in order and without overlaps."""
-        read = self._read_like(quotation)
-        number = at = 0
-        while (found := read.line.find(quotation.line, at)) >= 0:
-            number += read.line.count(" ", at, found)
-            yield read.starts[number], read.ends[number + len(quotation.words) - 1]
-            number += len(quotation.words)
-            at = found + len(quotation.line) - 1
+        self.words.extend(other.words[first:after])
+        self.starts.extend(other.starts[first:after])
+        self.ends.extend(other.ends[first:after])
 
 
 @lru_cache(maxsize=512)
 def fold(text: str) -> Folded:
     """The words of a text. Kept for a while, since each quotation is looked for in the same passages."""
-    outline = _draw_outline(text)
+    plain, places = _fold_signs(text)
     folded = Folded([], array("L"), array("L"), [])
-    for token in _TOKEN.finditer(outline):
-        if token.lastgroup is None:
-            _add_word(folded, text, outline, *token.span())
-        elif token.lastgroup != "sign":
-            first = len(folded.words)
-            for word in _WORD.finditer(outline, *token.span()):
-                _add_word(folded, text, outline, *word.span())
-            is_joint = token.lastgroup == "joint"
-            if folded.loose and folded.loose[-1][1] == first:
-                first, _, joined = folded.loose.pop()
-                is_joint |= joined
-            folded.loose.append((first, len(folded.words), is_joint))
+    for token in _TOKEN.finditer(plain):
+        first, kind = len(folded.words), token.lastgroup
+        if kind == "sign":
+            continue
+        for found in _WORDS.finditer(plain, *token.span()) if kind else [token]:
+            word = found[0]
+            if not word.isascii() or not word.isalnum():
+                word = _POWER.sub(_fold_power, _SILENT.sub("", _show_signs(word))).replace("--", "-")
+            if word:
+                folded.words.append(word)
+                folded.starts.append(places[found.start()])
+                folded.ends.append(places[found.end() - 1] + 1)
+        if kind:
+            _add_loose(folded.loose, first, len(folded.words), is_joint=kind == "joint")
     return folded
 
 
-def _add_word(folded: Folded, text: str, outline: str, start: int, end: int) -> None:
-    word = text[start:end]
-    if word.isascii() and word.isalnum():
-        word = word.lower()
-    else:
-        end = start + len(outline[start:end].rstrip(_UNSEEN_SIGNS))
-        word = "".join(_fold_word(word[at : at + _PIECE]) for at in range(0, end - start, _PIECE))
-    if word:
-        folded.words.append(word)
-        folded.starts.append(start)
-        folded.ends.append(end)
+def _add_loose(loose: list[tuple[int, int, bool]], first: int, after: int, *, is_joint: bool) -> None:
+    if loose and loose[-1][1] == first:
+        first, _, was_joint = loose.pop()
+        is_joint |= was_joint
+    loose.append((first, after, is_joint))
 
 
 # ---------------------------------------------------------------- quotations
 
-# Words that deny, folded, of the languages that are spoken most.
-_DENIAL = re.compile(
-    r" (?:not?|never|n?either|nor|none|nobody|nothing|nowhere|without|cannot|hardly|scarcely|barely|seldom|rarely|unless"
-    r"|except|\w*n t|nicht\w*|kein\w*|nie|niemals|niemand|weder|ohne|kaum|ne|pas|jamais|aucune?|sans|non|mai|senza"
-    r"|nunca|jamas|tampoco|sin|nao|sem|nem|niet|geen|nooit|zonder|inte|ej|aldrig|ikke|nigdy|nikdy|bez|не|ни|нет|никогда"
-    r"|без|degil|μη|δεν|لا|لم|لن|ليس\w*|ما|غير|بدون|לא|אין|בלי|नही|नहीं|न|मत|안|못|없\w*|않\w*|아니\w*"
-    r"|不|没|沒|無|无|未|非|勿|な い|ま せ ん|ไ ม่) "
-)
-
-
-def find_quotation(parts: Sequence[str], text: str) -> list[Span]:
-    """Where the parts of a quotation stand in a text, in order: one span for each, or none at all.
-
-    Between two parts are at most 1,000 characters, and nothing that denies what the sentences of these parts say. Of
-    several places the one counts where the text is written as the quotation. Parts of fewer than three letters and
-    figures stand nowhere.
-    """
-    chains: list[list[Span]] = []
-    for number, part in enumerate(parts):
-        spans = list(_list_spans(part, text))
-        ends = [chain[-1][1] for chain in chains]
-        before = [bisect_right(ends, start) - 1 for start, _ in spans]
-        chains = [
-            [*chains[at], span] if number else [span]
-            for span, at in zip(spans, before, strict=True)
-            if not number or (at >= 0 and _may_leave_out(text, ends[at], span[0]))
-        ]
-    exact = (chain for chain in chains if len(chain) == 1 and text[slice(*chain[0])] in parts[0])
-    return next(exact, chains[0] if chains else [])
-
-
-def _list_spans(quotation: str, text: str) -> Iterator[Span]:
-    wanted = fold(quotation)
-    if sum(sign.isalnum() or not sign.isascii() for sign in wanted.line[:_AROUND]) >= _LEAST:
-        for start, end in islice(fold(text).find(wanted), _OCCURRENCES):
-            yield _add_signs(quotation, text, start, end)
+_ELLIPSIS = re.compile(r"…|\.{3,}+|(?:\. ){2,}\.")
+# Of the languages that are spoken most.
+_DENIALS = fold(
+    """no not never neither nor none nobody nothing nowhere without cannot hardly scarcely barely seldom rarely unless
+    except nicht nichts kein keine keinen keiner keinem keines nie niemals niemand weder ohne kaum ne pas jamais aucun
+    aucune sans non mai senza nunca jamás tampoco sin não sem nem niet geen nooit zonder inte aldrig ikke nigdy bez
+    не ни нет никогда без değil δεν μην لا لم لن ليس ليست غير بدون לא אין בלי नहीं मत 不 没 沒 無 无 未 非 勿"""
+).known
 
 
 def _may_leave_out(text: str, start: int, end: int) -> bool:
-    """Whether a quotation may leave these characters out: whole sentences may deny what they like."""
-    if end - start > _LEFT_OUT:
-        return False
-    begin = max(0, start - _CONTEXT)
-    for sentence in split_sentences(text[begin : end + _CONTEXT], longest=2 * _LEFT_OUT):
-        first, after = begin + sentence.start, begin + sentence.end
-        is_whole = start <= first and after <= end
-        if not is_whole and _DENIAL.search(fold(text[max(first, start) : min(after, end)]).line):
-            return False
-    return True
+    denials = fold(text).denials
+    return end - start <= _LEFT_OUT_AT_MOST and bisect_left(denials, start) == bisect_left(denials, end)
 
 
-def _add_signs(quotation: str, text: str, start: int, end: int) -> Span:
-    """The span of words with the signs around it that the quotation has too; with both of a pair of marks, or none."""
+def _find_part(quotation: str, text: str) -> Iterator[Span]:
+    """Each place where the text has all words of the quotation, in order and without overlaps."""
+    wanted = fold(quotation)
+    if sum(map(len, wanted.words)) < _LEAST:
+        return
+    read = fold(text).read_like(wanted)
+    number = at = 0
+    while (found := read.line.find(wanted.line, at)) >= 0:
+        number += read.line.count(" ", at, found)
+        after, at = number + len(wanted.words), found + len(wanted.line) - 1
+        starts, ends = read.starts[number:after], read.ends[number:after]
+        differs = frozenset(_list_differences(quotation, text, starts, ends))
+        yield Span(*_add_signs(quotation, text, starts[0], ends[-1]), differs)
+        number = after
+
+
+def _list_differences(quotation: str, text: str, starts: Sequence[int], ends: Sequence[int]) -> Iterator[Difference]:
+    wanted = fold(quotation)
+    for start, end, begins, stops in zip(wanted.starts, wanted.ends, starts, ends, strict=True):
+        if quotation[start:end] != (word := text[begins:stops]):
+            yield "case" if quotation[start:end].lower() == word.lower() else "letters"
+    for start, end, begins, stops in zip(wanted.ends, wanted.starts[1:], ends, starts[1:], strict=False):
+        between, written = quotation[start:end], text[begins:stops]
+        if between != written:
+            is_same = between.split() == written.split()
+            yield "blanks" if is_same else "notes" if any(map(str.isalnum, written)) else "signs"
+
+
+def _add_signs(quotation: str, text: str, start: int, end: int) -> tuple[int, int]:
+    """The place of words with the signs around it that the quotation has too; with both of a pair of marks, or none."""
     words = fold(quotation)
     before = _list_signs(quotation[max(0, words.starts[0] - _AROUND) : words.starts[0]])[::-1]
     after = _list_signs(quotation[words.ends[-1] : words.ends[-1] + _AROUND])
-    outlines = _draw_outline(text[max(0, start - _AROUND) : start])[::-1], _draw_outline(text[end : end + _AROUND])
-    taken = [_match_signs(*pair) for pair in zip((before, after), outlines, strict=True)]
-    if before[-1:] == after[-1:] in _QUOTES and not all(is_all for _, is_all in taken):
-        taken = [_match_signs(signs[:-1], outline) for signs, outline in zip((before, after), outlines, strict=True)]
-    return start - taken[0][0], end + taken[1][0]
+    text_before, text_after = text[max(0, start - _AROUND) : start][::-1], text[end : end + _AROUND]
+    left, has_all_before = _match_signs(before, text_before)
+    right, has_all_after = _match_signs(after, text_after)
+    if before[-1:] == after[-1:] in ("'", '"') and not (has_all_before and has_all_after):
+        left, _ = _match_signs(before[:-1], text_before)
+        right, _ = _match_signs(after[:-1], text_after)
+    return start - left, end + right
 
 
-def _list_signs(around: str) -> str:
-    outline = _draw_outline(around.replace("&lt;", "<").replace("&gt;", ">"))
-    return "".join(sign for sign in outline if sign in punctuation)
+def _list_signs(text: str) -> str:
+    return "".join(sign for sign in _fold_signs(_show_signs(text))[0] if not sign.isspace() and sign not in "*_")
 
 
-def _match_signs(signs: str, outline: str) -> tuple[int, bool]:
-    """How much of an outline has the signs in order, with nothing but blanks between them, and whether it has all."""
+def _match_signs(signs: str, text: str) -> tuple[int, bool]:
+    """How much of the text has the signs in order, with nothing but blanks between them, and whether it has all."""
     taken = number = 0
-    for at, sign in enumerate(outline):
-        if sign == signs[number : number + 1]:
-            taken, number = at + 1, number + 1
-        elif sign == _MARK and taken == at:
-            taken = at + bool(taken)
-        elif not (sign.isspace() or sign in _UNSEEN_SIGNS):
+    for at, sign in enumerate(text, 1):
+        plain = _fold_sign(sign).strip("*_ \n")
+        if plain and not signs.startswith(plain, number):
             break
+        if plain:
+            taken, number = at, number + len(plain)
     return taken, number == len(signs)
