@@ -260,10 +260,6 @@ def test_a_fence_costs_time_that_is_linear(text):
 # ---------------------------------------------------------------- citations of what was shown in another form
 
 
-def letters(text):
-    return re.sub(r"&lt;|[\W_]", "", text)
-
-
 def passage(text):
     return Passage(id="p", document="d", position=0, start=100, end=100 + len(text), text=text, title="T")
 

@@ -136,10 +136,11 @@ _MARKS = "".join(
     if unicodedata.category(chr(code))[0] == "M"
 )
 # What is not of ASCII is a letter or a part of one: `_fold_sign` leaves no other signs.
-_SIGN = rf"[^\x00-/:-`{{-\x7f{_UNSPACED}{_SUPERSCRIPTS}{_CURRENCIES}‰±]"
+_OTHERS = rf"{{-\x7f{_UNSPACED}{_SUPERSCRIPTS}{_CURRENCIES}‰±"
+_SIGN, _LETTER = rf"[^\x00-/:-`{_OTHERS}]", rf"[^\x00-`{_OTHERS}]"
 _LINE_END = r"[^\S\n]*+\n[^\S\n]*+"
 _JOINED = rf"(?:(?<=[0-9])(?:[.,:/'*^]|--?|-{_LINE_END})(?=[0-9]){_SIGN}++)*+"
-_TAIL = rf"(?:(?<![a-z]{{4}})[{_SUPERSCRIPTS}]++|(?<!{_SIGN}{_SIGN})[+#]{{1,2}}(?!{_SIGN}))?"  # m², C++
+_TAIL = rf"(?:(?<!{_LETTER}{{4}})[{_SUPERSCRIPTS}]++|(?<!{_SIGN}{_SIGN})[+#]{{1,2}}(?!{_SIGN}))?"  # m², C++
 # With a blank behind it, a sign that opens a line is one of Markdown.
 _RELATION = r"(?:(?:(?:[<>]|&[lg]t;)=?|(?<![~=+])(?:=[~!]|[~=+±]))(?:(?<=[^\n].) )?)?"
 _MINUS = rf"(?:(?<!{_SIGN})(?<![)\]\"'.-])-)?"
@@ -148,13 +149,13 @@ _NUMBER = rf"{_RELATION}{_MINUS}(?:[{_CURRENCIES}] ?)?{_AMOUNT}"
 _WORD = rf"(?![0-9]){_SIGN}++{_JOINED}{_TAIL}|[{_UNSPACED}][{_MARKS}]*+"
 # What a quotation may leave out, though the text has words there.
 _NOTE = r"\[(?:\^?[0-9]{1,3}(?:[,-] ?[0-9]{1,3}){0,9}|[a-z]|\^[\w-]{1,20})\]"
-_NOTE_NUMBER = rf"(?:(?<=[a-z]{{4}})|(?<=[.,;:!?)\]\"']))[{_SUPERSCRIPTS}]++"
+_NOTE_NUMBER = rf"(?:(?<={_LETTER}{{4}})|(?<=[.,;:!?)\]\"']))[{_SUPERSCRIPTS}]++"
 _ADDRESS = r"\]\([^()\s]{1,500}+(?: \"[^\"\n]{0,200}+\")?\)"
 _TAG = (
     r"</?(?:a|b|br|cite|code|div|em|h[1-6]|i|img|li|mark|ol|p|q|s|small|span|strong|sub|sup|table|td|th|tr|u|ul)"
     r"(?:\s[^<>]{0,300}+)?/?>"
 )
-_PAGE = r"[^\S\n]*+-?[0-9]{1,4}+-?[^\S\n]*+"
+_PAGE = r"[^\S\n]*+(?:[0-9]{1,4}+|- ?[0-9]{1,4}+ ?-)[^\S\n]*+"
 _LEFT_OUT = rf"{_NOTE}|{_NOTE_NUMBER}|{_ADDRESS}|{_TAG}|(?<=\n\n){_PAGE}(?=\n)|(?<=\n){_PAGE}(?=\n\n)"
 # A hyphen at the end of a line may belong to the word or not.
 _JOINT = rf"(?:(?<={_SIGN})-|(?<=\u00ad)){_LINE_END}(?:\s*+{_PAGE}\n)?\s*+(?={_SIGN})"
