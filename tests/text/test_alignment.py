@@ -22,6 +22,8 @@ def place(quotation, text):
         ("the tide\nturned", "At nine the tide  turned.", "the tide  turned", {"blanks"}),
         ("The Tide turned,", "At nine the tide turned.", "the tide turned", {"case"}),
         ('"the tide" turned.', "At nine the “tide” turned.", "the “tide” turned.", {"signs"}),
+        (" • § 5 ends here ✓", "So • § 5 ends here ✓ now", "• § 5 ends here ✓", set()),
+        ("'(the tide turned.)'", "Then (the tide turned.)", "(the tide turned.)", set()),
         ("The fee is due", "The **fee** is due", "The **fee** is due", {"signs"}),
         ("Ann Lee 12", "| Ann | Lee | 12 |", "Ann | Lee | 12", {"signs"}),
         ("first officer", "The ﬁrst oﬃcer", "ﬁrst oﬃcer", {"letters"}),

@@ -296,6 +296,7 @@ def _find_part(quotation: str, text: str) -> Iterator[Span]:
     wanted = fold(quotation)
     if sum(map(len, wanted.words)) < _LEAST:
         return
+    head, tail = quotation[: wanted.starts[0]].lstrip(), quotation[wanted.ends[-1] :].rstrip()
     read = fold(text).read_like(wanted)
     number = at = 0
     while (found := read.line.find(wanted.line, at)) >= 0:
@@ -303,7 +304,7 @@ def _find_part(quotation: str, text: str) -> Iterator[Span]:
         after, at = number + len(wanted.words), found + len(wanted.line) - 1
         starts, ends = read.starts[number:after], read.ends[number:after]
         differs = frozenset(_list_differences(quotation, text, starts, ends))
-        yield Span(*_add_signs(quotation, text, starts[0], ends[-1]), differs)
+        yield Span(*_add_signs(head, tail, text, starts[0], ends[-1]), differs)
         number = after
 
 
@@ -319,11 +320,11 @@ def _list_differences(quotation: str, text: str, starts: Sequence[int], ends: Se
             yield "blanks" if is_same else "notes" if any(map(str.isalnum, written)) else "signs"
 
 
-def _add_signs(quotation: str, text: str, start: int, end: int) -> tuple[int, int]:
+def _add_signs(head: str, tail: str, text: str, start: int, end: int) -> tuple[int, int]:
     """The place of words with the signs around it that the quotation has too; with both of a pair of marks, or none."""
-    words = fold(quotation)
-    before = _list_signs(quotation[max(0, words.starts[0] - _AROUND) : words.starts[0]])[::-1]
-    after = _list_signs(quotation[words.ends[-1] : words.ends[-1] + _AROUND])
+    if text.endswith(head, 0, start) and text.startswith(tail, end):
+        return start - len(head), end + len(tail)
+    before, after = _list_signs(head[-_AROUND:])[::-1], _list_signs(tail[:_AROUND])
     text_before, text_after = text[max(0, start - _AROUND) : start][::-1], text[end : end + _AROUND]
     left, has_all_before = _match_signs(before, text_before)
     right, has_all_after = _match_signs(after, text_after)
