@@ -239,10 +239,10 @@ class Folded:
         read._add(self, at, len(self.words))
         return read
 
-    def _add(self, other: Folded, first: int, after: int) -> None:
-        self.words.extend(other.words[first:after])
-        self.starts.extend(other.starts[first:after])
-        self.ends.extend(other.ends[first:after])
+    def _add(self, source: Folded, first: int, after: int) -> None:
+        self.words.extend(source.words[first:after])
+        self.starts.extend(source.starts[first:after])
+        self.ends.extend(source.ends[first:after])
 
 
 @lru_cache(maxsize=512)
