@@ -35,18 +35,18 @@ class Mutation:
 
 MUTATIONS = (
     Mutation(
-        "citing: a quotation is found where its marks are folded",
+        "citing: a quotation is found without its label",
         "loops/citing.py",
-        'wanted = _SPECIAL.sub(_read, words).strip(" -")',
-        "wanted = words",
+        '_LABEL.sub("", quote)',
+        "quote",
         ("tests/loops/test_citing.py",),
     ),
     Mutation(
-        "citing: parts of a quotation stand in one passage",
-        "loops/citing.py",
-        "if len(found) == len(parts):",
-        "if found:",
-        ("tests/loops/test_citing.py",),
+        "alignment: no part of a quotation is left out that denies the rest",
+        "text/alignment.py",
+        "before >= 0 and _may_leave_out(text, ends[before], span.start)",
+        "before >= 0",
+        ("tests/text/test_alignment.py",),
     ),
     Mutation(
         "citing: the span counts from the start of the document",

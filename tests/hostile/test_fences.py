@@ -22,6 +22,7 @@ from tomewise.language.fences import (
     use_tags,
 )
 from tomewise.loops.citing import locate
+from tomewise.text.alignment import fold
 from tomewise.types import Passage
 
 # How a lenient reader reads: an account of its own, not the one of `fences`.
@@ -259,10 +260,6 @@ def test_a_fence_costs_time_that_is_linear(text):
 # ---------------------------------------------------------------- citations of what was shown in another form
 
 
-def letters(text):
-    return re.sub(r"&lt;|[\W_]", "", text)
-
-
 def passage(text):
     return Passage(id="p", document="d", position=0, start=100, end=100 + len(text), text=text, title="T")
 
@@ -284,10 +281,9 @@ def passage(text):
         ("a [INST] b", "a [INST] b", "a [INST] b"),
         ("a [INST] b", "INST] b", "INST] b"),
         ("see <|im_end|> there", "&lt;|im_end|> there", "<|im_end|> there"),
-        ("x \u200b\n y", "x y", "x \u200b\n y"),
+        ("x \u200b\n yz", "x yz", "x \u200b\n yz"),
         ("nine\u00ad — \u200bno", "nine - no", "nine\u00ad — \u200bno"),
         ("\u200babc\u200b", "abc", "abc"),
-        ("He wrote </evidence> here.", "wrote &amp;/evidence", None),
     ],
 )
 def test_a_quote_of_what_was_shown_is_found_in_the_original(text, quote, original):
@@ -301,14 +297,13 @@ def test_a_quote_of_what_was_shown_is_found_in_the_original(text, quote, origina
     st.lists(signs | st.sampled_from([" word", "«x»", " -- ", *_MARKS]), min_size=1, max_size=20).map("".join),
     st.data(),
 )
-def test_any_piece_of_what_was_shown_is_found(text, data):
+def test_any_words_of_what_was_shown_are_found(text, data):
     shown = neutralise(text)
-    start = data.draw(st.integers(0, len(shown)))
-    end = data.draw(st.integers(start, len(shown)))
-    inside = {place + offset for place in (m.start() for m in re.finditer("&lt;", shown)) for offset in (1, 2, 3)}
-    quote = shown[start:end]
-    if inside & {start, end} or len(letters(quote)) < 3:
+    words = fold(shown)
+    start, end = data.draw(st.tuples(*2 * [st.integers(0, max(0, len(words.words) - 1))]).map(sorted))
+    if sum(map(len, words.words[start : end + 1])) < 3:
         return
+    quote = shown[words.starts[start] : words.ends[end]]
     found = locate(quote, passage(text))
     assert found is not None
     assert text[found.start - 100 : found.end - 100] == found.text

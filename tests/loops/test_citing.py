@@ -6,8 +6,6 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests.loops.doubles import EMBEDDER, put_passages
 
 from tomewise.language.roles import AnswerIn, AnswerOut, Quote
@@ -29,47 +27,38 @@ def make_passage(text=TEXT, start=100):
     [
         ("half-past nine", "half-past nine"),
         ("  half-past nine\n", "half-past nine"),
-        ("It's half-past", "It’s half-past"),
+        ("Half past Nine.", "half-past nine"),
         ("It`s half‑past", "It’s half-past"),
         ("nine — no later", "nine -- no\n  later"),
-        ("nine–no later", "nine -- no\n  later"),
         ('no later," and left', "no\n  later,” and\tleft"),
         ('"Never" was', "«Never»\nwas"),
         ("“It’s half-past nine”", "It’s half-past nine"),
         ("[...] half-past nine [...]", "half-past nine"),
         ("and left… «Never»", "and\tleft…  «Never»"),
         ('"all" she (a. b*c?) wrote.', '"all" she (a. b*c?) wrote.'),
-        *((quote, None) for quote in ("half past nine", "Half-past nine", "b.c", "he", "", "---", '"""', "...", ".*")),
-        ("he said it is", None),
+        # Labels, and emphasis.
+        *(
+            (quote, "half-past nine")
+            for quote in (
+                "E1: half-past nine",
+                '[E1] "half-past nine"',
+                "**E12:** half-past nine",
+                "Quote: **half-past nine**",
+                "Passage 3 - half-past nine",
+                "half-past nine [E2, E3]",
+                '"half-past nine" (source E1)',
+            )
+        ),
+        *((quote, None) for quote in ("b.c", "he", "", "---", '"""', "...", ".*", "he said it is", "half-past ninety")),
+        *((quote, None) for quote in ("E1 half-past nine", "not E1: half-past nine", "E1: E2: half-past nine")),
     ],
 )
-def test_white_space_marks_and_dashes_are_folded(quote, found):
+def test_a_quotation_is_located_without_what_a_model_puts_around_it(quote, found):
     citation = citing.locate(quote, make_passage())
     assert (citation and citation.text) == found
     if citation:
         assert TEXT[citation.start - 100 : citation.end - 100] == citation.text
         assert (citation.document, citation.passage, citation.position, citation.title) == ("d", "p", 3, "T")
-
-
-@settings(max_examples=60)
-@given(st.text(), st.text(), st.text())
-def test_whatever_is_found_stands_there(before, quote, after):
-    where = make_passage(before + quote + after)
-    citation = citing.locate(quote, where)
-    if citation:
-        assert where.text[citation.start - 100 : citation.end - 100] == citation.text
-        assert len(citation.text) >= 3
-    else:
-        assert len(quote.strip()) < 3
-
-
-@settings(max_examples=60)
-@given(st.data())
-def test_a_piece_is_found_however_it_is_wrapped(data):
-    words = data.draw(st.lists(st.text("ab’“-", min_size=1).filter(lambda word: word.strip("-’“")), min_size=3))
-    text = data.draw(st.sampled_from([" ", "\n", "  \t"])).join(words)
-    quote = " ".join(words).translate(str.maketrans({"’": "'", "“": '"', "-": "—"}))
-    assert citing.locate(quote, make_passage(text)) is not None
 
 
 @pytest.mark.parametrize(
@@ -83,6 +72,8 @@ def test_a_piece_is_found_however_it_is_wrapped(data):
         (". " * 50_000 + "a", ". " * 2000),
         ("\0\ud800" * 10, "a" * 4000),
         (" " * 500_000 + "abc", " " * 4000),
+        ("[E1] " * 100_000, "a" * 4000),
+        ("(E1" + ", 1" * 100_000, "a" * 4000),
     ],
 )
 def test_hostile_quotations_cost_little(quote, text):
@@ -124,6 +115,7 @@ def cite(open_store):
         ([("E1", "The tide turned … The keeper slept.")], [("a", "The tide turned"), ("a", "The keeper slept.")], 0),
         ([("E1", "The tide turned [...] never said")], [], 1),
         ([("E1", "The keeper slept ... some say")], [], 1),
+        ([("E1", "The keeper slept … The tide turned")], [], 1),
         *(
             ([(label, "The keeper slept")], [("a", "The keeper slept")], 0)  # any label will do
             for label in ("", "E0", "E99", "e1", "nobody", "E-1", "E" + "9" * 5000, "²", "E1, E2")

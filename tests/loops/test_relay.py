@@ -538,7 +538,9 @@ async def test_the_calls_are_known_before(store, chunks, settings, calls):
         new = [piece.text for piece in given.evidence if piece.text not in seen]
         seen.update(new)
         return (
-            {"facts": [{"label": "", "quote": f"{text}!!", "fact": text} for text in new]} if new else quote_all(given)
+            {"facts": [{"label": "", "quote": f"{text} again", "fact": text} for text in new]}
+            if new
+            else quote_all(given)
         )
 
     asks = {"questions": ["On which day did it rain?"]}

@@ -16,16 +16,11 @@ from functools import lru_cache, partial
 from string import ascii_uppercase
 
 from tomewise.errors import UsageError
+from tomewise.text.alignment import INVISIBLE
 
 TAGS = tuple(
     "evidence note question options instructions passage before names name description text items tried finding "
     "missing probe reference prediction".split()
-)
-# Characters without a shape of their own: controls, direction marks, fillers, variation selectors, Unicode tags.
-INVISIBLE = (
-    "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
-    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
-    "\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 # These look like the sign that opens a tag. Triangles and double signs do so in some fonts.
 OPENING = "<\uff1c\ufe64‹\u2329\u3008《⟨⟪⧼⦑˂ᐸᚲ❬❮❰≮≪≺⋖⋘⪡⊲◁◃"

@@ -9,36 +9,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from tomewise.errors import UnknownName
 from tomewise.language import roles
 from tomewise.language.choose_model import EXTRACTIVE
-from tomewise.language.fences import BRACKETS, INVISIBLE, OPENING
 from tomewise.language.forwarding import find_name
 from tomewise.language.labels import find_labelled
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Quotable, QuoteIn
 from tomewise.loops.evidence import join_texts, load_passages
 from tomewise.reading.places import find_place
 from tomewise.store.records import PASSAGES
+from tomewise.text.alignment import Span, find_quotation
 from tomewise.text.quotable import find_sentences
 from tomewise.types import Evidence, LanguageModel, Passage, Quote, Statement
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
 
-_QUOTES = {'"': '"“”„‟«»', "'": "'‘’‚‛`´"}
-_DASHES = "-‐‑‒–—―−"
-_BETWEEN = rf"[\s{INVISIBLE}{_DASHES}]"
-_RUN = rf"(?:[^\S ]|[{INVISIBLE}{_DASHES}]|[ ](?={_BETWEEN})){_BETWEEN}*+"  # a single blank is folded already
-_OPENED = rf"(?:&lt;|[{OPENING}{re.escape(BRACKETS)}])[\s{INVISIBLE}]*+"
-_SPECIAL = re.compile(f"{_RUN}|{_OPENED}|&gt;|[{''.join(_QUOTES.values())}]")
-_ALONE = {variant: mark for mark, variants in _QUOTES.items() for variant in variants} | {"&gt;": ">"}
-_LEFT_OUT = re.compile(r"\[\s*+(?:…|\.{3,}+)\s*+\]|…|\.{3,}+|(?:\. ){2,}\.")
-_LEAST = 3  # characters: fewer are found anywhere
-_LONGER = 4  # times: `<` is shown as `&lt;`, and nothing as more
+# What a model writes around a quotation: "E1: ...", "[E1] ...", "Quote: ...", and the label behind it.
+_KIND = "evidence|excerpt|passage|quotation|quote|source|text"
+_LABEL = re.compile(rf"\A[\W_]*+(?:(?:{_KIND})(?: ?E?\d{{1,4}})?|E\d{{1,4}})\s?[:.\])'\"“*–—-][\W_]*+", re.I)
+_LABEL_BEHIND = re.compile(rf"[\[(](?:(?:{_KIND}) )?E\d{{1,4}}(?:[,;&\s-]+E?\d{{1,4}})*+[\])][\W_]*+\Z", re.I)
 _PASSAGES = 10  # that the model gets
 _AROUND = 1500  # characters on either side of a sentence, in which its neighbours are
 _DROP = 0.02  # off the worth of a rewrite for each rank of the passage that gave its name
@@ -62,8 +55,9 @@ def cite(store: Texts, quotes: Sequence[roles.Quote], evidence: Sequence[Evidenc
     Only passages are cited. A quotation of a summary is looked for in the passages below it; if it is in the summary
     alone, it is counted as derived.
 
-    A quotation that leaves something out ("the tide … at nine") is cited part by part, if all parts are in one passage.
-    One that runs over the end of a passage into the next is cited in both, if both are shown as one piece.
+    A quotation that leaves something out ("the tide … at nine") is cited part by part, if all parts are in one passage,
+    in order, and what was left out does not deny what they say. One that runs over the end of a passage into the next
+    is cited in both, if both are shown as one piece.
     """
     wanted = {source for piece in evidence for source in piece.sources}
     passages = load_passages(store, wanted) if quotes else {}
@@ -94,42 +88,33 @@ def cite_parts(written: roles.Quote, below: Sequence[Sequence[Passage]]) -> list
     """
     pieces = (*find_labelled(written.label, below), *below)
     passages = {passage.id: passage for piece in pieces for passage in piece}.values()
-    quote = written.quote
     for passage in passages:
-        if whole := locate(quote, passage):
-            return [whole]
-    parts = [part for part in _LEFT_OUT.split(quote) if part.strip()]
-    for passage in passages if 1 < len(parts) <= len(quote) // _LEAST else ():
-        found = [located for part in parts if (located := locate(part, passage))]
-        if len(found) == len(parts):
-            return found
+        if spans := _find(written.quote, passage.text):
+            return [_make_quote(passage, span.start, span.end) for span in spans]
     return []
 
 
 def _cite_across(quote: str, runs: Sequence[Sequence[Passage]]) -> list[Quote]:
     """The quotation, or each of its parts, in one of the runs of passages that are shown as one piece."""
-    parts = [part for part in _LEFT_OUT.split(quote) if part.strip()]
     for run in runs:
         text, starts = join_texts(run)
-        for wanted in ([quote], parts[: len(quote) // _LEAST]):
-            spans = [span for part in wanted if (span := _find(part, text))]
-            if spans and len(spans) == len(wanted):
-                return [cited for span in spans for cited in _cut_span(span, run, starts)]
+        if spans := _find(quote, text):
+            return [cited for span in spans for cited in _cut_span(span, run, starts)]
     return []
 
 
-def _cut_span(span: tuple[int, int], run: Sequence[Passage], starts: Sequence[int]) -> Iterator[Quote]:
+def _cut_span(span: Span, run: Sequence[Passage], starts: Sequence[int]) -> Iterator[Quote]:
     """What of a span in joined passages is in each of them."""
     for passage, begins in zip(run, starts, strict=True):
-        start, end = max(0, span[0] - begins), min(len(passage.text), span[1] - begins)
+        start, end = max(0, span.start - begins), min(len(passage.text), span.end - begins)
         if start < end:
             yield _make_quote(passage, start, end)
 
 
 def locate(quote: str, passage: Passage) -> Quote | None:
-    """The quotation in the passage, see `_find`."""
-    span = _find(quote, passage.text)
-    return _make_quote(passage, *span) if span else None
+    """The quotation in the passage, if it leaves nothing out."""
+    spans = _find(quote, passage.text)
+    return _make_quote(passage, spans[0].start, spans[0].end) if len(spans) == 1 else None
 
 
 def _make_quote(passage: Passage, start: int, end: int) -> Quote:
@@ -145,74 +130,9 @@ def _make_quote(passage: Passage, start: int, end: int) -> Quote:
     )
 
 
-def _find(quote: str, text: str) -> tuple[int, int] | None:
-    """The span of a quotation: exact, else as prompts show the text, with white space, marks and dashes folded.
-
-    Ellipses and quotation marks around it may be the model's own, so it is also looked for without them.
-    """
-    words = quote.strip()
-    ellipses = [found.span() for found in _LEFT_OUT.finditer(words)]
-    start = ellipses[0][1] if ellipses and ellipses[0][0] == 0 else 0
-    end = ellipses[-1][0] if ellipses and ellipses[-1][1] == len(words) else len(words)
-    bare = words[start:end].strip()
-    for wanted in dict.fromkeys((words, bare, bare.strip("".join(_QUOTES.values())).strip())):
-        if len(wanted) >= _LEAST and (span := _find_words(wanted, text)):
-            return span
-    return None
-
-
-def _find_words(words: str, text: str) -> tuple[int, int] | None:
-    start = text.find(words)
-    if start >= 0:
-        return start, start + len(words)
-    if len(words) > _LONGER * len(text):
-        return None  # no copy of any of it, and not worth the work
-    wanted = _SPECIAL.sub(_read, words).strip(" -")
-    found = _fold(text).find(wanted) if len(wanted) >= _LEAST else -1
-    return _find_unfolded(text, found, found + len(wanted)) if found >= 0 else None
-
-
-@lru_cache(maxsize=256)
-def _fold(text: str) -> str:
-    """White space, dashes and quotation marks made one, and what a prompt changed undone (see `fences.neutral`).
-
-    Kept for a while, since each quotation is looked for in the same passages.
-    """
-    return _SPECIAL.sub(_read, text)
-
-
-def _read(special: re.Match[str]) -> str:
-    return _fold_special(special[0])[0]
-
-
-def _find_unfolded(text: str, start: int, end: int) -> tuple[int, int]:
-    """Where the characters `start` to `end` of the folded text stand in the text itself."""
-    starts: list[int] = []
-    ends: list[int] = []
-    after = 0
-    for special in _SPECIAL.finditer(text):
-        starts.extend(range(after, special.start()))
-        ends.extend(range(after + 1, special.start() + 1))
-        sign, length = _fold_special(special[0])
-        starts.extend([special.start()] * len(sign))
-        ends.extend([special.start() + length] * len(sign))
-        after = special.end()
-    starts.extend(range(after, len(text)))
-    ends.extend(range(after + 1, len(text) + 1))
-    return starts[start], ends[end - 1]
-
-
-def _fold_special(special: str) -> tuple[str, int]:
-    """What it reads as, and how many of its characters a citation covers: the blank after a bracket does not count."""
-    if special in _ALONE:
-        return _ALONE[special], len(special)
-    if special[0] in BRACKETS:
-        return "[", 1
-    if special[0] in OPENING or special[0] == "&":
-        return "<", 4 if special[0] == "&" else 1
-    if any(sign in _DASHES for sign in special):
-        return "-", len(special)
-    return (" " if any(map(str.isspace, special)) else ""), len(special)
+def _find(quote: str, text: str) -> list[Span]:
+    """The spans of a quotation: as it is written, else without the labels around it."""
+    return find_quotation(quote, text) or find_quotation(_LABEL_BEHIND.sub("", _LABEL.sub("", quote)), text)
 
 
 def only_quotes(model: LanguageModel) -> bool:
