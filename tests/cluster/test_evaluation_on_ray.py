@@ -126,11 +126,11 @@ def test_a_lost_machine_costs_no_row_and_no_kept_reply(
         with pytest.raises(Locked):
             second.run()
         wait_for(server, 30)
+        wait_until(lambda: read_kept(tmp_path / "calls.tome"))
         kept = read_kept(tmp_path / "calls.tome")
         nodes.cluster.remove_node(node, allow_graceful=False)
         before = len(server.requests)
         running.result(120)
-    assert kept
     assert not count_repeated(server, kept, before)
     assert server.most_at_once <= 4
     check_rows(experiment, whole_run)
@@ -180,6 +180,7 @@ def test_what_is_left_of_an_ended_evaluation_goes_on_without_ray(
     out = str(tmp_path)
     driver = subprocess.Popen([sys.executable, "-c", RUN, out, server.url], stderr=subprocess.PIPE, text=True)
     wait_for(server, 30)
+    wait_until(lambda: read_kept(tmp_path / "calls.tome"))
     if victim == "driver":
         driver.kill()
     else:
