@@ -23,9 +23,9 @@ from tomewise.errors import BudgetExceeded, TomewiseError, UsageError
 from tomewise.evaluate.asking import GroupsHere, KeyedItem, Message, Send
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.replay import PaidOnce
-from tomewise.language.budget import Budget, StopAtFailures, ask_within
-from tomewise.language.forwarding import Forwarding
+from tomewise.language.budget import Budget, ask_within, stop_at_failures
 from tomewise.language.prompts import Prompts
+from tomewise.language.wrapped import Wrapped
 from tomewise.run import Request, change_run
 from tomewise.systems.registry import Variant
 from tomewise.tome.open_store import open_store
@@ -96,8 +96,9 @@ async def ask_on_worker(place: Workplace, hub: Any, work: GroupWork) -> None:
     """Build a memory in a folder of its own and ask all questions over it. Runs on a worker."""
     model, experiment = place.model, work.experiment
     if work.has_budget:
-        model = BudgetedAtHub(model, hub, await reach(hub.begin.remote(work.number)))
-    model = StopAtFailures(model, experiment.max_failures)
+        begun = await reach(hub.begin.remote(work.number))
+        model = Wrapped(model, partial(ask_within_hub, hub=hub, place=begun))
+    stop = partial(stop_at_failures, most=experiment.max_failures)
 
     async def send(message: Message) -> None:
         await reach(hub.put.remote(work.number, message))
@@ -110,7 +111,7 @@ async def ask_on_worker(place: Workplace, hub: Any, work: GroupWork) -> None:
         experiment = replace(
             experiment,
             dataset=replace(experiment.dataset, openie=openie),
-            model=PaidOnce(model, Prompts(place.prompts), HubCalls(hub)),
+            model=Wrapped(model, PaidOnce(Prompts(place.prompts), HubCalls(hub)), stop),
             embedder=place.embedder,
             prompts=place.prompts,
         )
@@ -240,17 +241,9 @@ class HubCalls:
         return await reach(self._hub.use_calls.remote(verb, key, named))
 
 
-class BudgetedAtHub(Forwarding):
-    """A model within the budget of a hub, which all workers and the process of the evaluation share."""
-
-    def __init__(self, model: LanguageModel, hub: Any, place: Place) -> None:
-        super().__init__(model)
-        self._hub = hub
-        self._place = place
-
-    async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """As the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
-        return await ask_within(_HubAccount(self._hub, self._place), self._model, role, given)
+async def ask_within_hub(model: LanguageModel, role: Role[In, Out], given: In, *, hub: Any, place: Place) -> Out:
+    """Ask the model within the budget of a hub, which all workers and the process of the evaluation share."""
+    return await ask_within(_HubAccount(hub, place), model, role, given)
 
 
 class _HubAccount:

@@ -9,7 +9,6 @@ from threading import Lock
 from typing import Protocol
 
 from tomewise.errors import BudgetExceeded, KeepsFailing, ModelError, ModelUnavailable
-from tomewise.language.forwarding import Forwarding
 from tomewise.run import Meter, Permit, Request, change_run, current_run, meter
 from tomewise.types import Cost, In, LanguageModel, Out, Role
 
@@ -175,82 +174,45 @@ class Budget:
         return None
 
 
-class Budgeted(Forwarding):
-    """A model with one budget for all that it is ever asked; see `Budget`.
+async def ask_within_run(model: LanguageModel, role: Role[In, Out], given: In) -> Out:
+    """Ask the model within the budget of the run, if it has one; a wrapper for inside of the cache."""
+    budget = current_run().budget
+    return await (budget.ask(model, role, given) if budget else model.ask(role, given))
 
-    Put this inside `Cached`: replies from the cache need no budget.
+
+async def stop_at_failures(model: LanguageModel, role: Role[In, Out], given: In, *, most: int) -> Out:
+    """Ask the model, but stop after too many failures in a row: further calls would cost and give nothing.
+
+    Raises `KeepsFailing` when `most` asks of a run (`open_run`) failed with no reply between them. An ask counts once,
+    with all its retries and its repair, when it ends. A wrapper for inside of the cache: what is kept says nothing
+    about the model.
     """
-
-    def __init__(
-        self,
-        model: LanguageModel,
-        *,
-        calls: int | None = None,
-        tokens: int | None = None,
-        money: float | None = None,
-    ) -> None:
-        super().__init__(model)
-        self._budget = Budget(name=model.name, calls=calls, tokens=tokens, money=money)
-
-    @property
-    def spent(self) -> Cost:
-        """What the requests that have ended have spent so far."""
-        return self._budget.spent
-
-    async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """As the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
-        return await self._budget.ask(self._model, role, given)
-
-
-class BudgetPerWork(Forwarding):
-    """Asks within the budget of the run, and without a limit where it has none. Put it inside `Cached`."""
-
-    async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """As the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
-        budget = current_run().budget
-        return await (budget.ask(self._model, role, given) if budget else self._model.ask(role, given))
-
-
-class StopAtFailures(Forwarding):
-    """Stops after too many failures in a row: further calls would cost and give nothing.
-
-    Raises `KeepsFailing` when `most` asks of a run (`open_run`) failed with no reply between them.
-
-    An ask counts once, with all its retries and its repair, when it ends. Put this inside `Cached`: a reply from the
-    cache says nothing about the model.
-    """
-
-    def __init__(self, model: LanguageModel, most: int) -> None:
-        super().__init__(model)
-        self._most = most
-
-    async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """As the model. Raises `KeepsFailing` too."""
-        used = current_run().used
-        try:
-            output = await self._model.ask(role, given)
-        except (ModelUnavailable, BudgetExceeded):
-            raise
-        except ModelError as error:
-            if used is not None:
-                used.failures += 1
-                if used.failures >= self._most:
-                    raise KeepsFailing(self._explain(used, error)) from error
-            raise
+    used = current_run().used
+    try:
+        output = await model.ask(role, given)
+    except (ModelUnavailable, BudgetExceeded):
+        raise
+    except ModelError as error:
         if used is not None:
-            used.replies += 1
-            used.failures = 0
-        return output
+            used.failures += 1
+            if used.failures >= most:
+                raise KeepsFailing(_explain_stop(model.name, used, error)) from error
+        raise
+    if used is not None:
+        used.replies += 1
+        used.failures = 0
+    return output
 
-    def _explain(self, used: Meter, last: ModelError) -> str:
-        spent = used.total
-        price = "at an unknown price" if spent.dollars is None else f"for {spent.dollars:.4f} dollars"
-        return (
-            f"{used.failures} calls of {self.name} failed with no reply between them, so this was stopped. The "
-            f"last reason: {last}. Kept: {used.replies} replies, for which the next try does not ask again. Spent: "
-            f"{spent.calls} requests and {spent.input_tokens + spent.output_tokens} tokens {price}. "
-            "Mend the cause or name another model, then try again; max_failures sets how many failures are too many"
-        )
+
+def _explain_stop(name: str, used: Meter, last: ModelError) -> str:
+    spent = used.total
+    price = "at an unknown price" if spent.dollars is None else f"for {spent.dollars:.4f} dollars"
+    return (
+        f"{used.failures} calls of {name} failed with no reply between them, so this was stopped. The last reason: "
+        f"{last}. Kept: {used.replies} replies, for which the next try does not ask again. Spent: {spent.calls} "
+        f"requests and {spent.input_tokens + spent.output_tokens} tokens {price}. Mend the cause or name another "
+        "model, then try again; max_failures sets how many failures are too many"
+    )
 
 
 class _Ask:

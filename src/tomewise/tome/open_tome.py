@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -54,12 +54,13 @@ class OpenTome:
     @cached_property
     def kit(self) -> Kit:
         """The store, model and embedder from which systems are wired. The model's replies are kept in the store."""
-        from tomewise.language.budget import BudgetPerWork, StopAtFailures
-        from tomewise.language.cached import Cached
+        from tomewise.language.budget import ask_within_run, stop_at_failures
+        from tomewise.language.cached import Cache
+        from tomewise.language.wrapped import Wrapped
         from tomewise.systems.kit import Kit
 
-        model = BudgetPerWork(StopAtFailures(self.model, self.settings.max_failures))
-        return Kit(self.store, Cached(model, self.prompts, self.store.calls), self.embedder)
+        cache, stop = Cache(self.prompts, self.store.calls), partial(stop_at_failures, most=self.settings.max_failures)
+        return Kit(self.store, Wrapped(self.model, cache, ask_within_run, stop), self.embedder)
 
     @cached_property
     def questions(self) -> Questions:
@@ -117,9 +118,10 @@ def open_parts(
         )
         if pool is not None:
             from tomewise.cluster.pooled_embedder import PooledEmbedder
-            from tomewise.cluster.pooled_model import PooledModel
+            from tomewise.cluster.pooled_model import PooledAsks
+            from tomewise.language.wrapped import Wrapped
 
-            model, embedder = PooledModel(model, pool, settings.limit), PooledEmbedder(embedder, pool)
+            model, embedder = Wrapped(model, PooledAsks(pool, settings.limit)), PooledEmbedder(embedder, pool)
         model = limit_spending(model, **{name: getattr(settings, name) for name in LIMITS})
     except BaseException:
         if pool is not None:
