@@ -3,8 +3,8 @@
 `python bench/cluster.py [--only passages,asks,waiting]` starts two nodes and prints processor time and time by the
 clock of three things. The bundled embedder over 2,000 passages and the extractive model over 2,000 asks of a quick role
 and of one that compares meanings: this process with one thread, one worker, two workers. Then 1,280 asks, through
-the cache of replies, of a server that takes 0.5 s, at a limit of 64: this process, and four workers that never asked before. Rounds
-alternate.
+the cache of replies, of a server that takes 0.5 s, at a limit of 64: this process, and four workers that never asked
+before. Rounds alternate.
 """
 
 from __future__ import annotations

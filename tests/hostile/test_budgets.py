@@ -123,7 +123,7 @@ async def test_a_small_budget_lets_one_call_go() -> None:
 
 
 async def test_an_unknown_price_stops_after_one_request() -> None:
-    async with open_budget(SLOW, name="openai:nobody-knows", money=1.0) as (budgeted, budget, server):
+    async with open_budget(SLOW, name="openai:nobody-knows", money=1.0) as (budgeted, _, server):
         outcomes = await asyncio.gather(*(fuse(budgeted) for _ in range(5)), return_exceptions=True)
     assert len(server.requests) == 1
     assert sum("price of openai:nobody-knows is unknown" in str(outcome) for outcome in outcomes) == 4
@@ -131,7 +131,7 @@ async def test_an_unknown_price_stops_after_one_request() -> None:
 
 @pytest.mark.parametrize("name", ["openai:gpt-4o-mini", "openai:nobody-knows"])
 async def test_a_limit_of_nothing_sends_nothing_that_may_cost(name: str) -> None:
-    async with open_budget(name=name, money=0.0) as (budgeted, budget, server):
+    async with open_budget(name=name, money=0.0) as (budgeted, _, server):
         with pytest.raises(BudgetExceeded, match="0 dollars"):
             await fuse(budgeted)
     assert server.requests == []
@@ -150,7 +150,7 @@ async def test_what_was_given_up_costs_its_prompt() -> None:
     async with open_chat(late, name="openai:gpt-4o-mini", timeout=0.5, backoff=once) as (model, server):
         budget = Budget(name=model.name)
         with pytest.raises(ModelError, match="did not reply"):
-            await fuse(budgeted)
+            await fuse(Wrapped(model, budget.ask))
         prompt = model.count_input_tokens(roles.FUSE, GIVEN)
     assert budget.spent.calls == len(server.requests) == 3
     assert 2 * prompt < budget.spent.input_tokens < 3 * prompt, "the third was the short test request"

@@ -87,7 +87,7 @@ async def test_what_a_model_says_of_itself_holds_for_it_inside_wrappers_too():
     large.abilities = Abilities(prepare=AsyncMock(), close=AsyncMock(), samples=True, measure_reply=AsyncMock())
     wrapped = cache(stop(Wrapped(small, models={"fuse": large, "answer": large}), 20))
     assert [find_abilities(wrapped, role) for role in (roles.FUSE, roles.GIST)] == [large.abilities, small.abilities]
-    assert [find_name(wrapped, role) for role in (roles.FUSE, roles.GIST, roles.JUDGE)] == ["large", "brief", "small"]
+    assert [find_name(wrapped, role) for role in (roles.FUSE, roles.GIST, roles.ENCODE)] == ["large", "brief", "small"]
     for abilities in (find_abilities(wrapped), find_abilities(SharedModel(wrapped))):
         await abilities.prepare()
         await abilities.close()
