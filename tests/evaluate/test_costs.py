@@ -107,9 +107,8 @@ async def test_a_stored_reply_is_charged_as_if_paid_again(calls, model):
     totals = []
     for number in range(2):
         with meter() as used:
-            reply = await Wrapped(model, PaidOnce(Prompts(), calls)).ask(
-                GIST, GistIn(text="t")
-            )  # only the file survives
+            paying = Wrapped(model, PaidOnce(Prompts(), calls))  # only the file survives
+            reply = await paying.ask(GIST, GistIn(text="t"))
         assert reply.memory == KEPT
         assert used.reused == number
         totals.append(replace(used.measure_cost(), model_seconds=0.0, own_seconds=0.0, roles={}))

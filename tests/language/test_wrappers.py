@@ -14,7 +14,7 @@ from tomewise.language import roles
 from tomewise.language.budget import Budget, stop_at_failures
 from tomewise.language.cached import Cache
 from tomewise.language.call_slots import CallSlots
-from tomewise.language.prompts import Prompts, render_once
+from tomewise.language.prompts import Prompts
 from tomewise.language.retry import AttemptFailed, Backoff, retry
 from tomewise.language.wrapped import SharedModel, Wrapped, find_abilities, find_name
 from tomewise.run import ModelCall, change_run, meter, open_run, report_call
@@ -141,16 +141,6 @@ async def test_the_key_covers_role_prompt_model_input_and_schema(tmp_path):
     assert len(set(keys)) == len(keys)
     assert all(len(key) == 64 for key in keys)
     assert keys[0] == make_key(roles.FUSE, GIVEN.model_copy())
-
-
-def test_what_was_rendered_once_for_an_ask_is_not_remembered_after_it():
-    prompts, changed = Prompts(), OTHER.model_copy()
-    with render_once():
-        first = prompts.render(roles.FUSE, changed)
-        assert prompts.render(roles.FUSE, changed) is first
-        assert prompts.render(roles.FUSE, GIVEN) != first
-    changed.cues = ["Nobody held it."]
-    assert prompts.render(roles.FUSE, changed) != first
 
 
 async def test_failures_are_not_kept():

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel, ValidationError
 
 from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelError, StoreError
-from tomewise.language.prompts import Prompts, render_once
+from tomewise.language.prompts import Prompts
 from tomewise.language.reply import write_schema
 from tomewise.language.roles import Batch
 from tomewise.language.wrapped import Wrapped, find_abilities, find_name
@@ -44,10 +44,9 @@ class Cache:
     They share its reply, or the error of the model. What ends one run, such as its budget, ends no other: then the next
     of them asks the model itself.
 
-    The key covers the role, its prompt as rendered by `prompts`, the name of the role's model, the input and the
-    output's schema: if one of these changes, the model is asked again. Only outputs that fit their type and that the
-    role accepts are kept. If a reply no longer fits, the model is asked again. A reply from here is reported to no
-    meter.
+    The key covers the role, the template of its prompt, the name of the role's model, the input and the output's
+    schema: if one of these changes, the model is asked again. Only outputs that fit their type and that the role
+    accepts are kept. If a reply no longer fits, the model is asked again. A reply from here is reported to no meter.
 
     In a run with a `fresh_mark`, only replies kept with this mark are used. A new reply replaces the earlier one, which
     is dropped if the model fails.
@@ -66,35 +65,34 @@ class Cache:
         if isinstance(given, Batch) or find_abilities(model, role).samples:
             return await model.ask(role, given)
         loop = asyncio.get_running_loop()
-        with render_once():
-            key = self.make_key(model, role, given)
-            running_ask = (loop, key, current_run().fresh_mark)
-            while (equal_ask := self._running.get(running_ask)) is not None:
-                await asyncio.wait([equal_ask])
-                if not equal_ask.cancelled():  # if it was cancelled or its run ended, this ask goes to the model itself
-                    output: Out = equal_ask.result()
-                    return output.model_copy(deep=True)
-            future = self._running[running_ask] = loop.create_future()
-            try:
-                output = await self._fetch(key, model, role, given)
-            except (KeepsFailing, BudgetExceeded):
-                raise
-            except ModelError as error:
-                future.set_exception(error)
-                future.exception()  # asyncio warns about an error that nobody reads; this line reads it
-                raise
-            else:
-                future.set_result(output)
-                return output
-            finally:
-                future.cancel()  # does nothing where there is a result to share
-                del self._running[running_ask]
+        key = self.make_key(model, role, given)
+        running_ask = (loop, key, current_run().fresh_mark)
+        while (equal_ask := self._running.get(running_ask)) is not None:
+            await asyncio.wait([equal_ask])
+            if not equal_ask.cancelled():  # if it was cancelled or its run ended, this ask goes to the model itself
+                output: Out = equal_ask.result()
+                return output.model_copy(deep=True)
+        future = self._running[running_ask] = loop.create_future()
+        try:
+            output = await self._fetch(key, model, role, given)
+        except (KeepsFailing, BudgetExceeded):
+            raise
+        except ModelError as error:
+            future.set_exception(error)
+            future.exception()  # asyncio warns about an error that nobody reads; this line reads it
+            raise
+        else:
+            future.set_result(output)
+            return output
+        finally:
+            future.cancel()  # does nothing where there is a result to share
+            del self._running[running_ask]
 
     def make_key(self, model: LanguageModel, role: Role[In, Out], given: In) -> str:
         """The key of an ask: 64 hexadecimal digits."""
         parts = (
             role.name,
-            self._prompts.render(role, given),
+            self._prompts.get_template(role),
             find_name(model, role),
             given.model_dump_json(),
             write_schema(role.output),
