@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from tests.patience import SOON
 
 from tomewise.cluster.pool_worker import Failed
 from tomewise.errors import BudgetExceeded
-from tomewise.evaluate.on_workers import Hub, ask_within_hub
+from tomewise.evaluate.on_workers import Hub, HubAccount
 from tomewise.language import roles
 from tomewise.language.budget import Budget
 from tomewise.language.extractive import ExtractiveModel
@@ -60,7 +59,7 @@ def hub(tmp_path: Path, budget: Budget) -> Iterator[Hub]:
 
 
 def make_budgeted(model: Any, hub: Hub, number: int = 0) -> Wrapped:
-    return Wrapped(model, partial(ask_within_hub, hub=Actor(hub), place=(number, 0)))
+    return Wrapped(model, HubAccount(Actor(hub), (number, 0)).ask)
 
 
 async def check_nothing_is_reserved(hub: Hub, budget: Budget) -> None:

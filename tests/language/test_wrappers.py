@@ -3,7 +3,6 @@
 import asyncio
 import random
 from dataclasses import replace
-from functools import partial
 from unittest.mock import AsyncMock
 
 import pytest
@@ -11,7 +10,7 @@ from tests.patience import SOON
 
 from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelUnavailable, Refused, StoreError, UsageError
 from tomewise.language import roles
-from tomewise.language.budget import Budget, stop_at_failures
+from tomewise.language.budget import Budget, stop_after
 from tomewise.language.cached import Cache
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.prompts import Prompts
@@ -65,7 +64,7 @@ def limit(model, **limits):
 
 
 def stop(model, most):
-    return Wrapped(model, partial(stop_at_failures, most=most))
+    return Wrapped(model, stop_after(most))
 
 
 def make_key(role, given, *, prompts=None, **options):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 
 import pytest
 from tests.memory.memories import (
@@ -18,7 +17,7 @@ from tests.memory.memories import (
 )
 
 from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelUnavailable, Refused, UsageError
-from tomewise.language.budget import Budget, stop_at_failures
+from tomewise.language.budget import Budget, stop_after
 from tomewise.language.roles import FUSE, FuseIn
 from tomewise.language.wrapped import Wrapped
 from tomewise.memory.ask_each import ask_each, run_each
@@ -181,7 +180,7 @@ def test_the_loss_of_passages_that_failed_is_noticed(store):
 
 async def test_failures_of_layers_side_by_side_count_together(store):
     model = ScriptedModel({name: lambda _: BadReply("no") for name in ("gist", "extract_facts")})
-    bounded = Wrapped(model, partial(stop_at_failures, most=5))
+    bounded = Wrapped(model, stop_after(5))
     with open_run(), pytest.raises(KeepsFailing, match="5 calls of scripted failed"):
         await build_layers([GistsLayer(store, bounded), GraphLayer(store, bounded, EMBEDDER)], store)
     assert len({call.role for call in model.calls}) == 2, "there are only three passages, so one layer has too few"

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,11 @@ from tomewise.evaluate.digests import digest_documents, digest_prompts
 from tomewise.evaluate.items import Item
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge
-from tomewise.evaluate.on_workers import HERE, GroupsOnWorkers, Hub, HubCalls, ask_within_hub
+from tomewise.evaluate.on_workers import HERE, GroupsOnWorkers, Hub, HubAccount, HubCalls
 from tomewise.evaluate.replay import PaidOnce
 from tomewise.evaluate.results import Results, find_journal, read_results
 from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_latest_rows, sum_costs
-from tomewise.language.budget import Budget, stop_at_failures
+from tomewise.language.budget import Budget, stop_after
 from tomewise.language.cached import prove_room
 from tomewise.language.prompts import Prompts
 from tomewise.language.wrapped import Wrapped
@@ -59,8 +58,7 @@ async def run(
     journal = find_journal(folder)
     with journal.open_to_append(), _open_calls(out / "calls.tome", pool, make_budget) as (calls, hub):
         if make_budget:
-            within = partial(ask_within_hub, hub=hub, place=HERE)
-            experiment = replace(experiment, model=Wrapped(experiment.model, within))
+            experiment = replace(experiment, model=Wrapped(experiment.model, HubAccount(hub, HERE).ask))
         paid_once = _pay_once(experiment, calls)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         groups = _plan_groups(paid_once, journal, retry_failed)
@@ -170,10 +168,9 @@ def _open_calls(
 def _pay_once(experiment: Design, calls: CallCache) -> Design:
     """The experiment with models that pay for each reply once, across all experiments of the folder."""
     prompts, judge = Prompts(experiment.prompts), experiment.judge_model
-    stop = partial(stop_at_failures, most=experiment.max_failures)
     return replace(
         experiment,
-        model=Wrapped(experiment.model, PaidOnce(prompts, calls), stop),
+        model=Wrapped(experiment.model, PaidOnce(prompts, calls), stop_after(experiment.max_failures)),
         judge_model=judge and Wrapped(judge, PaidOnce(prompts, calls)),
     )
 

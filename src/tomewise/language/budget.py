@@ -9,30 +9,30 @@ from threading import Lock
 from typing import Protocol
 
 from tomewise.errors import BudgetExceeded, KeepsFailing, ModelError, ModelUnavailable
+from tomewise.language.wrapped import Wrapper
 from tomewise.run import Meter, Permit, Request, change_run, current_run, meter
 from tomewise.types import Cost, In, LanguageModel, Out, Role
 
 
 class Account(Permit, Protocol):
-    """Where the spending of a budget is kept: in this process (`Budget`), or in another one."""
+    """Where the spending of a budget is kept: in this process (`Budget`), or in another one. Its `ask` is a wrapper."""
+
+    async def ask(self, model: LanguageModel, role: Role[In, Out], given: In) -> Out:
+        """Ask the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
+        await self.check()
+        permit = _Ask(self)
+        with meter() as seen, change_run(permits=(*current_run().permits, permit)):
+            try:
+                return await model.ask(role, given)
+            finally:
+                if not permit.announced:
+                    self.count(seen.total)
 
     async def check(self) -> None:
         """Raise `BudgetExceeded` if not even the smallest request would fit."""
 
     def count(self, spent: Cost) -> None:
         """Count what an ask has spent that announced no request."""
-
-
-async def ask_within(account: Account, model: LanguageModel, role: Role[In, Out], given: In) -> Out:
-    """Ask the model. Raises `BudgetExceeded` before a request that would exceed a limit of the account."""
-    await account.check()
-    permit = _Ask(account)
-    with meter() as seen, change_run(permits=(*current_run().permits, permit)):
-        try:
-            return await model.ask(role, given)
-        finally:
-            if not permit.announced:
-                account.count(seen.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class _Amount:
         return _Amount(self.calls - less.calls, self.tokens - less.tokens, self.money - less.money)
 
 
-class Budget:
+class Budget(Account):
     """Limits on what may be spent. Counts from when this object was made.
 
     Every request that is sent counts as one of `calls`: retries, repairs and refusals too. `tokens` (in and out) and
@@ -84,10 +84,6 @@ class Budget:
     def spent(self) -> Cost:
         """What the requests that have ended have spent so far."""
         return self._spent
-
-    async def ask(self, model: LanguageModel, role: Role[In, Out], given: In) -> Out:
-        """Ask the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
-        return await ask_within(self, model, role, given)
 
     async def check(self) -> None:
         """Raise `BudgetExceeded` if not even the smallest request would fit beside what was spent."""
@@ -180,28 +176,32 @@ async def ask_within_run(model: LanguageModel, role: Role[In, Out], given: In) -
     return await (budget.ask(model, role, given) if budget else model.ask(role, given))
 
 
-async def stop_at_failures(model: LanguageModel, role: Role[In, Out], given: In, *, most: int) -> Out:
-    """Ask the model, but stop after too many failures in a row: further calls would cost and give nothing.
+def stop_after(most: int) -> Wrapper:
+    """A wrapper that stops after too many failures in a row: further calls would cost and give nothing.
 
-    Raises `KeepsFailing` when `most` asks of a run (`open_run`) failed with no reply between them. An ask counts once,
-    with all its retries and its repair, when it ends. A wrapper for inside of the cache: what is kept says nothing
-    about the model.
+    It raises `KeepsFailing` when `most` asks of a run (`open_run`) failed with no reply between them. An ask counts
+    once, with all its retries and its repair, when it ends. For inside of the cache: what is kept says nothing about
+    the model.
     """
-    used = current_run().used
-    try:
-        output = await model.ask(role, given)
-    except (ModelUnavailable, BudgetExceeded):
-        raise
-    except ModelError as error:
+
+    async def ask(model: LanguageModel, role: Role[In, Out], given: In) -> Out:
+        used = current_run().used
+        try:
+            output = await model.ask(role, given)
+        except (ModelUnavailable, BudgetExceeded):
+            raise
+        except ModelError as error:
+            if used is not None:
+                used.failures += 1
+                if used.failures >= most:
+                    raise KeepsFailing(_explain_stop(model.name, used, error)) from error
+            raise
         if used is not None:
-            used.failures += 1
-            if used.failures >= most:
-                raise KeepsFailing(_explain_stop(model.name, used, error)) from error
-        raise
-    if used is not None:
-        used.replies += 1
-        used.failures = 0
-    return output
+            used.replies += 1
+            used.failures = 0
+        return output
+
+    return ask
 
 
 def _explain_stop(name: str, used: Meter, last: ModelError) -> str:

@@ -64,7 +64,7 @@ class Wrapped:
 
     @property
     def inner(self) -> LanguageModel:
-        """The model that plays the roles for which there is no other."""
+        """The model of the roles without one of their own."""
         return self._model
 
     def find(self, role: Role[In, Out]) -> LanguageModel:

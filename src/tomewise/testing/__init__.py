@@ -36,7 +36,6 @@ from tomewise.testing.store_checks import (
     put_document,
 )
 from tomewise.types import (
-    Abilities,
     Answer,
     Embedder,
     Event,
@@ -110,8 +109,7 @@ async def check_language_model(model: LanguageModel, role: Role[In, Out], given:
     assert model.window > 0, "a model needs a window"
     assert model.count_input_tokens(role, given) > 0, "a call takes tokens"
     abilities = find_abilities(model, role)
-    assert isinstance(abilities, Abilities), "`abilities` must be Abilities"
-    preparing = find_abilities(model).prepare()
+    preparing = abilities.prepare()
     assert inspect.isawaitable(preparing), "`prepare` must be async"
     await preparing
     assert isinstance(abilities.is_quick(role, given), bool), "`is_quick` must return True or False"
