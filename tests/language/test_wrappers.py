@@ -144,7 +144,7 @@ async def test_the_key_covers_role_prompt_model_input_and_schema(tmp_path):
 
 async def test_failures_are_not_kept():
     calls = Calls()
-    cached = cache(ScriptedModel({"fuse": [Refused("no"), {"cue": 1}, REPLY]}), calls)
+    cached = cache(ScriptedModel({"fuse": [Refused("no"), {"clue": 1}, REPLY]}), calls)
     for error in (Refused, BadReply):
         with pytest.raises(error):
             await fuse(cached)
@@ -152,7 +152,7 @@ async def test_failures_are_not_kept():
     assert await fuse(cached) == "Mara hid it."
 
 
-@pytest.mark.parametrize("stale", ['{"clue": "x"}', "not JSON", '{"cue": 3}'])
+@pytest.mark.parametrize("stale", ['{"clue": "x"}', "not JSON", '{"cue": {"was": 3}}'])
 async def test_what_no_longer_fits_is_asked_again(stale):
     calls = Calls()
     cached = cache(make_model(), calls)
