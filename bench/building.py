@@ -31,10 +31,11 @@ from pathlib import Path
 from typing import Any
 
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.language.cached import Cached
+from tomewise.language.cached import Cache
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
+from tomewise.language.wrapped import Wrapped
 from tomewise.memory.building import build, estimate
 from tomewise.memory.passages import store_documents
 from tomewise.reading.splitter import PassageSplitter
@@ -118,7 +119,7 @@ async def open_filled_store(text: str, embedder: Embedder) -> AsyncIterator[SqlS
 
 
 def make_layers(store: SqlStore, model: LanguageModel, embedder: Embedder) -> tuple[Layer, ...]:
-    return comorag(Kit(store, Cached(model, Prompts(), store.calls), embedder)).layers
+    return comorag(Kit(store, Wrapped(model, Cache(Prompts(), store.calls)), embedder)).layers
 
 
 def record_replies(text: str) -> dict[tuple[str, str], Any]:

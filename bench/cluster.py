@@ -3,8 +3,8 @@
 `python bench/cluster.py [--only passages,asks,waiting]` starts two nodes and prints processor time and time by the
 clock of three things. The bundled embedder over 2,000 passages and the extractive model over 2,000 asks of a quick role
 and of one that compares meanings: this process with one thread, one worker, two workers. Then 1,280 asks, through
-`Cached`, of a server that takes 0.5 s, at a limit of 64: this process, and four workers that never asked before. Rounds
-alternate.
+the cache of replies, of a server that takes 0.5 s, at a limit of 64: this process, and four workers that never asked
+before. Rounds alternate.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ from tests.language.openai_server import OpenAIServer, reply_with
 from tests.texts import prose
 
 from tomewise.cluster.pooled_embedder import PooledEmbedder
-from tomewise.cluster.pooled_model import PooledModel
+from tomewise.cluster.pooled_model import PooledAsks
 from tomewise.cluster.worker_parts import ModelParts, WorkerParts
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.embedding.bundled import BundledMiniLM
 from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.language import roles
-from tomewise.language.cached import Cached
+from tomewise.language.cached import Cache
 from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
+from tomewise.language.wrapped import Wrapped
 from tomewise.tome.open_store import open_store
 
 TICK = os.sysconf("SC_CLK_TCK")
@@ -118,7 +119,7 @@ def compare_computing(count: int, rounds: int, chosen: Sequence[str]) -> None:
         }
         for role, inputs in asks.items():
             ways = {"this process": make_ask(model, role, inputs)}
-            ways |= {name: make_ask(PooledModel(model, pool, 16), role, inputs) for name, pool in pools.items()}
+            ways |= {name: make_ask(Wrapped(model, PooledAsks(pool, 16)), role, inputs) for name, pool in pools.items()}
             compare(f"{count:,} asks of the extractive model for {role.name}", ways, rounds)
     for pool in pools.values():
         pool.close()
@@ -133,9 +134,9 @@ def compare_waiting(asks: int, limit: int, rounds: int) -> None:
 
         def ask_all(count: int, *, pooled: bool) -> None:
             own = ChatModel("openai:test", base_url=server.url, limit=limit)
-            model = PooledModel(own, pools.pop(), limit) if pooled else own
+            model = Wrapped(own, PooledAsks(pools.pop(), limit)) if pooled else own
             with tempfile.TemporaryDirectory() as folder, closing(open_store(Path(folder) / "a.tome")) as store:
-                cached = Cached(model, Prompts(), store.calls)
+                cached = Wrapped(model, Cache(Prompts(), store.calls))
 
                 async def ask() -> None:
                     await asyncio.gather(*(cached.ask(roles.FUSE, given) for given in inputs[:count]))

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.forwarding import Forwarding
 from tomewise.memory.communities.community_names import CommunityNames
 from tomewise.memory.communities.community_state import load_state
 from tomewise.memory.communities.partition import Partition, measure_modularity, renew
@@ -37,11 +36,12 @@ QUESTION = "Why does Phaidor hate Dejah Thoris?"
 MODES = ("local", "global", "dynamic", "drift")
 
 
-class SlowModel(Forwarding):
+class SlowModel:
     """The extractive model as one that takes `latency` seconds a call. It counts what it was asked, by role."""
 
     def __init__(self, inner: ExtractiveModel, latency: float = 0.0) -> None:
-        super().__init__(inner)
+        self._inner = inner
+        self.window = inner.window
         self.latency = latency
         self.asked: Counter[str] = Counter()
         self.tokens: Counter[str] = Counter()
@@ -52,7 +52,10 @@ class SlowModel(Forwarding):
         self.asked[role.name] += 1
         self.tokens[role.name] += len(given.model_dump_json()) // 4
         await asyncio.sleep(self.latency)
-        return await self._model.ask(role, given)
+        return await self._inner.ask(role, given)
+
+    def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
+        return self._inner.count_input_tokens(role, given)
 
 
 def open_tome(folder: str, latency: float = 0.0) -> tuple[Tome, SlowModel]:

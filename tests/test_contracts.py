@@ -13,11 +13,12 @@ from tomewise.embedding.bundled import BundledMiniLM
 from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.embedding.weights import INSTALL, PACKAGE
-from tomewise.language.budget import Budgeted
-from tomewise.language.cached import Cached
+from tomewise.language.budget import Budget
+from tomewise.language.cached import Cache
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import ANSWER, AnswerIn, Shown
+from tomewise.language.wrapped import Wrapped
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
@@ -70,7 +71,7 @@ MODELS = (make_model(), ExtractiveModel(EMBEDDER))
     [
         *MODELS,
         ScriptedModel({}, others=ExtractiveModel(EMBEDDER)),
-        Budgeted(make_model(), calls=5),
+        Wrapped(make_model(), Budget(name="scripted", calls=5).ask),
     ],
     ids=lambda model: f"{type(model).__name__}:{model.name}",
 )
@@ -81,7 +82,7 @@ async def test_models(model):
 async def test_a_cached_chat_model_over_http(tmp_path, here):
     store = SqlStore.open(tmp_path / "a.tome")
     async with open_chat(reply_with(json.dumps(REPLY))) as (model, _):
-        for each in (model, Cached(model, Prompts(), store.calls)):
+        for each in (model, Wrapped(model, Cache(Prompts(), store.calls))):
             await check_language_model(each, ANSWER, GIVEN)
     store.close()
 

@@ -18,10 +18,11 @@ from tests.reading.documents import draw_pdf
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ReadingError, UnknownName
-from tomewise.language.cached import Cached
+from tomewise.language.cached import Cache
 from tomewise.language.choose_model import check_models
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import find_outside_roles
+from tomewise.language.wrapped import Wrapped
 from tomewise.systems.kit import Kit
 from tomewise.systems.layers import make_layers
 from tomewise.systems.registry import find_declaration
@@ -136,7 +137,7 @@ async def test_its_layer_passes_the_contract(site, tmp_path):
     numbers = count()
 
     def make(store):
-        model = Cached(ScriptedModel(REPLIES), Prompts(), store.calls)
+        model = Wrapped(ScriptedModel(REPLIES), Cache(Prompts(), store.calls))
         return make_layers(Kit(store, model, HashEmbedder(32)), "retold")
 
     await check_mapped_layer(make, lambda: open_store(tmp_path / f"{next(numbers)}.tome"), HashEmbedder(32))

@@ -86,7 +86,7 @@ MUTATIONS = (
     Mutation(
         "caching: the model is part of the key",
         "language/cached.py",
-        "self.name_for(role),",
+        "            find_name(model, role),\n",
         "",
         ("tests/language/test_wrappers.py",),
     ),

@@ -53,6 +53,7 @@ from tomewise.systems.kit import (
 )
 from tomewise.systems.layers import make_layers
 from tomewise.types import (
+    Abilities,
     Answer,
     Change,
     Document,
@@ -77,6 +78,7 @@ from tomewise.types import (
 )
 
 __all__ = [
+    "Abilities",
     "Above0",
     "Answer",
     "Ask",

@@ -191,7 +191,7 @@ class Run:
     model: LanguageModel | None = None  # is asked in place of a `SharedModel`
     budget: Limit | None = None
     permits: tuple[Permit, ...] = ()  # all are asked before each request
-    fresh_mark: str = ""  # `Cached` uses only replies kept with this mark, and asks again for others; empty: any reply
+    fresh_mark: str = ""  # only replies kept with this mark are used, others are asked for again; empty: any reply
     must_keep: bool = False  # a reply that cannot be kept ends the run
     queue: object = None  # calls with the same queue wait behind each other (see `CallSlots`)
     listener: tuple[str, Listener] | None = None  # the name of a role, and who hears its replies

@@ -21,17 +21,17 @@ from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply
 from tests.patience import wait_until
 
 from tomewise.cluster.pool_worker import Failed
-from tomewise.cluster.pooled_model import PooledModel
+from tomewise.cluster.pooled_model import PooledAsks
 from tomewise.cluster.worker_parts import ModelParts, WorkerParts
 from tomewise.cluster.worker_pool import WorkerPool
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, PartError, TomewiseError
 from tomewise.evaluate.on_workers import HERE, Hub
 from tomewise.language import roles
-from tomewise.language.budget import Budget, Budgeted
+from tomewise.language.budget import Budget
 from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.forwarding import ModelPerRole
+from tomewise.language.wrapped import Wrapped
 from tomewise.run import PART_SKIPPED, meter
 from tomewise.testing import check_language_model
 from tomewise.types import Cost
@@ -51,12 +51,12 @@ class Station:
     pool: WorkerPool
     own: ChatModel
 
-    def make_model(self, *behaviours: Any, limit: int = 16) -> PooledModel:
+    def make_model(self, *behaviours: Any, limit: int = 16) -> Wrapped:
         """The pooled model; from now on the server behaves so."""
         self.server.handler = in_turn(*behaviours)
         self.server.requests.clear()
         self.server.most_at_once = 0
-        return PooledModel(self.own, self.pool, limit)
+        return Wrapped(self.own, PooledAsks(self.pool, limit))
 
 
 @pytest.fixture(scope="module")
@@ -120,8 +120,8 @@ def own_pool(nodes: object) -> Iterator[WorkerPool]:
 
 
 @pytest.fixture
-def extractor(own_pool: WorkerPool) -> PooledModel:
-    return PooledModel(Odd(HashEmbedder()), own_pool, 16)
+def extractor(own_pool: WorkerPool) -> Wrapped:
+    return Wrapped(Odd(HashEmbedder()), PooledAsks(own_pool, 16))
 
 
 async def ask_many(model: Any, count: int) -> list[Any]:
@@ -129,7 +129,7 @@ async def ask_many(model: Any, count: int) -> list[Any]:
     return await asyncio.gather(*(model.ask(roles.FUSE, each) for each in given), return_exceptions=True)
 
 
-async def test_it_is_a_language_model(station: Station, extractor: PooledModel) -> None:
+async def test_it_is_a_language_model(station: Station, extractor: Wrapped) -> None:
     await check_language_model(extractor, roles.FUSE, GIVEN)
     model = station.make_model(GOOD)
     with meter() as used:
@@ -141,7 +141,7 @@ async def test_it_is_a_language_model(station: Station, extractor: PooledModel) 
 
 
 @pytest.mark.parametrize("question", ODD_ERRORS)
-async def test_what_is_no_reply_is_one_error(extractor: PooledModel, question: str) -> None:
+async def test_what_is_no_reply_is_one_error(extractor: Wrapped, question: str) -> None:
     """It comes at once, and the workers go on."""
     kind, line = ODD_ERRORS[question]
     with pytest.raises(kind, match=rf"^{line}[^\n]*$"):
@@ -162,7 +162,7 @@ async def test_what_the_model_calls_quick_is_asked_here(own_pool: WorkerPool) ->
     pool: Any = Noting()
     question = roles.AnswerIn(question="Who gave the key?", evidence=[roles.Shown(label="E1", text=PASSAGES[0].text)])
     long = GIVEN.model_copy(update={"cues": ["Mara held it last."] * 200})
-    pooled = PooledModel(ModelPerRole(own, {"gist": own}), pool, 16)
+    pooled = Wrapped(Wrapped(own, models={"gist": own}), PooledAsks(pool, 16))
     for role, given in ((roles.FUSE, GIVEN), (roles.ANSWER, question), (roles.FUSE, long)):
         assert await pooled.ask(role, given) == await own.ask(role, given)
     assert sent == ["answer", "fuse"]
@@ -202,12 +202,13 @@ async def test_long_asks_that_are_given_up_on_their_way_end_too(station: Station
 
 @pytest.mark.parametrize("behaviours", [(GOOD,), (BAD, GOOD)], ids=["sound", "each repaired"])
 async def test_a_budget_of_20_calls_sends_20(station: Station, behaviours: tuple[Any, ...]) -> None:
-    model = Budgeted(station.make_model(GOOD), calls=20)
+    budget = Budget(name="test", calls=20)
+    model = Wrapped(station.make_model(GOOD), budget.ask)
     turn = iter(range(10**6))
     station.server.handler = lambda _: behaviours[next(turn) % len(behaviours)]
     found = await ask_many(model, 60)
     assert len(station.server.requests) == 20
-    assert model.spent.calls == 20
+    assert budget.spent.calls == 20
     assert {type(each) for each in found if isinstance(each, Exception)} <= {BudgetExceeded, BadReply}
 
 

@@ -124,7 +124,7 @@ async def test_a_model_that_cannot_be_prepared_is_named() -> None:
     assert isinstance(failed, Failed)
     assert isinstance(failed.error, UsageError)
     assert ": the model extractive could not be prepared (TypeError: " in str(failed.error)
-    assert "`prepare` takes no arguments and is async; correct it" in str(failed.error)
+    assert "correct `prepare` of its abilities, which takes no arguments and is async" in str(failed.error)
     with pytest.raises((AssertionError, TypeError), match="prepare"):
         await check_language_model(model, roles.FUSE, GIVEN)
 

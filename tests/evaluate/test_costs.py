@@ -16,6 +16,7 @@ from tomewise.evaluate.report import make_json, write_markdown
 from tomewise.evaluate.results import tabulate
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import DECOMPOSE, GIST, DecomposeIn, GistIn
+from tomewise.language.wrapped import Wrapped
 from tomewise.run import ModelCall, meter, report_call
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing.scripted import ScriptedModel
@@ -106,7 +107,8 @@ async def test_a_stored_reply_is_charged_as_if_paid_again(calls, model):
     totals = []
     for number in range(2):
         with meter() as used:
-            reply = await PaidOnce(model, Prompts(), calls).ask(GIST, GistIn(text="t"))  # only the file survives
+            paying = Wrapped(model, PaidOnce(Prompts(), calls))  # only the file survives
+            reply = await paying.ask(GIST, GistIn(text="t"))
         assert reply.memory == KEPT
         assert used.reused == number
         totals.append(replace(used.measure_cost(), model_seconds=0.0, own_seconds=0.0, roles={}))
@@ -118,7 +120,7 @@ async def test_a_stored_reply_is_charged_as_if_paid_again(calls, model):
 
 
 async def test_equal_asks_at_one_moment_are_one_call_and_charged_to_each(calls, model):
-    paying = PaidOnce(model, Prompts(), calls)
+    paying = Wrapped(model, PaidOnce(Prompts(), calls))
 
     async def count_calls() -> int:
         with meter() as used:
@@ -134,16 +136,16 @@ async def test_replies_of_the_extractive_model_depend_on_its_code(calls, package
     for text in ("one", "two"):
         package("language/extractive/gist.py", text)
         for _ in range(2):
-            await PaidOnce(model, Prompts(), calls).ask(GIST, GistIn(text="t"))
+            await Wrapped(model, PaidOnce(Prompts(), calls)).ask(GIST, GistIn(text="t"))
     assert len(model.calls) == 2
 
 
 @pytest.mark.parametrize("stored", [{"gist": "m"}, {"memory": "<string>"}], ids=["another type", "a fault"])
 async def test_a_stored_reply_that_fits_no_longer_is_paid_again(calls, model, stored):
-    paying = PaidOnce(model, Prompts(), calls)
+    paying = Wrapped(model, PaidOnce(Prompts(), calls))
     given = GistIn(text="The keeper put out the light at nine.")
     text = json.dumps({"reply": stored, "paid": []})
-    await calls.keep(paying.make_key(GIST, given), role="gist", model=model.name, reply=text)
+    await calls.keep(PaidOnce(Prompts(), calls).make_key(model, GIST, given), role="gist", model=model.name, reply=text)
     with meter() as used:
         assert (await paying.ask(GIST, given)).memory == KEPT
     assert (len(model.calls), used.measure_cost().calls, used.reused) == (1, 2, 0)

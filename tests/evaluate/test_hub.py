@@ -12,11 +12,12 @@ from tests.patience import SOON
 
 from tomewise.cluster.pool_worker import Failed
 from tomewise.errors import BudgetExceeded
-from tomewise.evaluate.on_workers import BudgetedAtHub, Hub
+from tomewise.evaluate.on_workers import Hub, HubAccount
 from tomewise.language import roles
 from tomewise.language.budget import Budget
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.usage import announce_request
+from tomewise.language.wrapped import Wrapped
 from tomewise.run import Request
 from tomewise.testing import HashEmbedder
 from tomewise.types import Cost
@@ -55,6 +56,10 @@ def hub(tmp_path: Path, budget: Budget) -> Iterator[Hub]:
     made = Hub(tmp_path / "calls.tome", lambda: budget)
     yield made
     made._store.close()
+
+
+def make_budgeted(model: Any, hub: Hub, number: int = 0) -> Wrapped:
+    return Wrapped(model, HubAccount(Actor(hub), (number, 0)).ask)
 
 
 async def check_nothing_is_reserved(hub: Hub, budget: Budget) -> None:
@@ -109,7 +114,7 @@ async def test_a_cancelled_ask_holds_nothing(hub: Hub, budget: Budget) -> None:
             async with announce_request(REQUEST):
                 await asyncio.sleep(3600)
 
-    models = [BudgetedAtHub(Announcing(HashEmbedder()), Actor(hub), (number, 0)) for number in range(3)]
+    models = [make_budgeted(Announcing(HashEmbedder()), hub, number) for number in range(3)]
     asks = [asyncio.create_task(model.ask(roles.FUSE, GIVEN)) for model in models]
     await wait_a_little(asks[2])
     for ask in reversed(asks):  # the last one waits for room
@@ -121,7 +126,7 @@ async def test_a_cancelled_ask_holds_nothing(hub: Hub, budget: Budget) -> None:
 
 
 async def test_a_model_that_announces_nothing_is_counted_after(hub: Hub) -> None:
-    model = BudgetedAtHub(ExtractiveModel(HashEmbedder()), Actor(hub), (0, 0))
+    model = make_budgeted(ExtractiveModel(HashEmbedder()), hub)
     for _ in range(2):
         await model.ask(roles.FUSE, GIVEN)
         await asyncio.sleep(0)
@@ -140,7 +145,7 @@ async def test_requests_of_one_ask_may_run_side_by_side(hub: Hub, budget: Budget
             await asyncio.gather(vote(0.02), vote(0.01))
             return await super().ask(role, given)
 
-    model = BudgetedAtHub(Voting(HashEmbedder()), Actor(hub), (0, 0))
+    model = make_budgeted(Voting(HashEmbedder()), hub)
     await asyncio.wait_for(model.ask(roles.FUSE, GIVEN), 10)
     await asyncio.sleep(0)
     await check_nothing_is_reserved(hub, budget)

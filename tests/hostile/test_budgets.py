@@ -31,9 +31,10 @@ from tests.server.served import serve
 
 from tomewise.errors import BudgetExceeded, ModelError, Refused
 from tomewise.language import roles
-from tomewise.language.budget import Budget, Budgeted
+from tomewise.language.budget import Budget
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
+from tomewise.language.wrapped import Wrapped
 from tomewise.memory.ask_each import ask_each
 from tomewise.run import change_run, meter
 from tomewise.testing.scripted import ScriptedModel
@@ -52,19 +53,20 @@ def inputs(count: int) -> dict[int, roles.FuseIn]:
 @asynccontextmanager
 async def open_budget(
     *behaviours: Behaviour, name: str = "openai:gpt-4o-mini", timeout: float = 60.0, **limits: Any
-) -> AsyncIterator[tuple[Budgeted, OpenAIServer]]:
-    """A model within a budget, and the server that it asks."""
+) -> AsyncIterator[tuple[Wrapped, Budget, OpenAIServer]]:
+    """A model within a budget, the budget, and the server that it asks."""
     backoff = Backoff(retries=4, first=0.001, longest=0.002)
     async with open_chat(*behaviours, name=name, timeout=timeout, backoff=backoff) as (model, server):
-        yield Budgeted(model, **limits), server
+        budget = Budget(name=model.name, **limits)
+        yield Wrapped(model, budget.ask), budget, server
 
 
 async def ask_all(behaviour: Behaviour, count: int, **limits: Any) -> tuple[Cost, OpenAIServer]:
     """Ask `count` questions at once until the budget refuses. Returns what was spent."""
-    async with open_budget(behaviour, **limits) as (budgeted, server):
+    async with open_budget(behaviour, **limits) as (budgeted, budget, server):
         with pytest.raises(BudgetExceeded):
             await ask_each(budgeted, roles.FUSE, inputs(count), lambda _: None, "asked")
-    return budgeted.spent, server
+    return budget.spent, server
 
 
 @pytest.mark.parametrize(
@@ -78,10 +80,10 @@ async def test_calls_bound_the_requests_that_are_sent(behaviour: Behaviour) -> N
 
 
 async def test_a_refusal_counts_with_its_tokens() -> None:
-    async with open_budget(reply_with(None, refusal="I would rather not.")) as (budgeted, _):
+    async with open_budget(reply_with(None, refusal="I would rather not.")) as (budgeted, budget, _):
         with meter() as seen, pytest.raises(Refused, match="rather not"):
             await fuse(budgeted)
-    for spent in (budgeted.spent, seen.total):
+    for spent in (budget.spent, seen.total):
         assert (spent.calls, spent.input_tokens, spent.output_tokens) == (1, 100, 20)
         assert spent.dollars == pytest.approx(100 * 0.15e-6 + 20 * 0.6e-6)
 
@@ -112,8 +114,8 @@ async def test_a_small_budget_lets_one_call_go() -> None:
     async with open_chat() as (model, server):
         prompt = model.count_input_tokens(roles.FUSE, GIVEN)
         with pytest.raises(BudgetExceeded, match=rf"0 of {prompt - 1} tokens .* needs {prompt}"):
-            await fuse(Budgeted(model, tokens=prompt - 1))
-        budgeted = Budgeted(model, tokens=prompt + 1)
+            await fuse(Wrapped(model, Budget(name=model.name, tokens=prompt - 1).ask))
+        budgeted = Wrapped(model, Budget(name=model.name, tokens=prompt + 1).ask)
         assert await fuse(budgeted) == CUE
         with pytest.raises(BudgetExceeded, match=f"the next call needs {prompt}"):
             await fuse(budgeted)
@@ -121,7 +123,7 @@ async def test_a_small_budget_lets_one_call_go() -> None:
 
 
 async def test_an_unknown_price_stops_after_one_request() -> None:
-    async with open_budget(SLOW, name="openai:nobody-knows", money=1.0) as (budgeted, server):
+    async with open_budget(SLOW, name="openai:nobody-knows", money=1.0) as (budgeted, _, server):
         outcomes = await asyncio.gather(*(fuse(budgeted) for _ in range(5)), return_exceptions=True)
     assert len(server.requests) == 1
     assert sum("price of openai:nobody-knows is unknown" in str(outcome) for outcome in outcomes) == 4
@@ -129,40 +131,40 @@ async def test_an_unknown_price_stops_after_one_request() -> None:
 
 @pytest.mark.parametrize("name", ["openai:gpt-4o-mini", "openai:nobody-knows"])
 async def test_a_limit_of_nothing_sends_nothing_that_may_cost(name: str) -> None:
-    async with open_budget(name=name, money=0.0) as (budgeted, server):
+    async with open_budget(name=name, money=0.0) as (budgeted, _, server):
         with pytest.raises(BudgetExceeded, match="0 dollars"):
             await fuse(budgeted)
     assert server.requests == []
 
 
 async def test_what_could_not_be_sent_costs_nothing() -> None:
-    async with open_budget() as (budgeted, server):
+    async with open_budget() as (budgeted, budget, server):
         server.stop()
         with pytest.raises(ModelError, match="cannot be reached"):
             await fuse(budgeted)
-    assert budgeted.spent.calls == 0
+    assert budget.spent.calls == 0
 
 
 async def test_what_was_given_up_costs_its_prompt() -> None:
     late, once = reply_with("late", delay=NEVER), Backoff(1, 0.0, 0.0)
     async with open_chat(late, name="openai:gpt-4o-mini", timeout=0.5, backoff=once) as (model, server):
-        budgeted = Budgeted(model)
+        budget = Budget(name=model.name)
         with pytest.raises(ModelError, match="did not reply"):
-            await fuse(budgeted)
+            await fuse(Wrapped(model, budget.ask))
         prompt = model.count_input_tokens(roles.FUSE, GIVEN)
-    assert budgeted.spent.calls == len(server.requests) == 3
-    assert 2 * prompt < budgeted.spent.input_tokens < 3 * prompt, "the third was the short test request"
-    assert budgeted.spent.dollars is not None
+    assert budget.spent.calls == len(server.requests) == 3
+    assert 2 * prompt < budget.spent.input_tokens < 3 * prompt, "the third was the short test request"
+    assert budget.spent.dollars is not None
 
 
 async def test_a_cancelled_ask_gives_back_what_it_reserved() -> None:
-    async with open_budget(reply_with("late", delay=NEVER), GOOD, calls=2) as (budgeted, server):
+    async with open_budget(reply_with("late", delay=NEVER), GOOD, calls=2) as (budgeted, budget, server):
         first = asyncio.create_task(fuse(budgeted))
         assert await asyncio.to_thread(server.arrived.wait, SOON)
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first
-        assert budgeted.spent.calls == 1
+        assert budget.spent.calls == 1
         assert await fuse(budgeted) == CUE
 
 
@@ -172,7 +174,8 @@ def test_threads_share_a_budget() -> None:
             await asyncio.gather(*(fuse(budgeted) for _ in range(4)))
 
     model = ScriptedModel({"fuse": lambda given: {"cue": "x"}})
-    budgeted = Budgeted(model, calls=3201)
+    budget = Budget(name=model.name, calls=3201)
+    budgeted = Wrapped(model, budget.ask)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -181,7 +184,7 @@ def test_threads_share_a_budget() -> None:
                 done.result(SOON)
     finally:
         sys.setswitchinterval(interval)
-    assert budgeted.spent.calls == len(model.calls) == 3200
+    assert budget.spent.calls == len(model.calls) == 3200
     last = asyncio.run(asyncio.wait_for(fuse(budgeted), SOON))  # it would wait for what is still reserved
     assert last == "x"
 

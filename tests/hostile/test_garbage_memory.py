@@ -13,11 +13,12 @@ from tests.language.openai_server import OpenAIServer, reply_with
 from tests.texts import SHARED, needs_shared
 
 from tomewise.errors import BadReply, UnknownName
-from tomewise.language.cached import Cached
+from tomewise.language.cached import Cache
 from tomewise.language.chat import ChatModel
 from tomewise.language.memory_faults import find_fault, find_fault_in_names, list_strings
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import EXTRACT_FACTS, GIST, NARRATE, SUMMARISE, GistIn
+from tomewise.language.wrapped import Wrapped
 from tomewise.store.lookups import read_vectors
 from tomewise.store.records import BUILDS
 from tomewise.testing import ScriptedModel
@@ -141,10 +142,10 @@ async def test_a_model_is_shown_what_is_wrong_and_given_up_after_one_repair(role
 
 async def test_a_kept_reply_that_would_be_refused_is_asked_for_again_and_replaced(tome: Tome) -> None:
     given, good = GistIn(text=PASSAGE), {"memory": "The keeper lit the lamp at nine."}
-    cached = Cached(ScriptedModel({"gist": [good]}), Prompts(), tome.store.calls)
-    key = cached.make_key(GIST, given)
+    model, cache = ScriptedModel({"gist": [good]}), Cache(Prompts(), tome.store.calls)
+    key = cache.make_key(model, GIST, given)
     await tome.store.calls.keep(key, role="gist", model="scripted", reply='{"notes": "", "memory": "..."}')
-    assert (await cached.ask(GIST, given)).memory == good["memory"]
+    assert (await Wrapped(model, cache).ask(GIST, given)).memory == good["memory"]
     assert "lamp" in (await tome.store.calls.get(key) or "")
 
 

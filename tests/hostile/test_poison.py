@@ -13,11 +13,12 @@ from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, rep
 from tests.patience import NEVER, SOON
 
 from tomewise.errors import ModelUnavailable
-from tomewise.language.cached import Cached
+from tomewise.language.cached import Cache
 from tomewise.language.chat import ChatModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.retry import Backoff
 from tomewise.language.roles import FUSE, FuseIn
+from tomewise.language.wrapped import Wrapped
 from tomewise.memory.ask_each import Replies, ask_each
 from tomewise.memory.building import build, find_backlog
 from tomewise.memory.summaries import SummariesLayer
@@ -55,7 +56,9 @@ def is_test_request(request: dict[str, Any]) -> bool:
 async def build_summaries(store: SqlStore, server: OpenAIServer) -> LayerReport:
     model = ChatModel("openai:test", base_url=server.url, timeout=2.0, backoff=FAST)
     try:
-        (report,) = await build([SummariesLayer(store, Cached(model, Prompts(), store.calls))], store, lambda _: None)
+        (report,) = await build(
+            [SummariesLayer(store, Wrapped(model, Cache(Prompts(), store.calls)))], store, lambda _: None
+        )
     finally:
         await model.close()
     return report

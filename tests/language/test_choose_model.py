@@ -10,15 +10,13 @@ from tomewise import Document, Tome
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ModelUnavailable, UnknownName, UsageError
 from tomewise.language import roles
-from tomewise.language.budget import Budgeted
-from tomewise.language.cached import Cached
+from tomewise.language.budget import ask_within_run
 from tomewise.language.chat import ChatModel
 from tomewise.language.choose_model import check_models, choose_model
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.forwarding import ModelPerRole, find_name, find_window, join_names
 from tomewise.language.price_list import find_price
-from tomewise.language.prompts import Prompts
 from tomewise.language.spec import ModelSpec
+from tomewise.language.wrapped import Wrapped, find_abilities, find_name, find_window, join_names
 from tomewise.loops.evidence import fit_to_window
 from tomewise.testing import check_language_model
 from tomewise.testing.scripted import ScriptedModel
@@ -83,11 +81,11 @@ def make_model(name, *, window=1000):
 
 async def test_each_role_reaches_its_own_model():
     small, large = make_model("small"), make_model("large", window=9000)
-    model = ModelPerRole(small, {"fuse": large})
+    model = Wrapped(small, models={"fuse": large})
     await check_language_model(model, roles.FUSE, FUSED)
     assert [call.role for call in large.calls] == ["fuse"]
     assert (model.name, model.window) == ("small fuse=large", 1000)
-    for wrapper in (model, Budgeted(model), Cached(model, Prompts(), None)):
+    for wrapper in (model, Wrapped(model, ask_within_run)):
         assert [find_name(wrapper, role) for role in (roles.FUSE, roles.GIST)] == ["large", "small"]
         assert [find_window(wrapper, role) for role in (roles.FUSE, roles.GIST)] == [9000, 1000]
     assert join_names(model, (roles.GIST, roles.FUSE, roles.SUMMARISE)) == "small, large"
@@ -105,7 +103,7 @@ async def test_equal_names_are_one_model_and_so_share_one_limit_and_one_address(
         )
         with pytest.raises(ModelUnavailable, match="no key for anthropic:c"):  # the address is that of OpenAI alone
             await model.ask(roles.PROBE, roles.ProbeIn(question="Who?"))
-        await model.close()
+        await find_abilities(model).close()
     assert sorted(request["model"] for request in server.requests) == ["a", "b", "b"]
     assert server.most_at_once == 2, "one request of each model"
 
@@ -143,11 +141,11 @@ def test_the_loop_heeds_the_window_of_the_answering_model():
         return len(fit_to_window(pieces, model, roles.ANSWER, give))
 
     small, large = make_model("small", window=3000), make_model("large", window=100_000)
-    assert count(ModelPerRole(small, {"answer": large})) == 20
-    assert count(ModelPerRole(large, {"answer": small})) < 20
+    assert count(Wrapped(small, models={"answer": large})) == 20
+    assert count(Wrapped(large, models={"answer": small})) < 20
 
 
 def test_a_chat_model_says_whether_it_samples_for_its_role():
     warm = ChatModel("openai:warm", temperature=0.7)
-    model = Cached(ModelPerRole(make_model("cold"), {"fuse": warm}), Prompts(), None)
-    assert (model.samples(roles.FUSE), model.samples(roles.GIST)) == (True, False)
+    model = Wrapped(make_model("cold"), models={"fuse": warm})
+    assert [find_abilities(model, role).samples for role in (roles.FUSE, roles.GIST)] == [True, False]

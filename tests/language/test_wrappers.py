@@ -10,13 +10,15 @@ from tests.patience import SOON
 
 from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelUnavailable, Refused, StoreError, UsageError
 from tomewise.language import roles
-from tomewise.language.budget import Budgeted, StopAtFailures
-from tomewise.language.cached import Cached
+from tomewise.language.budget import Budget, stop_after
+from tomewise.language.cached import Cache
 from tomewise.language.call_slots import CallSlots
-from tomewise.language.prompts import Prompts, render_once
+from tomewise.language.prompts import Prompts
 from tomewise.language.retry import AttemptFailed, Backoff, retry
+from tomewise.language.wrapped import SharedModel, Wrapped, find_abilities, find_name
 from tomewise.run import ModelCall, change_run, meter, open_run, report_call
 from tomewise.testing.scripted import ScriptedModel
+from tomewise.types import Abilities
 
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
 OTHER = roles.FuseIn(question="Who hid the letter?", cues=["Tom held it last."])
@@ -52,7 +54,21 @@ def make_model(**options):
 
 
 def cache(model, calls=None, prompts=None):
-    return Cached(model, prompts or Prompts(), calls or Calls())
+    return Wrapped(model, Cache(prompts or Prompts(), calls or Calls()))
+
+
+def limit(model, **limits):
+    """The model within a budget, and the budget."""
+    budget = Budget(name=model.name, **limits)
+    return Wrapped(model, budget.ask), budget
+
+
+def stop(model, most):
+    return Wrapped(model, stop_after(most))
+
+
+def make_key(role, given, *, prompts=None, **options):
+    return Cache(prompts or Prompts(), Calls()).make_key(make_model(**options), role, given)
 
 
 async def fuse(model, given=GIVEN):
@@ -64,13 +80,34 @@ async def fuse_often(model, times):
     return await asyncio.gather(*(fuse(model) for _ in range(times)), return_exceptions=True)
 
 
-async def test_wrappers_close_the_model_and_measure_replies_as_it_does():
-    inside = make_model()
-    inside.close, inside.measure_reply = AsyncMock(), AsyncMock(return_value=7)
-    wrapped = cache(Budgeted(StopAtFailures(inside, 20)))
-    assert await wrapped.measure_reply(roles.FUSE, GIVEN) == 7
-    await wrapped.close()
-    inside.close.assert_awaited_once_with()
+async def test_what_a_model_says_of_itself_holds_for_it_inside_wrappers_too():
+    small, large = make_model(name="small"), make_model(name="large")
+    small.abilities = Abilities(prepare=AsyncMock(), close=AsyncMock(), names={"gist": "brief"})
+    large.abilities = Abilities(prepare=AsyncMock(), close=AsyncMock(), samples=True, measure_reply=AsyncMock())
+    wrapped = cache(stop(Wrapped(small, models={"fuse": large, "answer": large}), 20))
+    assert [find_abilities(wrapped, role) for role in (roles.FUSE, roles.GIST)] == [large.abilities, small.abilities]
+    assert [find_name(wrapped, role) for role in (roles.FUSE, roles.GIST, roles.ENCODE)] == ["large", "brief", "small"]
+    for abilities in (find_abilities(wrapped), find_abilities(SharedModel(wrapped))):
+        await abilities.prepare()
+        await abilities.close()
+    for inside in (small, large):
+        inside.abilities.prepare.assert_awaited_once_with()
+        inside.abilities.close.assert_awaited_once_with()
+
+
+async def test_wrappers_are_asked_from_the_first_to_the_last_and_may_reply_themselves():
+    order = []
+
+    def note(name, *, replies=False):
+        async def wrapper(model, role, given):
+            order.append(name)
+            return roles.CueOut(cue=name) if replies else await model.ask(role, given)
+
+        return wrapper
+
+    assert await fuse(Wrapped(Wrapped(make_model(), note("c")), note("a"), note("b"))) == "Mara hid it."
+    assert await fuse(Wrapped(make_model(), note("d"), note("e", replies=True), note("f"))) == "e"
+    assert order == ["a", "b", "c", "d", "e"]
 
 
 # ---------------------------------------------------------------- the cache
@@ -92,32 +129,22 @@ async def test_the_key_covers_role_prompt_model_input_and_schema(tmp_path):
     (tmp_path / "fuse.md").write_text("Mine: {{ question }}", encoding="utf-8")
     encode = roles.EncodeIn(question="q", probe="p", layer="tree", evidence=[])
     keys = [
-        cache(make_model()).make_key(roles.FUSE, GIVEN),
-        cache(make_model()).make_key(roles.FUSE, OTHER),
-        cache(make_model()).make_key(roles.ENCODE, encode),
-        cache(make_model()).make_key(replace(roles.FUSE, output=Longer), GIVEN),
-        cache(make_model(name="other")).make_key(roles.FUSE, GIVEN),
-        cache(make_model(), prompts=Prompts(tmp_path)).make_key(roles.FUSE, GIVEN),
-        cache(make_model(), prompts=Prompts(tmp_path)).make_key(roles.FUSE, OTHER),
+        make_key(roles.FUSE, GIVEN),
+        make_key(roles.FUSE, OTHER),
+        make_key(roles.ENCODE, encode),
+        make_key(replace(roles.FUSE, output=Longer), GIVEN),
+        make_key(roles.FUSE, GIVEN, name="other"),
+        make_key(roles.FUSE, GIVEN, prompts=Prompts(tmp_path)),
+        make_key(roles.FUSE, OTHER, prompts=Prompts(tmp_path)),
     ]
     assert len(set(keys)) == len(keys)
     assert all(len(key) == 64 for key in keys)
-    assert keys[0] == cache(make_model()).make_key(roles.FUSE, GIVEN.model_copy())
-
-
-def test_what_was_rendered_once_for_an_ask_is_not_remembered_after_it():
-    prompts, changed = Prompts(), OTHER.model_copy()
-    with render_once():
-        first = prompts.render(roles.FUSE, changed)
-        assert prompts.render(roles.FUSE, changed) is first
-        assert prompts.render(roles.FUSE, GIVEN) != first
-    changed.cues = ["Nobody held it."]
-    assert prompts.render(roles.FUSE, changed) != first
+    assert keys[0] == make_key(roles.FUSE, GIVEN.model_copy())
 
 
 async def test_failures_are_not_kept():
     calls = Calls()
-    cached = cache(ScriptedModel({"fuse": [Refused("no"), {"cue": 1}, REPLY]}), calls)
+    cached = cache(ScriptedModel({"fuse": [Refused("no"), {"clue": 1}, REPLY]}), calls)
     for error in (Refused, BadReply):
         with pytest.raises(error):
             await fuse(cached)
@@ -125,11 +152,11 @@ async def test_failures_are_not_kept():
     assert await fuse(cached) == "Mara hid it."
 
 
-@pytest.mark.parametrize("stale", ['{"clue": "x"}', "not JSON", '{"cue": 3}'])
+@pytest.mark.parametrize("stale", ['{"clue": "x"}', "not JSON", '{"cue": {"was": 3}}'])
 async def test_what_no_longer_fits_is_asked_again(stale):
     calls = Calls()
     cached = cache(make_model(), calls)
-    key = cached.make_key(roles.FUSE, GIVEN)
+    key = make_key(roles.FUSE, GIVEN)
     calls.kept[key] = stale
     assert await fuse(cached) == "Mara hid it."
     assert calls.kept == {key: '{"cue":"Mara hid it."}'}
@@ -189,20 +216,20 @@ async def test_if_the_asker_gives_up_the_next_one_asks():
 
 async def test_calls_are_limited_exactly_also_side_by_side():
     inside = make_model(latency=0.01)
-    budgeted = Budgeted(inside, calls=3)
+    budgeted, budget = limit(inside, calls=3)
     outcomes = await fuse_often(budgeted, 5)
     assert [type(outcome) for outcome in outcomes] == [str] * 3 + [BudgetExceeded] * 2
-    assert (len(inside.calls), budgeted.spent.calls) == (3, 3)
+    assert (len(inside.calls), budget.spent.calls) == (3, 3)
     with pytest.raises(BudgetExceeded, match="limit of 3 calls of scripted"):
         await fuse(budgeted)
 
 
 async def test_replies_from_a_cache_use_no_budget():
     calls = Calls()
-    inside, outside = cache(Budgeted(make_model(), calls=1), calls), Budgeted(cache(make_model(), calls), calls=1)
-    for model in (inside, outside):
+    (inside, _), (outside, budget) = limit(make_model(), calls=1), limit(cache(make_model(), calls), calls=1)
+    for model in (cache(inside, calls), outside):
         assert [await fuse(model) for _ in range(3)] == ["Mara hid it."] * 3
-    assert outside.spent.calls == 0
+    assert budget.spent.calls == 0
 
 
 class Silent(ScriptedModel):
@@ -218,14 +245,14 @@ class Silent(ScriptedModel):
 
 
 @pytest.mark.parametrize(
-    ("cost", "limit", "calls", "says"),
+    ("cost", "money", "calls", "says"),
     [(0.5, 1.0, 2, r"1\.0000 of 1 dollars"), (None, 1.0, 1, "price of scripted is unknown"), (0.0, 0.0, 9, None)],
 )
-async def test_money_is_limited_for_a_model_that_announces_nothing(cost, limit, calls, says):
-    budgeted = Budgeted(Silent(cost), money=limit)
+async def test_money_is_limited_for_a_model_that_announces_nothing(cost, money, calls, says):
+    budgeted, budget = limit(Silent(cost), money=money)
     for _ in range(calls):
         await fuse(budgeted)
-    assert budgeted.spent.calls == calls
+    assert budget.spent.calls == calls
     if says:
         with pytest.raises(BudgetExceeded, match=says):
             await fuse(budgeted)
@@ -243,7 +270,7 @@ BAD = BadReply("no")
 
 
 async def test_failures_with_no_reply_between_them_end_the_work_with_what_it_cost_and_kept():
-    model = StopAtFailures(ScriptedModel({"fuse": [BAD, BAD, REPLY, BAD, BAD, BAD]}), 3)
+    model = stop(ScriptedModel({"fuse": [BAD, BAD, REPLY, BAD, BAD, BAD]}), 3)
     with open_run():
         assert await collect_errors(model, 5) == [BadReply, BadReply, str, BadReply, BadReply]
         with pytest.raises(KeepsFailing, match=r"3 calls .* no\. Kept: 1 .* Spent: 6 requests") as raised:
@@ -254,11 +281,11 @@ async def test_failures_with_no_reply_between_them_end_the_work_with_what_it_cos
 @pytest.mark.parametrize("error", [ModelUnavailable("gone"), BudgetExceeded("used up")])
 async def test_what_ends_the_work_anyway_stays_as_it_is(error):
     with open_run():
-        assert await collect_errors(StopAtFailures(ScriptedModel({"fuse": [error]}), 1), 1) == [type(error)]
+        assert await collect_errors(stop(ScriptedModel({"fuse": [error]}), 1), 1) == [type(error)]
 
 
 async def test_each_piece_of_work_counts_for_itself_and_nothing_outside_of_one():
-    model = StopAtFailures(ScriptedModel({"fuse": [BAD] * 7}), 3)
+    model = stop(ScriptedModel({"fuse": [BAD] * 7}), 3)
     for _ in range(2):
         with open_run():
             assert await collect_errors(model, 2) == [BadReply] * 2

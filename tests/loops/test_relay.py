@@ -11,10 +11,11 @@ from tests.stories import put_texts
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply, ModelUnavailable, UsageError
-from tomewise.language.cached import Cached
+from tomewise.language.cached import Cache
 from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
+from tomewise.language.wrapped import Wrapped
 from tomewise.loops.chunking import Chunking
 from tomewise.loops.ledger_notes import Cycle, LedgerReading
 from tomewise.loops.notes import NoteReading
@@ -435,8 +436,8 @@ async def test_a_model_that_is_away_ends_the_reading_and_what_was_read_is_not_as
 
     broken, whole = script(extract_notes=stop), script()
     with pytest.raises(ModelUnavailable):
-        await read(store, Cached(broken, Prompts(), store.calls), *texts)
-    answer = await read(store, Cached(whole, Prompts(), store.calls))
+        await read(store, Wrapped(broken, Cache(Prompts(), store.calls)), *texts)
+    answer = await read(store, Wrapped(whole, Cache(Prompts(), store.calls)))
     done = len(broken.calls) - 1
     assert done == 1 + 3 * 3
     assert len(whole.calls) == 3 * 6 + 1 - done

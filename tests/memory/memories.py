@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tomewise.language.cached import Cached
+from tomewise.language.cached import Cache
 from tomewise.language.prompts import Prompts
+from tomewise.language.wrapped import Wrapped
 from tomewise.memory.building import build
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_sources
@@ -73,9 +74,9 @@ async def build_layer(layer: Layer, store: Store) -> LayerReport:
     return report
 
 
-def keep_replies(model: Any, store: Store) -> Cached:
+def keep_replies(model: Any, store: Store) -> Wrapped:
     """The model as a kit gives it to layers: a reply that the store has is not asked for again."""
-    return Cached(model, Prompts(), store.calls)
+    return Wrapped(model, Cache(Prompts(), store.calls))
 
 
 def list_texts(store: Store, layer: str, level: int = 0) -> list[str]:

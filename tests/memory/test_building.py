@@ -17,8 +17,9 @@ from tests.memory.memories import (
 )
 
 from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelUnavailable, Refused, UsageError
-from tomewise.language.budget import Budgeted, StopAtFailures
+from tomewise.language.budget import Budget, stop_after
 from tomewise.language.roles import FUSE, FuseIn
+from tomewise.language.wrapped import Wrapped
 from tomewise.memory.ask_each import ask_each, run_each
 from tomewise.memory.build_records import (
     change_record,
@@ -179,7 +180,7 @@ def test_the_loss_of_passages_that_failed_is_noticed(store):
 
 async def test_failures_of_layers_side_by_side_count_together(store):
     model = ScriptedModel({name: lambda _: BadReply("no") for name in ("gist", "extract_facts")})
-    bounded = StopAtFailures(model, 5)
+    bounded = Wrapped(model, stop_after(5))
     with open_run(), pytest.raises(KeepsFailing, match="5 calls of scripted failed"):
         await build_layers([GistsLayer(store, bounded), GraphLayer(store, bounded, EMBEDDER)], store)
     assert len({call.role for call in model.calls}) == 2, "there are only three passages, so one layer has too few"
@@ -243,9 +244,10 @@ async def test_an_error_that_every_call_would_raise_stops_at_once(error: Excepti
 
 async def test_running_calls_end_after_the_budget_is_used_up(store) -> None:
     inside = ScriptedModel({"fuse": repeat_question}, latency=0.01, limit=8)
+    budgeted = keep_replies(Wrapped(inside, Budget(name="scripted", calls=10).ask), store)
     reports: list[Progress] = []
     with pytest.raises(BudgetExceeded, match="10 calls"):
-        await ask_each(keep_replies(Budgeted(inside, calls=10), store), FUSE, make_inputs(30), reports.append, "fused")
+        await ask_each(budgeted, FUSE, make_inputs(30), reports.append, "fused")
     assert len(inside.calls) == max(progress.done for progress in reports) == 10
     again = ScriptedModel({"fuse": repeat_question})
     replies = await ask_each(keep_replies(again, store), FUSE, make_inputs(30), ignore_progress, "fused")

@@ -23,9 +23,10 @@ from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.errors import BadReply, BudgetExceeded, PartError, TomewiseError, UsageError
 from tomewise.language.reply import describe_problems
 from tomewise.language.together import make_batch_role
+from tomewise.language.wrapped import find_abilities
 from tomewise.plugins import find_fault
 from tomewise.run import ModelCall, Request, change_run, meter
-from tomewise.types import Cost, Embedder, LanguageModel, Preparable, Role
+from tomewise.types import Cost, Embedder, LanguageModel, Role
 
 if TYPE_CHECKING:
     import numpy as np
@@ -221,8 +222,7 @@ class Worker:
         return result.locate() if isinstance(result, Failed) else result
 
     async def _describe(self) -> WorkerFacts | Failed:
-        if isinstance(self._model, Preparable):
-            await _prepare(self._model)
+        await _prepare(self._model)
         return await asyncio.to_thread(_attempt_here, describe_here, self._parts, self._embedder)
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Failed:
@@ -231,16 +231,16 @@ class Worker:
             return await asyncio.to_thread(_attempt_here, embed_rows, self._embedder, texts)
 
 
-async def _prepare(model: Preparable) -> None:
-    """Prepare a model. Raises UsageError for a method of this name that is another one, or fails."""
+async def _prepare(model: LanguageModel) -> None:
+    """Prepare a model. Raises UsageError where that fails."""
     try:
-        await model.prepare()
+        await find_abilities(model).prepare()
     except TomewiseError:
         raise
     except Exception as error:  # a method of a package may raise anything
         raise UsageError(
-            f"the model {getattr(model, 'name', model)} could not be prepared ({type(error).__name__}: {error}): "
-            "`prepare` takes no arguments and is async; correct it, or rename a method that does something else"
+            f"the model {model.name} could not be prepared ({type(error).__name__}: {error}): correct `prepare` of its "
+            "abilities, which takes no arguments and is async"
         ) from error
 
 

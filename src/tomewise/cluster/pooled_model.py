@@ -1,4 +1,4 @@
-"""A language model whose asks the workers of a pool carry out. The limit, the budgets and the meters stay here."""
+"""Asks of a language model that the workers of a pool carry out. The limit, the budgets and the meters stay here."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tomewise.concurrency import wait_through
 from tomewise.errors import UsageError
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.choose_model import EXTRACTIVE, ModelOrName, find_provider
-from tomewise.language.forwarding import Forwarding
 from tomewise.language.price_list import find_price
 from tomewise.language.prompts import Prompts
 from tomewise.language.spec import PROVIDERS, ModelSpec
 from tomewise.language.together import split_batch_role
 from tomewise.language.usage import Bill, announce_request
+from tomewise.language.wrapped import find_abilities, find_name
 from tomewise.run import Request, count_replies, record_fallback, report_call
 from tomewise.types import Cost
 
@@ -36,31 +36,30 @@ _REQUESTS = 2  # an ask and its repair
 _numbers = count()  # of asks in this process, so that one can be given up
 
 
-class PooledModel(Forwarding):
-    """Asks like `model`, on workers that have made the same one; put it inside `Cached` and `Budgeted`.
+class PooledAsks:
+    """A wrapper that asks workers, which have made the same model; for inside of the cache and the budgets.
 
     At most `limit` asks of a model run at a time, over all workers; an ask is one request at a time. A budget reserves
     an ask together with its repair; further tries after failures of the network count when they come back. An answer
-    comes whole: it is not streamed. Asks that `model` calls quick are asked in this process. An ask that is cancelled
+    comes whole: it is not streamed. Asks that the model calls quick are asked in this process. An ask that is cancelled
     has ended on its worker before the caller goes on.
     """
 
-    def __init__(self, model: LanguageModel, pool: WorkerPool, limit: int) -> None:
-        super().__init__(model)
+    def __init__(self, pool: WorkerPool, limit: int) -> None:
         self._pool = pool
         self._limit = limit
         self._slots: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, CallSlots]] = WeakKeyDictionary()
 
-    async def ask(self, role: Role[In, Out], given: In) -> Out:
+    async def __call__(self, model: LanguageModel, role: Role[In, Out], given: In) -> Out:
         """The role's output. Raises TomewiseError: that of the worker's model, or one for a worker that was lost."""
-        if self.is_quick(role, given):
-            return await self._model.ask(role, given)
+        if find_abilities(model, role).is_quick(role, given):
+            return await model.ask(role, given)
         asked = perf_counter()
-        name = self.name_for(role)
+        name = find_name(model, role)
         single, size = split_batch_role(role)
         slots = self._slots.setdefault(asyncio.get_running_loop(), defaultdict(partial(CallSlots, self._limit)))
         async with slots[name].take():
-            tokens = self.count_input_tokens(role, given)
+            tokens = model.count_input_tokens(role, given)
             request = Request(tokens, role.output_tokens, partial(_find_price, name), most=_REQUESTS)
             async with announce_request(request) as bill:
                 bound = bill.most if bill.most < _REQUESTS else 0

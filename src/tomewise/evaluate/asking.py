@@ -22,8 +22,9 @@ from tomewise.errors import ModelError
 from tomewise.evaluate.design import DEPTH, Design
 from tomewise.evaluate.digests import digest_documents, digest_prompts
 from tomewise.evaluate.items import Item, Prediction, RankedPassage
-from tomewise.evaluate.replay import ReplayedModel, remember_question, replay
+from tomewise.evaluate.replay import ask_as_before, remember_question, replay
 from tomewise.evaluate.rows import Row, make_cost_record, read_answer_fields, sum_costs
+from tomewise.language.wrapped import SharedModel, Wrapped
 from tomewise.loops.evidence import EXTRACTS
 from tomewise.loops.notes import BETWEEN_QUOTES, NOTED
 from tomewise.memory.building import Provide, build, find_changes
@@ -139,7 +140,7 @@ async def open_memory(
     tome = await asyncio.to_thread(_open_tome, experiment, path)
     try:
         # The model keeps its replies in the output folder and charges for each of them: no second cache comes between.
-        kit = replace(tome.kit, model=ReplayedModel(experiment.model))
+        kit = replace(tome.kit, model=Wrapped(experiment.model, ask_as_before))
         assembled = {
             variant.name: assemble(variant.recipe or variant.system, kit, **variant.settings) for variant in variants
         }
@@ -180,7 +181,7 @@ def _explain_refusals(experiment: Design, systems: Mapping[str, System]) -> dict
 
 def _open_tome(experiment: Design, path: Path) -> Tome:
     settings = {name: getattr(experiment, name) for name in ("passage_tokens", "overlap", "prompts")}
-    model = ReplayedModel(experiment.model)  # which stays open when the tome closes
+    model = SharedModel(experiment.model)  # which stays open when the tome closes
     return Tome.open(path, model=model, embedder=experiment.embedder, settings=settings)
 
 

@@ -28,13 +28,14 @@ from tomewise.evaluate.table import Table
 from tomewise.language.budget import Budget
 from tomewise.language.choose_model import check_model_settings, choose_model
 from tomewise.language.prompts import Prompts
+from tomewise.language.wrapped import find_abilities
 from tomewise.notebook_display import show_bars
 from tomewise.plugins import name_faults
 from tomewise.settings import LIMITS, Settings
 from tomewise.systems.registry import Choice, choose_variant, choose_variants
 from tomewise.tome.arguments import check_pool
 from tomewise.tome.sync import LoopThread
-from tomewise.types import Closable, Embedder, Progress
+from tomewise.types import Embedder, Progress
 from tomewise.types.plain import describe_object
 
 if TYPE_CHECKING:
@@ -182,8 +183,7 @@ class Experiment:
             if pool is not None:
                 pool.close()
             for model in {id(model): model for model in (self.design.model, self.design.judging_model)}.values():
-                if isinstance(model, Closable):
-                    await model.close()
+                await find_abilities(model).close()
 
     def __repr__(self) -> str:
         return describe_object(self, self.design.name(), systems=len(self.design.variants))

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from tomewise.cluster.pool_worker import Failed, Workplace, attempt
 from tomewise.cluster.worker_pool import WorkerPool
@@ -23,16 +23,13 @@ from tomewise.errors import BudgetExceeded, TomewiseError, UsageError
 from tomewise.evaluate.asking import GroupsHere, KeyedItem, Message, Send
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.replay import PaidOnce
-from tomewise.language.budget import Budget, StopAtFailures, ask_within
-from tomewise.language.forwarding import Forwarding
+from tomewise.language.budget import Account, Budget, stop_after
 from tomewise.language.prompts import Prompts
+from tomewise.language.wrapped import Wrapped
 from tomewise.run import Request, change_run
 from tomewise.systems.registry import Variant
 from tomewise.tome.open_store import open_store
-from tomewise.types import Cost, Document, LanguageModel
-
-if TYPE_CHECKING:
-    from tomewise.types import In, Out, Role
+from tomewise.types import Cost, Document
 
 _MOVE = "put it in a module that is installed on every machine, and import it from there"
 
@@ -96,8 +93,7 @@ async def ask_on_worker(place: Workplace, hub: Any, work: GroupWork) -> None:
     """Build a memory in a folder of its own and ask all questions over it. Runs on a worker."""
     model, experiment = place.model, work.experiment
     if work.has_budget:
-        model = BudgetedAtHub(model, hub, await reach(hub.begin.remote(work.number)))
-    model = StopAtFailures(model, experiment.max_failures)
+        model = Wrapped(model, HubAccount(hub, await reach(hub.begin.remote(work.number))).ask)
 
     async def send(message: Message) -> None:
         await reach(hub.put.remote(work.number, message))
@@ -110,7 +106,7 @@ async def ask_on_worker(place: Workplace, hub: Any, work: GroupWork) -> None:
         experiment = replace(
             experiment,
             dataset=replace(experiment.dataset, openie=openie),
-            model=PaidOnce(model, Prompts(place.prompts), HubCalls(hub)),
+            model=Wrapped(model, PaidOnce(Prompts(place.prompts), HubCalls(hub)), stop_after(experiment.max_failures)),
             embedder=place.embedder,
             prompts=place.prompts,
         )
@@ -240,21 +236,8 @@ class HubCalls:
         return await reach(self._hub.use_calls.remote(verb, key, named))
 
 
-class BudgetedAtHub(Forwarding):
-    """A model within the budget of a hub, which all workers and the process of the evaluation share."""
-
-    def __init__(self, model: LanguageModel, hub: Any, place: Place) -> None:
-        super().__init__(model)
-        self._hub = hub
-        self._place = place
-
-    async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """As the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
-        return await ask_within(_HubAccount(self._hub, self._place), self._model, role, given)
-
-
-class _HubAccount:
-    """The account of a hub, for one ask, which may send several requests side by side."""
+class HubAccount(Account):
+    """The account of a hub, which all workers and the process of the evaluation share."""
 
     def __init__(self, hub: Any, place: Place) -> None:
         self._hub = hub
@@ -275,7 +258,10 @@ class _HubAccount:
         return int(granted)
 
     def settle(self, request: Request, spent: Cost) -> None:
-        self._hub.settle.remote(self._place, self._tickets[id(request)].pop(), spent)
+        tickets = self._tickets[id(request)]
+        self._hub.settle.remote(self._place, tickets.pop(), spent)
+        if not tickets:
+            del self._tickets[id(request)]
 
     def count(self, spent: Cost) -> None:
         self._hub.count.remote(spent)

@@ -19,10 +19,10 @@ from pydantic import BaseModel
 
 from tomewise.errors import BadReply, ModelError, Refused
 from tomewise.evaluate.digests import digest_code, digest_data
-from tomewise.language.cached import Cached
+from tomewise.language.cached import Cache
 from tomewise.language.choose_model import EXTRACTIVE
-from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
+from tomewise.language.wrapped import find_name
 from tomewise.run import ModelCall, count_replies, meter, report_call
 from tomewise.types import CallCache, LanguageModel
 
@@ -65,31 +65,25 @@ def replay() -> Iterator[None]:
         memo.replaying = False
 
 
-class ReplayedModel(Forwarding):
-    """The model, remembering its replies for the question under way."""
-
-    async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """Answer as the model does."""
-        memo = _memo.get()
-        if memo is None:
-            return await self._model.ask(role, given)
-        key = (role.name, given.model_dump_json())
-        if memo.replaying and key in memo.replies:
-            remembered = memo.replies[key]
-            if isinstance(remembered, ModelError):
-                raise remembered
-            replayed: Out = remembered.model_copy(deep=True)
-            return replayed
-        try:
-            reply = await self._model.ask(role, given)
-        except (BadReply, Refused) as error:
-            memo.replies[key] = error
-            raise
-        memo.replies[key] = reply
-        return reply
-
-    async def close(self) -> None:
-        """Leave the model open: the caller that made it closes it."""
+async def ask_as_before(model: LanguageModel, role: Role[In, Out], given: In) -> Out:
+    """Ask the model, remembering its reply for the question under way, or repeat one inside `replay`; a wrapper."""
+    memo = _memo.get()
+    if memo is None:
+        return await model.ask(role, given)
+    key = (role.name, given.model_dump_json())
+    if memo.replaying and key in memo.replies:
+        remembered = memo.replies[key]
+        if isinstance(remembered, ModelError):
+            raise remembered
+        replayed: Out = remembered.model_copy(deep=True)
+        return replayed
+    try:
+        reply = await model.ask(role, given)
+    except (BadReply, Refused) as error:
+        memo.replies[key] = error
+        raise
+    memo.replies[key] = reply
+    return reply
 
 
 class _Record(BaseModel):
@@ -99,38 +93,38 @@ class _Record(BaseModel):
     paid: list[dict[str, Any]]
 
 
-class PaidOnce(Cached):
-    """A model whose replies are stored with the calls, tokens and money that they took.
+class PaidOnce(Cache):
+    """A cache of replies with the calls, tokens and money that they took.
 
     The meters count a reply that is used again as if it were paid again, but without the seconds it first took. So the
     cost of a system does not depend on what ran before. The replies of the extractive model depend on the code of this
     package: a changed package asks for them again.
     """
 
-    def __init__(self, model: LanguageModel, prompts: Prompts, calls: CallCache) -> None:
-        super().__init__(model, prompts, calls)
+    def __init__(self, prompts: Prompts, calls: CallCache) -> None:
+        super().__init__(prompts, calls)
         self._code = digest_code()
         self._costs: dict[str, _Costs] = {}
 
-    def make_key(self, role: Role[In, Out], given: In) -> str:
-        """The key of an ask: 64 hexadecimal digits."""
-        key = super().make_key(role, given)
-        return digest_data(key, self._code) if self.name_for(role).startswith(EXTRACTIVE) else key
-
-    async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """Answer as the model does."""
+    async def __call__(self, model: LanguageModel, role: Role[In, Out], given: In) -> Out:
+        """The output that is kept, or else that of the model."""
         started = perf_counter()
         with meter() as used:
-            reply = await super().ask(role, given)
+            reply = await super().__call__(model, role, given)
         if not used.calls:  # the reply is stored, or another task is asking for it now
             await asyncio.sleep(0)  # lets concurrent asks start first, so that the meters see them as concurrent
-            self._charge(role.name, self._costs.get(self.make_key(role, given), ()), started)
+            self._charge(role.name, self._costs.get(self.make_key(model, role, given), ()), started)
             count_replies(reused=1)
         return reply
 
-    async def _ask_model(self, key: str, role: Role[In, Out], given: In) -> Out:
+    def make_key(self, model: LanguageModel, role: Role[In, Out], given: In) -> str:
+        """The key of an ask: 64 hexadecimal digits."""
+        key = super().make_key(model, role, given)
+        return digest_data(key, self._code) if find_name(model, role).startswith(EXTRACTIVE) else key
+
+    async def _ask(self, key: str, model: LanguageModel, role: Role[In, Out], given: In) -> Out:
         with meter() as used:
-            output = await super()._ask_model(key, role, given)
+            output = await super()._ask(key, model, role, given)
         self._costs[key] = [{name: getattr(call, name) for name in _COUNTED} for call in used.calls]
         return output
 

@@ -19,13 +19,14 @@ from tomewise.evaluate.digests import digest_documents, digest_prompts
 from tomewise.evaluate.items import Item
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge
-from tomewise.evaluate.on_workers import HERE, BudgetedAtHub, GroupsOnWorkers, Hub, HubCalls
+from tomewise.evaluate.on_workers import HERE, GroupsOnWorkers, Hub, HubAccount, HubCalls
 from tomewise.evaluate.replay import PaidOnce
 from tomewise.evaluate.results import Results, find_journal, read_results
 from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_latest_rows, sum_costs
-from tomewise.language.budget import Budget, StopAtFailures
+from tomewise.language.budget import Budget, stop_after
 from tomewise.language.cached import prove_room
 from tomewise.language.prompts import Prompts
+from tomewise.language.wrapped import Wrapped
 from tomewise.run import change_run, meter
 from tomewise.systems.registry import Variant
 from tomewise.tome.open_store import open_store
@@ -57,7 +58,7 @@ async def run(
     journal = find_journal(folder)
     with journal.open_to_append(), _open_calls(out / "calls.tome", pool, make_budget) as (calls, hub):
         if make_budget:
-            experiment = replace(experiment, model=BudgetedAtHub(experiment.model, hub, HERE))
+            experiment = replace(experiment, model=Wrapped(experiment.model, HubAccount(hub, HERE).ask))
         paid_once = _pay_once(experiment, calls)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         groups = _plan_groups(paid_once, journal, retry_failed)
@@ -167,9 +168,11 @@ def _open_calls(
 def _pay_once(experiment: Design, calls: CallCache) -> Design:
     """The experiment with models that pay for each reply once, across all experiments of the folder."""
     prompts, judge = Prompts(experiment.prompts), experiment.judge_model
-    # Inside `PaidOnce`: a stored reply says nothing about the model.
-    model = PaidOnce(StopAtFailures(experiment.model, experiment.max_failures), prompts, calls)
-    return replace(experiment, model=model, judge_model=judge and PaidOnce(judge, prompts, calls))
+    return replace(
+        experiment,
+        model=Wrapped(experiment.model, PaidOnce(prompts, calls), stop_after(experiment.max_failures)),
+        judge_model=judge and Wrapped(judge, PaidOnce(prompts, calls)),
+    )
 
 
 class _Run:

@@ -9,31 +9,30 @@ from threading import Lock
 from typing import Protocol
 
 from tomewise.errors import BudgetExceeded, KeepsFailing, ModelError, ModelUnavailable
-from tomewise.language.forwarding import Forwarding
+from tomewise.language.wrapped import Wrapper
 from tomewise.run import Meter, Permit, Request, change_run, current_run, meter
 from tomewise.types import Cost, In, LanguageModel, Out, Role
 
 
 class Account(Permit, Protocol):
-    """Where the spending of a budget is kept: in this process (`Budget`), or in another one."""
+    """Where the spending of a budget is kept: in this process (`Budget`), or in another one. Its `ask` is a wrapper."""
+
+    async def ask(self, model: LanguageModel, role: Role[In, Out], given: In) -> Out:
+        """Ask the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
+        await self.check()
+        permit = _Ask(self)
+        with meter() as seen, change_run(permits=(*current_run().permits, permit)):
+            try:
+                return await model.ask(role, given)
+            finally:
+                if not permit.announced:
+                    self.count(seen.total)
 
     async def check(self) -> None:
         """Raise `BudgetExceeded` if not even the smallest request would fit."""
 
     def count(self, spent: Cost) -> None:
         """Count what an ask has spent that announced no request."""
-
-
-async def ask_within(account: Account, model: LanguageModel, role: Role[In, Out], given: In) -> Out:
-    """Ask the model. Raises `BudgetExceeded` before a request that would exceed a limit of the account."""
-    await account.check()
-    permit = _Ask(account)
-    with meter() as seen, change_run(permits=(*current_run().permits, permit)):
-        try:
-            return await model.ask(role, given)
-        finally:
-            if not permit.announced:
-                account.count(seen.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class _Amount:
         return _Amount(self.calls - less.calls, self.tokens - less.tokens, self.money - less.money)
 
 
-class Budget:
+class Budget(Account):
     """Limits on what may be spent. Counts from when this object was made.
 
     Every request that is sent counts as one of `calls`: retries, repairs and refusals too. `tokens` (in and out) and
@@ -85,10 +84,6 @@ class Budget:
     def spent(self) -> Cost:
         """What the requests that have ended have spent so far."""
         return self._spent
-
-    async def ask(self, model: LanguageModel, role: Role[In, Out], given: In) -> Out:
-        """Ask the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
-        return await ask_within(self, model, role, given)
 
     async def check(self) -> None:
         """Raise `BudgetExceeded` if not even the smallest request would fit beside what was spent."""
@@ -175,82 +170,49 @@ class Budget:
         return None
 
 
-class Budgeted(Forwarding):
-    """A model with one budget for all that it is ever asked; see `Budget`.
+async def ask_within_run(model: LanguageModel, role: Role[In, Out], given: In) -> Out:
+    """Ask the model within the budget of the run, if it has one; a wrapper for inside of the cache."""
+    budget = current_run().budget
+    return await (budget.ask(model, role, given) if budget else model.ask(role, given))
 
-    Put this inside `Cached`: replies from the cache need no budget.
+
+def stop_after(most: int) -> Wrapper:
+    """A wrapper that stops after too many failures in a row: further calls would cost and give nothing.
+
+    It raises `KeepsFailing` when `most` asks of a run (`open_run`) failed with no reply between them. An ask counts
+    once, with all its retries and its repair, when it ends. For inside of the cache: what is kept says nothing about
+    the model.
     """
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        *,
-        calls: int | None = None,
-        tokens: int | None = None,
-        money: float | None = None,
-    ) -> None:
-        super().__init__(model)
-        self._budget = Budget(name=model.name, calls=calls, tokens=tokens, money=money)
-
-    @property
-    def spent(self) -> Cost:
-        """What the requests that have ended have spent so far."""
-        return self._budget.spent
-
-    async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """As the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
-        return await self._budget.ask(self._model, role, given)
-
-
-class BudgetPerWork(Forwarding):
-    """Asks within the budget of the run, and without a limit where it has none. Put it inside `Cached`."""
-
-    async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """As the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
-        budget = current_run().budget
-        return await (budget.ask(self._model, role, given) if budget else self._model.ask(role, given))
-
-
-class StopAtFailures(Forwarding):
-    """Stops after too many failures in a row: further calls would cost and give nothing.
-
-    Raises `KeepsFailing` when `most` asks of a run (`open_run`) failed with no reply between them.
-
-    An ask counts once, with all its retries and its repair, when it ends. Put this inside `Cached`: a reply from the
-    cache says nothing about the model.
-    """
-
-    def __init__(self, model: LanguageModel, most: int) -> None:
-        super().__init__(model)
-        self._most = most
-
-    async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """As the model. Raises `KeepsFailing` too."""
+    async def ask(model: LanguageModel, role: Role[In, Out], given: In) -> Out:
         used = current_run().used
         try:
-            output = await self._model.ask(role, given)
+            output = await model.ask(role, given)
         except (ModelUnavailable, BudgetExceeded):
             raise
         except ModelError as error:
             if used is not None:
                 used.failures += 1
-                if used.failures >= self._most:
-                    raise KeepsFailing(self._explain(used, error)) from error
+                if used.failures >= most:
+                    raise KeepsFailing(_explain_stop(model.name, used, error)) from error
             raise
         if used is not None:
             used.replies += 1
             used.failures = 0
         return output
 
-    def _explain(self, used: Meter, last: ModelError) -> str:
-        spent = used.total
-        price = "at an unknown price" if spent.dollars is None else f"for {spent.dollars:.4f} dollars"
-        return (
-            f"{used.failures} calls of {self.name} failed with no reply between them, so this was stopped. The "
-            f"last reason: {last}. Kept: {used.replies} replies, for which the next try does not ask again. Spent: "
-            f"{spent.calls} requests and {spent.input_tokens + spent.output_tokens} tokens {price}. "
-            "Mend the cause or name another model, then try again; max_failures sets how many failures are too many"
-        )
+    return ask
+
+
+def _explain_stop(name: str, used: Meter, last: ModelError) -> str:
+    spent = used.total
+    price = "at an unknown price" if spent.dollars is None else f"for {spent.dollars:.4f} dollars"
+    return (
+        f"{used.failures} calls of {name} failed with no reply between them, so this was stopped. The last reason: "
+        f"{last}. Kept: {used.replies} replies, for which the next try does not ask again. Spent: {spent.calls} "
+        f"requests and {spent.input_tokens + spent.output_tokens} tokens {price}. Mend the cause or name another "
+        "model, then try again; max_failures sets how many failures are too many"
+    )
 
 
 class _Ask:

@@ -19,7 +19,7 @@ from tomewise.language.retry import PATIENT, Backoff
 from tomewise.language.spec import OPENAI_PROTOCOL, PROVIDERS, ModelSpec
 from tomewise.language.usage import estimate_tokens
 from tomewise.run import count_replies, current_run
-from tomewise.types import In, Out, Role
+from tomewise.types import Abilities, In, Out, Role
 
 if TYPE_CHECKING:
     from tomewise.language.client import Client
@@ -42,7 +42,7 @@ class ChatModel:
     requests run at a time, over one HTTP client. Each attempt may take `timeout` seconds in all. Failures that may pass
     are tried again with `backoff`. `window` replaces the number of tokens that the model accepts, which its server
     states (`models_at_hand`), or which is known. With `temperature` None the model uses its own default. At a
-    temperature above 0, `Cached` uses no reply twice.
+    temperature above 0 no reply is used twice.
 
     A reply that does not fit its role is repaired once: the model sees its reply and what is wrong with it. A reply
     that was cut off is asked for again, once, with twice the room. If one request keeps failing while the model replies
@@ -109,9 +109,10 @@ class ChatModel:
         """An estimate from the text that would be sent, since each provider counts tokens differently."""
         return estimate_tokens(RULES + describe_output(role.output)) + estimate_tokens(self._render(role, given))
 
-    def samples(self, role: Role[In, Out]) -> bool:
-        """Whether the temperature is above 0. The default of the provider does not count."""
-        return self._temperature is not None and self._temperature > 0
+    @property
+    def abilities(self) -> Abilities:
+        """It samples at a temperature above 0. The default of the provider does not count."""
+        return Abilities(samples=(self._temperature or 0) > 0, prepare=self.prepare, close=self.close)
 
     async def prepare(self) -> None:
         """Import what asks need, and make the client of the running event loop. Raises ModelUnavailable.

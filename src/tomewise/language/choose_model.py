@@ -58,9 +58,9 @@ def choose_model(
 
     model = make(spec, window=window)
     if roles:
-        from tomewise.language.forwarding import ModelPerRole
+        from tomewise.language.wrapped import Wrapped
 
-        model = ModelPerRole(model, {role: make(name) for role, name in roles.items()})
+        model = Wrapped(model, models={role: make(name) for role, name in roles.items()})
     return limit_spending(model, max_calls=max_calls, max_tokens=max_tokens, max_cost=max_cost)
 
 
@@ -70,9 +70,10 @@ def limit_spending(
     """The model within these limits; the model itself where there are none."""
     if max_calls is None and max_tokens is None and max_cost is None:
         return model
-    from tomewise.language.budget import Budgeted
+    from tomewise.language.budget import Budget
+    from tomewise.language.wrapped import Wrapped
 
-    return Budgeted(model, calls=max_calls, tokens=max_tokens, money=max_cost)
+    return Wrapped(model, Budget(name=model.name, calls=max_calls, tokens=max_tokens, money=max_cost).ask)
 
 
 def check_models(spec: ModelOrName, roles: Mapping[str, ModelOrName], base_url: str | None) -> None:

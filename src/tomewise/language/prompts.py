@@ -7,11 +7,7 @@ distinguish material from instructions. `templates` bounds what a template may d
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
-from operator import is_
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,27 +22,6 @@ _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 _SMALL = re.compile(r"(?<![a-z\d.])(?:(?:0?\.\d+|[1-4](?:\.\d+)?)b|\d\d+m)(?![a-z])", re.IGNORECASE)  # its weights
 _SMALL_WINDOW = 8_192  # tokens: in a larger one a long prompt takes little of the room
 _LARGEST = 1_000_000  # bytes of a prompt file that are read
-
-
-@dataclass(slots=True)
-class _Rendered:
-    """The prompt that was rendered last, and from what."""
-
-    made_of: tuple[object, ...] = ()
-    text: str = ""
-
-
-_rendered: ContextVar[_Rendered | None] = ContextVar("tomewise_rendered", default=None)
-
-
-@contextmanager
-def render_once() -> Iterator[None]:
-    """In here, who renders the same prompt again gets the text: a cache makes its key of it, a model sends it."""
-    token = _rendered.set(_Rendered())
-    try:
-        yield
-    finally:
-        _rendered.reset(token)
 
 
 def needs_short(model: str, window: int | None) -> bool:
@@ -77,26 +52,21 @@ class Prompts:
 
         Raises `UsageError` for a missing or broken template, naming the file.
         """
-        last, made_of = _rendered.get(), (self, role, given, short)
-        if last and len(last.made_of) == len(made_of) and all(map(is_, last.made_of, made_of)):
-            return last.text
         from jinja2 import TemplateError
 
         from tomewise.language.fences import use_tags  # late: it makes large tables of letters
 
-        key = (role.name, role.prompt, short)
-        if key not in self._templates:
-            self._templates[key] = self._load(*key)
-        template, source = self._templates[key]
+        template, source = self._find(role, short=short)
         try:
             # Plain data only: through the methods of an object, a template could reach anything.
             with use_tags(role.tags):
-                text = template.render(given.model_dump(mode="json")).strip()
+                return template.render(given.model_dump(mode="json")).strip()
         except (UsageError, TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise UsageError(f"the prompt {source} cannot be rendered: {error}; fix it") from error
-        if last:
-            last.made_of, last.text = made_of, text
-        return text
+
+    def get_templates(self, role: Role[In, Out]) -> str:
+        """The text of the template of `role`, and behind it that of its short form. Raises `UsageError` as `render`."""
+        return "".join(self._find(role, short=short)[0].text for short in (False, True))
 
     def read_own(self) -> dict[str, str]:
         """The prompts of the user's folder as text, by the name of their file. Raises `UsageError`."""
@@ -128,6 +98,13 @@ class Prompts:
                 return file
         file = PACKAGED / "short" / f"{name}.md"
         return file if short and file.is_file() else PACKAGED / f"{name}.md"
+
+    def _find(self, role: Role[In, Out], *, short: bool) -> tuple[Template, str]:
+        """The template of a role, which is loaded once, and where it comes from, for messages."""
+        key = (role.name, role.prompt, short)
+        if key not in self._templates:
+            self._templates[key] = self._load(*key)
+        return self._templates[key]
 
     def _load(self, name: str, text: str, short: bool) -> tuple[Template, str]:
         """The prompt of a role, which may bring the `text` itself, and where the prompt comes from, for messages."""

@@ -45,12 +45,13 @@ _ALLOWED = (
 class Template:
     """A template that was checked. Raises `TemplateSyntaxError` for one that is broken or uses more than is allowed."""
 
-    def __init__(self, source: str) -> None:
-        if len(source) > LONGEST:
-            raise TemplateSyntaxError(f"it has {len(source):,} characters and may have {LONGEST:,}", 1)
+    def __init__(self, text: str) -> None:
+        self.text = text
+        if len(text) > LONGEST:
+            raise TemplateSyntaxError(f"it has {len(text):,} characters and may have {LONGEST:,}", 1)
         environment = _make_environment()
         try:
-            tree = environment.parse(source)
+            tree = environment.parse(text)
             _check(tree)
             self._template = environment.from_string(_AddChecks().visit(tree))
         except (RecursionError, MemoryError, SyntaxError, ValueError) as error:

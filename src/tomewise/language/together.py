@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, ValidationError, WithJsonSchema, create_m
 
 from tomewise.concurrency import gather_calls
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, ModelUnavailable
-from tomewise.language.cached import Cached
+from tomewise.language.cached import find_cache
 from tomewise.language.labels import find_number, read_label
 from tomewise.language.reply import make_lean_schema
 from tomewise.language.roles import Batch, BatchOut, PassageIn
@@ -30,61 +30,47 @@ async def ask_together(
 ) -> list[Out | ModelError]:
     """The outputs of `role` for neighbouring passages, in order; an error in place of an output that failed for good.
 
-    The passages whose output is not cached are asked about in one call, and one by one if the call fails. A passage
-    whose item is missing, doubled or malformed is asked about alone. Each output is cached under its input and
-    `together`, so no call is repeated for a build that was stopped, or for passages that moved to another group. Raises
+    The passages whose output is not kept are asked about in one call, and one by one if the call fails. A passage whose
+    item is missing, doubled or malformed is asked about alone. Each output is kept under its input and `together`, so
+    no call is repeated for a build that was stopped, or for passages that moved to another group. Raises
     ModelUnavailable and BudgetExceeded.
     """
     if together == 1:
         return await gather_calls(catch_failure(model.ask(role, given)) for given in inputs)
-    recalled = await gather_calls(_recall_output(model, role, given, together) for given in inputs)
-    outputs: dict[int, Out | ModelError] = {at: output for at, output in enumerate(recalled) if output is not None}
+    cache, outputs = find_cache(model, role), dict[int, Out | ModelError]()
+    singles = [make_batch(role, [given], together) for given in inputs]
+    keys = [cache.make_key(model, *single) for single in singles] if cache else []
+
+    async def recall(at: int) -> None:
+        if cache and (kept := await cache.recall(keys[at], *singles[at])):
+            outputs.update((at, output) for output in read_items(role, [inputs[at]], kept) if output is not None)
+
+    async def take(at: int, output: Out | ModelError) -> None:
+        outputs[at] = output
+        if cache is None:
+            return
+        if isinstance(output, ModelError):
+            await cache.drop(keys[at])
+        else:
+            single, _ = singles[at]
+            await cache.keep(keys[at], model, single, single.output(passages=write_items([output])))
+
+    async def ask_alone(at: int) -> None:
+        await take(at, await catch_failure(model.ask(role, inputs[at])))
+
+    await gather_calls(map(recall, range(len(inputs))))
     missing = [at for at in range(len(inputs)) if at not in outputs]
     if len(missing) > 1:
-        found = await _ask_batch(model, role, [inputs[at] for at in missing], together)
-        outputs |= {at: output for at, output in zip(missing, found, strict=True) if output is not None}
-        record_fallback(ASKED_ALONE, len(inputs) - len(outputs))
-    alone = [at for at in missing if at not in outputs]
-    outputs |= zip(
-        alone, await gather_calls(_ask_alone(model, role, inputs[at], together) for at in alone), strict=True
-    )
+        batch = [inputs[at] for at in missing]
+        reply = await catch_failure(model.ask(*make_batch(role, batch, together)))
+        items = [] if isinstance(reply, ModelError) else read_items(role, batch, reply)
+        for at, output in zip(missing, items, strict=False):  # without a reply each can still be asked about alone
+            if output is not None:
+                await take(at, output)
+        missing = [at for at in missing if at not in outputs]
+        record_fallback(ASKED_ALONE, len(missing))
+    await gather_calls(map(ask_alone, missing))
     return [outputs[at] for at in range(len(inputs))]
-
-
-async def _recall_output(model: LanguageModel, role: Role[In, Out], given: In, together: int) -> Out | None:
-    if not isinstance(model, Cached):
-        return None
-    cached = await model.recall(*make_batch(role, [given], together))
-    return None if cached is None else read_items(role, [given], cached)[0]
-
-
-async def _ask_batch(
-    model: LanguageModel, role: Role[In, Out], inputs: Sequence[In], together: int
-) -> list[Out | None]:
-    """One call; no outputs if it fails, because every passage can still be asked about alone."""
-    reply = await catch_failure(model.ask(*make_batch(role, inputs, together)))
-    if isinstance(reply, ModelError):
-        return [None] * len(inputs)
-    outputs = read_items(role, inputs, reply)
-    for given, output in zip(inputs, outputs, strict=True):
-        if output is not None:
-            await _keep_output(model, role, given, together, output)
-    return outputs
-
-
-async def _keep_output(model: LanguageModel, role: Role[In, Out], given: In, together: int, output: Out) -> None:
-    if isinstance(model, Cached):
-        batch_role, batch = make_batch(role, [given], together)
-        await model.keep(batch_role, batch, batch_role.output(passages=write_items([output])))
-
-
-async def _ask_alone(model: LanguageModel, role: Role[In, Out], given: In, together: int) -> Out | ModelError:
-    output = await catch_failure(model.ask(role, given))
-    if not isinstance(output, ModelError):
-        await _keep_output(model, role, given, together, output)
-    elif isinstance(model, Cached):
-        await model.drop(*make_batch(role, [given], together))
-    return output
 
 
 async def catch_failure(call: Awaitable[T]) -> T | ModelError:

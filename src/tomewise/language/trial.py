@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from tomewise.errors import BadReply, ModelError
-from tomewise.language.budget import BudgetPerWork
+from tomewise.language.budget import ask_within_run
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.language.roles import ANSWER, AnswerIn, Shown
@@ -56,7 +56,7 @@ async def try_model(spec: str, *, base_url: str | None) -> Trial:
     try:
         with meter() as used, change_run(listener=(ANSWER.name, pieces)):
             try:
-                await BudgetPerWork(model).ask(ANSWER, _QUESTION)
+                await ask_within_run(model, ANSWER, _QUESTION)
                 structured = "after a repair" if used.repaired else "yes"
             except BadReply:
                 structured = "no"

@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any, Literal
 
 from tomewise.errors import UsageError
-from tomewise.language.forwarding import find_name, find_window
+from tomewise.language.wrapped import find_name, find_window
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import load_passages, measure_texts
 from tomewise.recall.flat import Everything

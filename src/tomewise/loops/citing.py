@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from tomewise.errors import UnknownName
 from tomewise.language import roles
 from tomewise.language.choose_model import EXTRACTIVE
-from tomewise.language.forwarding import find_name
 from tomewise.language.labels import find_labelled
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Quotable, QuoteIn
+from tomewise.language.wrapped import find_name
 from tomewise.loops.evidence import join_texts, load_passages
 from tomewise.reading.places import find_place
 from tomewise.store.records import PASSAGES

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic
 
 from tomewise.language.fences import get_letter
-from tomewise.language.forwarding import find_window
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
+from tomewise.language.wrapped import find_window
 from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.citing import cite, only_quotes, prepare_quoting, quote_sentences
 from tomewise.loops.evidence import Count, describe_origin, fit_to_budget, fit_to_window, name_kind

@@ -13,7 +13,7 @@ from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
-from tomewise.language.forwarding import find_window
+from tomewise.language.wrapped import find_window
 from tomewise.store.records import PASSAGES
 from tomewise.types import DocumentId, Embedder, Evidence, In, LanguageModel, Out, Passage, PassageId, Role
 from tomewise.types.place import describe_place

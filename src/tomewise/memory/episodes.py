@@ -9,8 +9,8 @@ from typing import Any
 
 from tomewise.calls import CallCount, write_number
 from tomewise.errors import UsageError
-from tomewise.language.forwarding import join_names
 from tomewise.language.roles import NARRATE, SummaryIn, SummaryOut
+from tomewise.language.wrapped import join_names
 from tomewise.memory.ask_each import Replies
 from tomewise.memory.mapped import Ask, DocumentLayer, Plan, PlanResult, Window
 from tomewise.memory.token_estimates import estimate_from_sample

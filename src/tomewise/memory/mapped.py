@@ -14,9 +14,9 @@ from typing import Any, Generic, TypeVar
 from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import ModelError, UsageError
-from tomewise.language.forwarding import join_names
 from tomewise.language.roles import PassageIn
 from tomewise.language.together import MOST_TOGETHER, ask_together, catch_failure, count_tokens_together
+from tomewise.language.wrapped import join_names
 from tomewise.memory.ask_each import Replies, run_groups
 from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.grounds import find_grounds

@@ -12,9 +12,9 @@ from typing import Any
 
 from tomewise.calls import CallCount
 from tomewise.errors import UsageError
-from tomewise.language.forwarding import join_names
 from tomewise.language.roles import SHORTEN, ShortenIn, ShortenOut
 from tomewise.language.roles.memory_roles import estimate_words
+from tomewise.language.wrapped import join_names
 from tomewise.memory.leading import find_leads
 from tomewise.memory.mapped import DocumentLayer, PlanResult, Window
 from tomewise.memory.token_estimates import Typical

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from tomewise.language.forwarding import find_name
 from tomewise.language.usage import estimate_tokens
+from tomewise.language.wrapped import find_abilities, find_name
 from tomewise.memory.step_reports import report_step
 from tomewise.store.contract import Store
-from tomewise.types import Cost, Estimate, In, LanguageModel, MeasuresReplies, Out, Role
+from tomewise.types import Cost, Estimate, In, LanguageModel, Out, Role
 
 _SAMPLE_SIZE = 160  # inputs, evenly spread: their mean length is within a few percent of the mean of all
 _AT_ONCE = 64  # inputs whose tokens are counted before the event loop has a turn: some 10 ms
@@ -52,10 +52,10 @@ async def estimate_reply_tokens(
 async def estimate_from_sample(model: LanguageModel, role: Role[In, Out], inputs: Sequence[In]) -> int | None:
     """Estimate the output tokens of one reply per input from a sample; None unless the model plays without cost."""
     sample = inputs[:: max(1, len(inputs) // _SAMPLE_SIZE)]
-    if not isinstance(model, MeasuresReplies) or not sample:
+    measure = find_abilities(model, role).measure_reply
+    if measure is None or not sample:
         return None
-    lengths = [length for role_input in sample if (length := await model.measure_reply(role, role_input)) is not None]
-    return round(sum(lengths) * len(inputs) / len(sample)) if len(lengths) == len(sample) else None
+    return round(sum([await measure(role, each) for each in sample]) * len(inputs) / len(sample))
 
 
 async def estimate_asks(

@@ -15,9 +15,9 @@ from typing import TypeAlias
 import numpy as np
 
 from tomewise.calls import CallCount
-from tomewise.language.forwarding import find_window
 from tomewise.language.roles import SELECT_NODES, SelectIn, Shown
 from tomewise.language.usage import estimate_tokens
+from tomewise.language.wrapped import find_window
 from tomewise.memory.build_records import read_build
 from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.recall.array_types import Keys, Vectors, sort_keys

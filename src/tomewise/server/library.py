@@ -20,9 +20,9 @@ from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import Locked, StoreError, TomewiseError, UnknownName, UsageError, suggest
 from tomewise.language.budget import Budget
 from tomewise.language.choose_model import EXTRACTIVE, check_models, choose_model, find_provider
-from tomewise.language.forwarding import SharedModel
 from tomewise.language.spec import PROVIDERS, ModelSpec
 from tomewise.language.trial import Trial, try_model
+from tomewise.language.wrapped import SharedModel, find_abilities
 from tomewise.memory.building import Backlog, find_backlog
 from tomewise.run import change_run
 from tomewise.server.ownership import find_jobs
@@ -36,7 +36,7 @@ from tomewise.tome.document_names import hide_paths
 from tomewise.tome.fixed_settings import is_local, refuse_foreign_embedder
 from tomewise.tome.open_store import delete_dead_drafts, delete_tome, import_all, list_tomes, move_tome, recall_embedder
 from tomewise.tome.tome import Tome
-from tomewise.types import Closable, Cost, Embedder, LanguageModel
+from tomewise.types import Cost, Embedder, LanguageModel
 
 SUFFIX = ".tome"
 _NEW_NAME = re.compile(r"\w[\w-]{0,63}")
@@ -379,8 +379,7 @@ class Library:
         for tome in tomes:
             await asyncio.to_thread(tome.close)
         for model in self._models.values():
-            if isinstance(model, Closable):
-                await model.close()
+            await find_abilities(model).close()
 
     @contextmanager
     def budget(self, model: str | None = None, **lower: Any) -> Iterator[Budget]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ModelError, UsageError
+from tomewise.language.wrapped import find_abilities
 from tomewise.run import meter
 from tomewise.store.contract import Store
 from tomewise.testing.layer_checks import check_layer, check_mapped_layer, check_state_layer
@@ -36,7 +37,6 @@ from tomewise.testing.store_checks import (
 )
 from tomewise.types import (
     Answer,
-    ComputesHere,
     Embedder,
     Event,
     Evidence,
@@ -44,7 +44,6 @@ from tomewise.types import (
     LanguageModel,
     Loop,
     Out,
-    Preparable,
     Question,
     Retriever,
     Role,
@@ -104,17 +103,16 @@ def check_embedder(embedder: Embedder) -> None:
 async def check_language_model(model: LanguageModel, role: Role[In, Out], given: In) -> None:
     """Check that a reply has the role's type and its cost reaches the meters, and that an unknown role raises.
 
-    Also checks `prepare` and `is_quick` of a model that has them.
+    Also checks what the model says of itself.
     """
     assert model.name, "a model needs a name"
     assert model.window > 0, "a model needs a window"
     assert model.count_input_tokens(role, given) > 0, "a call takes tokens"
-    if isinstance(model, Preparable):
-        preparing = model.prepare()
-        assert inspect.isawaitable(preparing), "`prepare` must be async"
-        await preparing
-    if isinstance(model, ComputesHere):
-        assert isinstance(model.is_quick(role, given), bool), "`is_quick` must return True or False"
+    abilities = find_abilities(model, role)
+    preparing = abilities.prepare()
+    assert inspect.isawaitable(preparing), "`prepare` must be async"
+    await preparing
+    assert isinstance(abilities.is_quick(role, given), bool), "`is_quick` must return True or False"
     with meter() as used:
         reply = await model.ask(role, given)
     assert isinstance(reply, role.output), f"{type(reply).__name__} is not {role.output.__name__}"

@@ -11,6 +11,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from tomewise.errors import TomewiseError
+from tomewise.language.wrapped import Wrapped
 from tomewise.settings import LIMITS, Settings
 from tomewise.store.address import find_tome_address
 from tomewise.tome.arguments import check_part, make_question, read_prompts
@@ -54,12 +55,17 @@ class OpenTome:
     @cached_property
     def kit(self) -> Kit:
         """The store, model and embedder from which systems are wired. The model's replies are kept in the store."""
-        from tomewise.language.budget import BudgetPerWork, StopAtFailures
-        from tomewise.language.cached import Cached
+        from tomewise.language.budget import ask_within_run, stop_after
+        from tomewise.language.cached import Cache
         from tomewise.systems.kit import Kit
 
-        model = BudgetPerWork(StopAtFailures(self.model, self.settings.max_failures))
-        return Kit(self.store, Cached(model, self.prompts, self.store.calls), self.embedder)
+        model = Wrapped(
+            self.model,
+            Cache(self.prompts, self.store.calls),
+            ask_within_run,
+            stop_after(self.settings.max_failures),
+        )
+        return Kit(self.store, model, self.embedder)
 
     @cached_property
     def questions(self) -> Questions:
@@ -85,12 +91,13 @@ def open_parts(
     from tomewise.language.choose_model import choose_model, limit_spending
 
     prompts = read_prompts(settings)
-    unfilled, pool = None, None  # what this makes, and workers
+    unfilled = pool = None  # what this makes, and workers
     if isinstance(path, str | PathLike | None):
         place = find_tome_address(settings.tome if path is None else path)
-        is_made = create and not read_only
-        unfilled = place if is_made and not exists(place) else None
-        store = open_store(place, create=is_made, read_only=read_only)
+        create &= not read_only
+        if create and not exists(place):
+            unfilled = place
+        store = open_store(place, create=create, read_only=read_only)
     else:
         check_part("path", path, "snapshot", "a path or a Store")
         store = path
@@ -117,9 +124,9 @@ def open_parts(
         )
         if pool is not None:
             from tomewise.cluster.pooled_embedder import PooledEmbedder
-            from tomewise.cluster.pooled_model import PooledModel
+            from tomewise.cluster.pooled_model import PooledAsks
 
-            model, embedder = PooledModel(model, pool, settings.limit), PooledEmbedder(embedder, pool)
+            model, embedder = Wrapped(model, PooledAsks(pool, settings.limit)), PooledEmbedder(embedder, pool)
         model = limit_spending(model, **{name: getattr(settings, name) for name in LIMITS})
     except BaseException:
         if pool is not None:

@@ -10,13 +10,14 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tomewise.language.wrapped import find_abilities
 from tomewise.notebook_display import show_bars
 from tomewise.settings import Settings
 from tomewise.tome.arguments import check_part, check_pool, check_settings, read_settings
 from tomewise.tome.open_tome import names_damage, open_parts, plain
 from tomewise.tome.traces import Traces
 from tomewise.tome.view import TomeView
-from tomewise.types import Closable, Condition, Document, Progress, Scope
+from tomewise.types import Condition, Document, Progress, Scope
 from tomewise.types.plain import describe_object
 
 # What a tome works with is imported where it is first used: who only looks at a tome does not wait for it.
@@ -130,8 +131,8 @@ class Tome(TomeView):
         opened = self._opened
         try:
             # Connections belong to the event loop that opened them.
-            if isinstance(opened.model, Closable) and opened.thread.runs:
-                opened.thread.run(opened.model.close())
+            if opened.thread.runs:
+                opened.thread.run(find_abilities(opened.model).close())
         finally:
             opened.thread.stop()
             try:
@@ -142,8 +143,7 @@ class Tome(TomeView):
 
     async def aclose(self) -> None:
         """See `close`; for callers of the async methods."""
-        if isinstance(self._opened.model, Closable):
-            await self._opened.model.close()
+        await find_abilities(self._opened.model).close()
         await asyncio.to_thread(self.close)
 
     @names_damage

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from tomewise.errors import BadReply
 from tomewise.types.nouns import Change, Estimate, Event, Evidence, LayerReport, Question, Report, Scope
@@ -108,7 +108,10 @@ class CallCache(Protocol):
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """A model that plays typed roles. The meters around a call record its cost."""
+    """A model that plays typed roles. The meters around a call record its cost.
+
+    What else is true of a model, it may say in an attribute `abilities` (see `Abilities`).
+    """
 
     @property
     def name(self) -> str:
@@ -125,55 +128,30 @@ class LanguageModel(Protocol):
         """The input tokens that this call would use, as the model counts them. Calls nothing."""
 
 
-@runtime_checkable
-class MeasuresReplies(Protocol):
-    """A language model that can say how long a reply will be. Optional: only models that cost nothing can."""
-
-    async def measure_reply(self, role: Role[In, Out], given: In) -> int | None:
-        """The output tokens of the reply; None if a wrapper's inner model cannot say. No meter sees this."""
+def _is_slow(role: Role[Any, Any], given: Any) -> bool:
+    return False
 
 
-@runtime_checkable
-class PerRole(Protocol):
-    """A language model with other models behind it for some roles. Optional."""
-
-    def name_for(self, role: Role[In, Out]) -> str:
-        """The name of the model that plays `role`."""
-
-    def window_for(self, role: Role[In, Out]) -> int:
-        """How many tokens that model accepts, reply included."""
+async def _do_nothing() -> None:
+    pass
 
 
-@runtime_checkable
-class Sampling(Protocol):
-    """A language model that may reply differently to equal asks on purpose. Optional."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abilities:
+    """What a language model says of itself, where the defaults are wrong for it."""
 
-    def samples(self, role: Role[In, Out]) -> bool:
-        """Whether it draws its replies for `role` at random: then no reply is used twice."""
-
-
-@runtime_checkable
-class ComputesHere(Protocol):
-    """A language model that computes its replies in the process that asks. Optional."""
-
-    def is_quick(self, role: Role[In, Out], given: In) -> bool:
-        """Whether this ask is less work than its way to another process, which takes about 2 ms."""
-
-
-@runtime_checkable
-class Preparable(Protocol):
-    """A language model that imports or makes much at its first ask. Optional."""
-
-    async def prepare(self) -> None:
-        """Do this now, in the running event loop. Asks nobody anything."""
-
-
-@runtime_checkable
-class Closable(Protocol):
-    """A language model that holds connections. Optional."""
-
-    async def close(self) -> None:
-        """Close the connections of the running event loop."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Its names in answers of some roles, by role, so that nobody takes one kind of reply for the other."""
+    samples: bool = False
+    """Whether it draws its replies at random, on purpose: then no reply is used twice."""
+    is_quick: Callable[[Role[Any, Any], Any], bool] = _is_slow
+    """Whether an ask is less work here than its way to another process, which takes about 2 ms."""
+    measure_reply: Callable[[Role[Any, Any], Any], Awaitable[int]] | None = None
+    """The output tokens of a reply. Only models that cost nothing can say. No meter sees this."""
+    prepare: Callable[[], Coroutine[Any, Any, None]] = _do_nothing
+    """Imports and makes, in the running event loop, what the first ask would. Asks nobody anything."""
+    close: Callable[[], Coroutine[Any, Any, None]] = _do_nothing
+    """Closes the connections of the running event loop."""
 
 
 @runtime_checkable

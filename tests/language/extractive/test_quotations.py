@@ -9,6 +9,7 @@ from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.extractive.candidates import list_candidates
 from tomewise.language.extractive.quotations import MOST_EMBEDDED, MOST_REWRITTEN, SHOWN, quote
 from tomewise.language.roles import ANSWER, AnswerIn, Quotable, QuoteIn
+from tomewise.language.wrapped import find_name
 from tomewise.testing import HashEmbedder, NotingEmbedder
 
 
@@ -113,4 +114,4 @@ async def test_the_model_quotes_unless_it_is_made_for_short_answers(embedder):
     short = ExtractiveModel(embedder, short_answers=True)
     assert (await ExtractiveModel(embedder).ask(ANSWER, given_)).answer.startswith("The last keeper")
     assert (await short.ask(ANSWER, given_)).answer == "Josiah Penrose"
-    assert short.name_for(ANSWER) != short.name
+    assert find_name(short, ANSWER) != short.name

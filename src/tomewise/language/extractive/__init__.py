@@ -11,7 +11,7 @@ from typing import cast
 from pydantic import BaseModel
 
 from tomewise.run import ModelCall, report_call
-from tomewise.types import Embedder, In, Out, Role
+from tomewise.types import Abilities, Embedder, In, Out, Role
 
 __all__ = ["ExtractiveModel"]
 
@@ -36,13 +36,15 @@ class ExtractiveModel:
     embedder: Embedder
     short_answers: bool = False
 
-    def name_for(self, role: Role[In, Out]) -> str:
-        """Short answers are those of another model, so that nobody takes one kind of answer for the other."""
-        return f"{self.name} with short answers" if self.short_answers and role.name == _ANSWER else self.name
-
-    def window_for(self, role: Role[In, Out]) -> int:
-        """That of every role."""
-        return self.window
+    @property
+    def abilities(self) -> Abilities:
+        """Short answers are those of another name, so that nobody takes one kind of answer for the other."""
+        return Abilities(
+            names={_ANSWER: f"{self.name} with short answers"} if self.short_answers else {},
+            is_quick=self.is_quick,
+            measure_reply=self.measure_reply,
+            prepare=self.prepare,
+        )
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """The output of the role's algorithm. Raises `ModelError` for a role without one."""

@@ -11,9 +11,9 @@ from typing import Any
 from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
 from tomewise.extras import GRAPH
-from tomewise.language.forwarding import find_name, find_window
 from tomewise.language.roles import ReportIn, ReportOut, make_report_role
 from tomewise.language.roles.community_roles import REPORT_WORDS
+from tomewise.language.wrapped import find_name, find_window
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.build_records import record_build
 from tomewise.memory.communities.community_names import CommunityNames

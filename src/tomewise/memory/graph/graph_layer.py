@@ -15,7 +15,6 @@ from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import ModelError, UsageError
 from tomewise.extras import GRAPH
-from tomewise.language.forwarding import join_names
 from tomewise.language.roles import (
     EXTRACT_ENTITIES,
     EXTRACT_FACTS,
@@ -24,6 +23,7 @@ from tomewise.language.roles import (
     GLEAN_RELATIONS,
     PassageIn,
 )
+from tomewise.language.wrapped import join_names
 from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.graph.extraction import Extraction, glean_relations, read_in_one_call, read_in_two_calls
 from tomewise.memory.graph.graph_names import Calls, GraphNames, Style

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from tomewise.calls import NO_CALLS, CallCount
 from tomewise.concurrency import run_in_thread
-from tomewise.language.forwarding import find_name
 from tomewise.language.roles import AGGREGATE, AggregateIn
 from tomewise.language.usage import estimate_tokens
+from tomewise.language.wrapped import find_name
 from tomewise.memory.ask_each import run_each
 from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.edge_rows import split_rows

@@ -17,9 +17,9 @@ from tomewise.calls import NO_CALLS, CallCount
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import BadReply
 from tomewise.extras import GRAPH
-from tomewise.language.forwarding import find_name, find_window
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.language.usage import estimate_tokens
+from tomewise.language.wrapped import find_name, find_window
 from tomewise.memory.ask_each import run_each
 from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.edge_rows import write_edges

@@ -11,8 +11,8 @@ import numpy as np
 from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
 from tomewise.extras import GRAPH
-from tomewise.language.forwarding import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
+from tomewise.language.wrapped import find_name
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.build_records import record_build
 from tomewise.memory.token_estimates import estimate_asks
