@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 from tests.postgres_server import Server, run_server
 
-from tomewise.language import models_at_hand
+from tomewise.language import adapting, models_at_hand
 from tomewise.terminal import program
 from tomewise.tome.tome import Tome
 
@@ -72,6 +72,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "TOMEWISE_MODEL", "TOMEWISE_TOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(models_at_hand, "SERVERS", ())  # whatever runs on this machine
+    monkeypatch.setattr(adapting, "find_cache_folder", lambda: tmp_path / "learnt")
     return folder
 
 

@@ -31,7 +31,7 @@ def find_no_key_and_ask_each_time(here, monkeypatch):
     """A window that does not last is asked for again at once."""
     for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("tomewise.language.chat.WINDOW_SECONDS", 0)
+    monkeypatch.setattr("tomewise.language.models_at_hand.WINDOW_SECONDS", 0)
 
 
 def find_root(server):
@@ -142,7 +142,7 @@ def test_ollama_states_the_window_of_a_model_that_is_loaded_and_is_asked_once(se
 
 @pytest.mark.parametrize("seconds", [0, 600])
 def test_a_window_that_may_change_is_asked_for_once_in_some_seconds(server, monkeypatch, seconds):
-    monkeypatch.setattr("tomewise.language.chat.WINDOW_SECONDS", seconds)
+    monkeypatch.setattr("tomewise.language.models_at_hand.WINDOW_SECONDS", seconds)
     rows = [{"id": "other", "loaded_context_length": 9}, {"id": "mine", "max_context_length": 131_072}]
     asked = []
     server.pages["/api/v0/models"] = lambda _: asked.append("models") or {"data": rows}

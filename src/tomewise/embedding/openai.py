@@ -85,9 +85,9 @@ class OpenAIEmbedder(UnitRows):
         return tokenizer
 
     def _embed_distinct(self, texts: list[str]) -> Vectors:
-        cut_texts = [self._cut_to_limit(text) for text in texts]
-        requests = [cut_texts[start : start + BATCH] for start in range(0, len(cut_texts), BATCH)]
-        vectors = [vector for reply in run_at_once(self._request, requests, PARALLEL_REQUESTS) for vector in reply]
+        cut_texts = [self._cut(text, self.max_tokens) for text in texts]
+        requests = _divide(cut_texts, self._adapter.known.batch or self._batch)
+        vectors = [vector for reply in run_at_once(self._ask, requests, PARALLEL_REQUESTS) for vector in reply]
         for vector in vectors:
             if len(vector) != self.dimensions:
                 raise BadReply(
@@ -96,16 +96,43 @@ class OpenAIEmbedder(UnitRows):
                 )
         return np.array(vectors, np.float32)
 
-    def _cut_to_limit(self, text: str) -> str:
+    def _cut(self, text: str, most: int) -> str:
+        """The text up to so many tokens."""
         offsets = self.tokenizer.encode(text).offsets
-        cut = text[: offsets[self.max_tokens - 1][1]] if len(offsets) > self.max_tokens else text
+        cut = text[: offsets[most - 1][1]] if len(offsets) > most else text
         return cut if cut.strip() else "."  # the API refuses empty texts
+
+    def _ask(self, texts: list[str]) -> list[list[float]]:
+        """The vectors of these texts, in smaller requests or of shorter texts where the server refuses them as they are."""
+        import openai
+
+        most = self._adapter.known.text
+        fitting = [self._cut(text, most) for text in texts] if most else texts
+        try:
+            vectors = self._request(fitting)
+        except ModelError as error:
+            refusal = read_refusal(error)
+            longest = max(len(self.tokenizer.encode(text).ids) for text in fitting)
+            if refusal is None or not self._adapter.learn(refusal, longest):
+                raise
+            return [vector for part in _divide(texts, self._adapter.known.batch or len(texts)) for vector in self._ask(part)]
+        self._adapter.keep()
+        if cut := sum(text != whole for text, whole in zip(fitting, texts, strict=True)):
+            warnings.warn(
+                f"{self._name_source()} takes {most:,} tokens of a text: of {cut:,} texts only the beginning was embedded; "
+                f"`--passage-tokens {most}` makes passages of a new tome that fit",
+                stacklevel=2,
+            )
+        return vectors
+
+    def _name_source(self) -> str:
+        return f"{self._model!r} at {self.address}"
 
     def _request(self, texts: list[str]) -> list[list[float]]:
         import openai
 
         options = {"dimensions": self._requested_dimensions} if self._requested_dimensions else {}
-        source = f"{self._model!r} at {self.address}"
+        source = self._name_source()
         try:
             # Ask for "float": the client's default is base64, which some compatible servers do not support.
             reply: Any = self._client.embeddings.create(

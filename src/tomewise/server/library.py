@@ -454,6 +454,7 @@ class Library:
                 limit=settings.limit,
                 timeout=settings.timeout,
                 window=settings.window if name is None else None,
+                server=settings.server,
                 prompts=read_prompts(settings),
             )
         return self._models[key]
