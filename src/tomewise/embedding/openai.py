@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ from tomewise.addresses import find_loopback
 from tomewise.credentials import remember_credentials
 from tomewise.embedding.unit_rows import UnitRows, Vectors, run_at_once
 from tomewise.errors import BadReply, MissingDependency, ModelError, ModelUnavailable, UsageError
+from tomewise.language.adapting import Adapter, read_refusal
 from tomewise.language.spec import check_address
 from tomewise.settings import read_key, read_variable
 
@@ -35,7 +38,8 @@ class OpenAIEmbedder(UnitRows):
     OPENAI_API_KEY. `dimensions` asks the model for shorter vectors and becomes part of the name ("openai:MODEL@256").
     Without it, the vectors have the model's own dimensions. If these are not known, one word is embedded to find out.
     With `loopback_only`, only a server on this machine is asked, and without a key (see `checked_transport`).
-    Time-outs and the status codes 429 and 5xx are retried with growing pauses. Raises UsageError (an address that
+    A server that takes fewer texts in a request, or shorter ones, gets them so from its first refusal on. Time-outs and
+    the status codes 429 and 5xx are retried with growing pauses. Raises UsageError (an address that
     cannot be read, or is never asked), ModelUnavailable (no key for OpenAI, no connection, key refused, all retries
     failed), ModelError (request refused), BadReply (wrong number of vectors or of dimensions).
     """
@@ -60,6 +64,7 @@ class OpenAIEmbedder(UnitRows):
         self._model = model
         self._api_key = api_key
         self._requested_dimensions = dimensions
+        self._adapter = Adapter(f"openai:{model} at {self.address}")
         self.loopback_only = loopback_only
         """Whether only a server on this machine is asked."""
         self.name = f"openai:{model}" + (f"@{dimensions}" if dimensions else "")
@@ -86,12 +91,12 @@ class OpenAIEmbedder(UnitRows):
 
     def _embed_distinct(self, texts: list[str]) -> Vectors:
         cut_texts = [self._cut(text, self.max_tokens) for text in texts]
-        requests = _divide(cut_texts, self._adapter.known.batch or self._batch)
+        requests = _divide(cut_texts, self._adapter.known.batch or BATCH)
         vectors = [vector for reply in run_at_once(self._ask, requests, PARALLEL_REQUESTS) for vector in reply]
         for vector in vectors:
             if len(vector) != self.dimensions:
                 raise BadReply(
-                    f"{self._model!r} at {self.address} gave {len(vector)} dimensions, not {self.dimensions}: "
+                    f"{self._source} gave {len(vector)} dimensions, not {self.dimensions}: "
                     "check the model, or make a new tome for it"
                 )
         return np.array(vectors, np.float32)
@@ -102,37 +107,36 @@ class OpenAIEmbedder(UnitRows):
         cut = text[: offsets[most - 1][1]] if len(offsets) > most else text
         return cut if cut.strip() else "."  # the API refuses empty texts
 
-    def _ask(self, texts: list[str]) -> list[list[float]]:
-        """The vectors of these texts, in smaller requests or of shorter texts where the server refuses them as they are."""
-        import openai
-
+    def _ask(self, texts: Sequence[str]) -> list[list[float]]:
+        """The vectors of these texts, in smaller requests or of shorter texts where the server wants them so."""
         most = self._adapter.known.text
-        fitting = [self._cut(text, most) for text in texts] if most else texts
+        fitting = [self._cut(text, most) for text in texts] if most else list(texts)
         try:
             vectors = self._request(fitting)
         except ModelError as error:
-            refusal = read_refusal(error)
             longest = max(len(self.tokenizer.encode(text).ids) for text in fitting)
-            if refusal is None or not self._adapter.learn(refusal, longest):
+            if (refusal := read_refusal(error)) is None or not self._adapter.learn(refusal, longest):
                 raise
-            return [vector for part in _divide(texts, self._adapter.known.batch or len(texts)) for vector in self._ask(part)]
+            parts = _divide(texts, self._adapter.known.batch or len(texts))
+            return [vector for part in parts for vector in self._ask(part)]
         self._adapter.keep()
         if cut := sum(text != whole for text, whole in zip(fitting, texts, strict=True)):
             warnings.warn(
-                f"{self._name_source()} takes {most:,} tokens of a text: of {cut:,} texts only the beginning was embedded; "
+                f"{self._source} takes {most:,} tokens of a text: of {cut:,} texts only the beginning was embedded; "
                 f"`--passage-tokens {most}` makes passages of a new tome that fit",
                 stacklevel=2,
             )
         return vectors
 
-    def _name_source(self) -> str:
+    @property
+    def _source(self) -> str:
         return f"{self._model!r} at {self.address}"
 
     def _request(self, texts: list[str]) -> list[list[float]]:
         import openai
 
         options = {"dimensions": self._requested_dimensions} if self._requested_dimensions else {}
-        source = self._name_source()
+        source = self._source
         try:
             # Ask for "float": the client's default is base64, which some compatible servers do not support.
             reply: Any = self._client.embeddings.create(
@@ -155,7 +159,7 @@ class OpenAIEmbedder(UnitRows):
     def _client(self) -> OpenAI:
         key = None if self.loopback_only else read_key(KEY_VARIABLE, given=self._api_key)
         if not key and self.address.rstrip("/") == ADDRESS:
-            raise ModelUnavailable(f"no key for {self._model!r} at {self.address}: set the variable {KEY_VARIABLE}")
+            raise ModelUnavailable(f"no key for {self._source}: set the variable {KEY_VARIABLE}")
         try:
             from openai import OpenAI
         except ImportError as error:
@@ -169,6 +173,11 @@ class OpenAIEmbedder(UnitRows):
             transport = CheckedTransport(find_loopback, "is not on this machine")
             options["http_client"] = Client(transport=transport, follow_redirects=False)
         return OpenAI(api_key=key or "none", **options)
+
+
+def _divide(texts: Sequence[str], count: int) -> list[Sequence[str]]:
+    """The texts in parts of so many at most."""
+    return [texts[start : start + count] for start in range(0, len(texts), count)]
 
 
 def _read_vectors(reply: Any, text_count: int, source: str) -> list[Any]:

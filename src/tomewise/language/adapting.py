@@ -34,9 +34,10 @@ _ROLE = re.compile(
     re.IGNORECASE,
 )
 _LENGTH = re.compile(
-    r"context[\s_](?:length|size|window)|\bn_ctx|too (?:long|many tokens)|prompt length|token count|input length|"
-    r"tokens per minute|too large to process|longer than|reduce (?:the length|your message size)|"
-    r"(?:inputs?`?|tokens`?)[^.]{0,40}\b(?:must (?:be <|have less)|cannot exceed)",
+    r"(?<!less than the `)context[\s_](?:length|size|window)|\bn_ctx|too (?:long|many tokens)|prompt length|"
+    r"token count|input length|tokens per minute|too large (?:to process|for model)|longer than|"
+    r"reduce (?:the length|your message size)|"
+    r"(?:inputs?`?|tokens`?)[^.]{0,40}\b(?:must (?:be <|have less)|cannot exceed|exceed the)",
     re.IGNORECASE,
 )
 _BATCH = re.compile(
@@ -68,6 +69,20 @@ class Learnt:
     text: int = 0
     """Tokens of one text, as the tokenizer of the embedder counts them."""
 
+    def describe(self) -> str:
+        """What is known, in one line; empty where nothing is."""
+        fields = ", ".join(name for name in self.refused if name != SYSTEM)
+        words = {
+            f"takes no {fields}": fields,
+            "takes no system role": SYSTEM in self.refused,
+            f"a window of {self.window:,} tokens": self.window,
+            f"replies of {self.reply:,} tokens at most": self.reply,
+            f"thinks for some {self.thoughts:,} tokens": self.thoughts,
+            f"{self.batch:,} texts a request": self.batch,
+            f"{self.text:,} tokens a text": self.text,
+        }
+        return "; ".join(said for said, is_known in words.items() if is_known)
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -84,11 +99,17 @@ class Refusal:
         """Whether it says that the prompt, or a text, is too long."""
         return self.status == 413 or bool(_LENGTH.search(self.words))
 
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers in its words, the largest first."""
+        return sorted({int(each.replace(",", "")) for each in _NUMBER.findall(self.words)}, reverse=True)
+
     def find_limit(self) -> tuple[int, int]:
         """The number of tokens that is allowed, and that which was asked for; 0 for what is not stated."""
-        numbers = sorted({int(each.replace(",", "")) for each in _NUMBER.findall(self.words)}, reverse=True)
-        named = _MOST.search(self.words)
-        limit = self.window or (int(named[1].replace(",", "")) if named else 0)
+        numbers = self.numbers
+        named = (int(each.replace(",", "")) for each in _MOST.findall(self.words))
+        bounds = [self.sent.get(name) for name in LENGTHS]  # of the reply, which a refusal may repeat
+        limit = self.window or next((number for number in named if number not in bounds), 0)
         limit = limit or next(iter(numbers[1:] or numbers), 0)
         return limit, numbers[0] if numbers and numbers[0] > limit else 0
 
@@ -135,15 +156,16 @@ def learn(known: Learnt, refusal: Refusal, longest: int = 0) -> Learnt | None:
     if isinstance(texts, list):
         return _learn_of_texts(known, refusal, len(texts), longest)
     name = _find_name(refusal)
-    limit = refusal.find_limit()[0]
-    if name in LENGTHS and not _LENGTH.search(refusal.words) and 0 < limit < int(refusal.sent[name]):
-        return replace(known, reply=limit)
     if refusal.is_of_length:
+        limit = refusal.find_limit()[0]
         return replace(known, window=limit) if limit else None
+    if name in LENGTHS and (fewer := [number for number in refusal.numbers if 1 < number < refusal.sent[name]]):
+        return replace(known, reply=fewer[0])
     if _ROLE.search(refusal.words):
         has_rules = any(turn.get("role") in _RULES for turn in refusal.sent.get("messages", ()))
         return _refuse(known, SYSTEM) if has_rules else None
-    return _refuse(known, name) if name and refusal.status != 500 else None
+    # Of what we send, a schema alone makes some servers break.
+    return _refuse(known, name) if name and (refusal.status != 500 or name == "response_format") else None
 
 
 def _refuse(known: Learnt, name: str) -> Learnt:

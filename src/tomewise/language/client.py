@@ -28,7 +28,6 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 
 from tomewise.concurrency import take_turn
-from tomewise.credentials import hide_credentials
 from tomewise.errors import ModelError, ModelUnavailable, PromptTooLong, Refused
 from tomewise.language.adapting import Adapter
 from tomewise.language.call_slots import CallSlots
@@ -170,8 +169,7 @@ class Client:
 
     def _report_silence(self, seconds: float) -> None:
         reason = f"no word from {self.spec.full_name} for {SILENCE:.0f} s; `timeout` gives it {seconds:,.0f} s"
-        _log.warning("%s", hide_credentials(reason))
-        report_wait(seconds, reason)
+        _log.warning("%s", report_wait(seconds, reason))
 
     async def _receive(self, request: ChatRequest) -> AsyncGenerator[str | messages.ModelResponse]:
         """The pieces of the text if the reply is streamed, and the response at the end. Raises `AttemptFailed`."""

@@ -92,12 +92,14 @@ async def retry(
             wait = backoff.delay(number, failure.retry_after)
             wait = min(wait, _LOADING) if loads else wait
             number += 1
-            report_wait(wait, str(failure), failure.retry_after or None)
-            words = (number, backoff.retries, wait, hide_credentials(str(failure)))
-            _log.info("retrying %d of %d in %.0f s: %s", *words, extra={"seconds": wait})
+            said = report_wait(wait, str(failure), failure.retry_after or None)
+            words = (number, backoff.retries, said.removeprefix("waiting "))
+            _log.info("retrying %d of %d in %s", *words, extra={"seconds": wait})
         await sleep(wait)
 
 
-def report_wait(seconds: float, reason: str, asked: float | None = None) -> None:
-    """Report a wait of at most so many seconds to whoever listens to the run."""
-    current_run().on_wait(make_event("waiting", seconds=seconds, asked=asked, reason=hide_credentials(reason)))
+def report_wait(seconds: float, reason: str, asked: float | None = None) -> str:
+    """Report a wait of at most so many seconds to whoever listens to the run. Returns it in words."""
+    waiting = make_event("waiting", seconds=seconds, asked=asked, reason=hide_credentials(reason))
+    current_run().on_wait(waiting)
+    return waiting.summary
