@@ -72,8 +72,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "TOMEWISE_MODEL", "TOMEWISE_TOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(models_at_hand, "SERVERS", ())  # whatever runs on this machine
-    monkeypatch.setattr(adapting, "find_cache_folder", lambda: tmp_path / "learnt")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for what is learnt of servers: the test's own."""
+    monkeypatch.setattr(adapting, "find_cache_folder", lambda: tmp_path / "learnt")
+    return tmp_path / "learnt"
 
 
 @pytest.fixture

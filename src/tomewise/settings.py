@@ -236,10 +236,10 @@ def _read_models(value: Any) -> dict[str, Any]:
 def _read_server(value: Any) -> dict[str, str]:
     """What a server takes: a table, or a text of words `NAME=VALUE`. Raises ValueError."""
     if isinstance(value, str):
-        value = dict(word.partition("=")[::2] for word in value.split())
+        value = dict(each.partition("=")[::2] for each in value.split())
     if isinstance(value, Mapping) and all(
-        isinstance(name, str) and said in (("off", "low", "medium", "high") if name == "reasoning" else ("off", "on"))
-        for name, said in value.items()
+        isinstance(name, str) and word in (("off", "low", "medium", "high") if name == "reasoning" else ("off", "on"))
+        for name, word in value.items()
     ):
         return dict(value)
     raise ValueError(

@@ -4,7 +4,7 @@ import json
 import socket
 
 import pytest
-from tests.language.openai_server import GIVEN, OpenAIServer, fuse, open_chat, reply_with, stream_with
+from tests.language.openai_server import GIVEN, OpenAIServer, fail_with, fuse, open_chat, reply_with, stream_with
 
 from tomewise.errors import ModelUnavailable
 from tomewise.language import models_at_hand, roles
@@ -153,6 +153,25 @@ def test_a_window_that_may_change_is_asked_for_once_in_some_seconds(server, monk
     assert model.window == (4_096 if seconds else 16_384)
 
 
+@pytest.mark.parametrize(
+    ("rows", "running", "window"),
+    [
+        ([{"id": "mine", "max_model_len": 32_768}, {"id": "other", "max_model_len": 9}], 0, 32_768),
+        ([{"id": "path/of/the.gguf"}], 8_192, 8_192),
+        ([{"id": "alias", "max_model_len": 16_384}], 0, 16_384),
+        ([{"id": "mine"}, {"id": "other"}], 0, 128_000),
+    ],
+    ids=["vLLM", "llama.cpp", "under another name", "not stated"],
+)
+def test_vllm_and_llama_cpp_state_their_windows_to_those_with_a_key(server, rows, running, window):
+    server.pages |= {
+        "/v1/models": lambda _: {"data": rows},
+        "/props": lambda _: {"default_generation_settings": {"n_ctx": running}},
+    }
+    assert ChatModel("openai:mine", base_url=server.url, api_key="secret").window == window
+    assert set(server.keys) == {"bearer secret"}
+
+
 # ---------------------------------------------------------------- a test call
 
 
@@ -210,6 +229,18 @@ def test_the_command_lists_local_models_and_tries_one_that_is_set(command, serve
     failed = command("config", "set", "model", "openai:gpt-4o-mini")
     assert failed.code == 0, "the setting is set all the same"
     assert "the test call failed: no key for openai:gpt-4o-mini" in failed.out
+
+
+def test_a_trial_learns_what_a_server_takes_and_the_command_lists_it(command, server):
+    server.handler = lambda request: fail_with(400, "no temperature") if "temperature" in request else reply_with(REPLY)
+    server.pages["/v1/models"] = lambda _: {"data": [{"id": "mine", "max_model_len": 32_768}]}
+    tried = command("models", "--try", "openai:mine", "--base-url", server.url).out
+    assert "32,768 tokens (its server)" in " ".join(tried.split())
+    assert "takes no temperature" in tried
+    assert "takes no temperature" in command("models").out
+    listed = json.loads(command("models", "--json").out)["learnt"]
+    assert listed[f"openai:mine at {server.url}"]["refused"] == ["temperature"]
+    assert command("models", "--try", "extractive").code == 2
 
 
 def test_an_answer_without_a_model_names_the_best_at_hand(command, here, server, monkeypatch):

@@ -91,7 +91,8 @@ class OpenAIEmbedder(UnitRows):
 
     def _embed_distinct(self, texts: list[str]) -> Vectors:
         cut_texts = [self._cut(text, self.max_tokens) for text in texts]
-        requests = _divide(cut_texts, self._adapter.known.batch or BATCH)
+        most = self._adapter.known.batch or BATCH
+        requests = [cut_texts[start : start + most] for start in range(0, len(cut_texts), most)]
         vectors = [vector for reply in run_at_once(self._ask, requests, PARALLEL_REQUESTS) for vector in reply]
         for vector in vectors:
             if len(vector) != self.dimensions:
@@ -109,20 +110,23 @@ class OpenAIEmbedder(UnitRows):
 
     def _ask(self, texts: Sequence[str]) -> list[list[float]]:
         """The vectors of these texts, in smaller requests or of shorter texts where the server wants them so."""
-        most = self._adapter.known.text
-        fitting = [self._cut(text, most) for text in texts] if most else list(texts)
-        try:
-            vectors = self._request(fitting)
-        except ModelError as error:
-            longest = max(len(self.tokenizer.encode(text).ids) for text in fitting)
-            if (refusal := read_refusal(error)) is None or not self._adapter.learn(refusal, longest):
-                raise
-            parts = _divide(texts, self._adapter.known.batch or len(texts))
-            return [vector for part in parts for vector in self._ask(part)]
+        vectors: list[list[float]] = []
+        sent: list[str] = []
+        while left := texts[len(vectors) :]:
+            known = self._adapter.known
+            part = [self._cut(text, known.text or self.max_tokens) for text in left[: known.batch or len(left)]]
+            try:
+                vectors += self._request(part)
+                sent += part
+            except ModelError as error:
+                longest = max(len(self.tokenizer.encode(text).ids) for text in part)
+                if (refusal := read_refusal(error)) is None or not self._adapter.learn(refusal, longest):
+                    raise
         self._adapter.keep()
-        if cut := sum(text != whole for text, whole in zip(fitting, texts, strict=True)):
+        if any(len(part) < len(text) for part, text in zip(sent, texts, strict=True)):
+            most = self._adapter.known.text
             warnings.warn(
-                f"{self._source} takes {most:,} tokens of a text: of {cut:,} texts only the beginning was embedded; "
+                f"{self._source} takes {most:,} tokens of a text: of a longer one only the beginning is embedded; "
                 f"`--passage-tokens {most}` makes passages of a new tome that fit",
                 stacklevel=2,
             )
@@ -173,11 +177,6 @@ class OpenAIEmbedder(UnitRows):
             transport = CheckedTransport(find_loopback, "is not on this machine")
             options["http_client"] = Client(transport=transport, follow_redirects=False)
         return OpenAI(api_key=key or "none", **options)
-
-
-def _divide(texts: Sequence[str], count: int) -> list[Sequence[str]]:
-    """The texts in parts of so many at most."""
-    return [texts[start : start + count] for start in range(0, len(texts), count)]
 
 
 def _read_vectors(reply: Any, text_count: int, source: str) -> list[Any]:

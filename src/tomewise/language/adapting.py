@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -25,7 +26,7 @@ LENGTHS = ("max_tokens", "max_completion_tokens")  # fields that bound a reply: 
 _RULES = (SYSTEM, "developer")
 _KEPT = 200  # models that are remembered
 _READ = 2_000  # characters of a refusal: what follows may repeat the request
-_NEVER_REFUSED = frozenset({"model", "messages", "input", "stream", "prompt", "system"})  # without these it is none
+_NEVER_REFUSED = frozenset({"model", "messages", "input", "stream", "prompt", "system"})  # a request has these
 _NAMED_FOR = {"json_schema": "response_format", "grammar": "response_format", "schema": "response_format"}
 
 _ROLE = re.compile(
@@ -81,7 +82,7 @@ class Learnt:
             f"{self.batch:,} texts a request": self.batch,
             f"{self.text:,} tokens a text": self.text,
         }
-        return "; ".join(said for said, is_known in words.items() if is_known)
+        return "; ".join(fact for fact, is_known in words.items() if is_known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +116,18 @@ class Refusal:
 
 
 def read_refusal(error: BaseException | None) -> Refusal | None:
-    """What the server said, from the error of a provider's client; None if it was not a reply with an error."""
+    """What the server holds against a request, from the error of a client; None if no reply with an error came."""
     response: Any = None
     while error is not None and not hasattr(response, "status_code"):
         response, error = getattr(error, "response", None), error.__cause__ or error.__context__
     if not hasattr(response, "status_code"):
         return None
-    said, sent = _parse(response.content), _parse(response.request.content)
-    said = said["error"] if isinstance(said, dict) and "error" in said else said
-    named: Mapping[str, Any] = said if isinstance(said, dict) else {}
+    reason, sent = _parse(response.content), _parse(response.request.content)
+    reason = reason["error"] if isinstance(reason, dict) and "error" in reason else reason
+    named: Mapping[str, Any] = reason if isinstance(reason, dict) else {}
     words = named.get("message")
     if not isinstance(words, str):  # what some frameworks add is the request itself
-        words = re.sub(r'"input": .*', "", json.dumps(said, ensure_ascii=False)) if said else ""
+        words = re.sub(r'"input": .*', "", json.dumps(reason, ensure_ascii=False)) if reason else ""
     parameter, window = named.get("param"), named.get("n_ctx")
     return Refusal(
         response.status_code,
@@ -185,12 +186,15 @@ def _find_name(refusal: Refusal) -> str:
 
 def _learn_of_texts(known: Learnt, refusal: Refusal, count: int, longest: int) -> Learnt | None:
     limit, asked = refusal.find_limit()
-    if count > 1 and _BATCH.search(refusal.words):
-        return replace(known, batch=limit if 0 < limit < count else count // 2)
+    is_unnamed = refusal.status == 413 and not _LENGTH.search(refusal.words)
+    if count > 1 and (is_unnamed or _BATCH.search(refusal.words)):
+        most = limit if 0 < limit < count else count // 2
+        return replace(known, batch=min(most, known.batch or most))
     if refusal.is_of_length and longest > 1:
         share = 0.95 * limit / asked if asked else 0.5
-        return replace(known, text=max(1, int(longest * share)))
-    return replace(known, batch=count // 2) if count > 1 and refusal.status == 413 else None
+        most = max(1, int(longest * share))
+        return replace(known, text=min(most, known.text or most))
+    return None
 
 
 class Adapter:
@@ -200,19 +204,15 @@ class Adapter:
         self.name = hide_credentials(name)
         """The model and its address."""
         self._stated = stated or {}
-        self._kept: Learnt | None = None
-        self._known: Learnt | None = None
 
-    @property
+    @cached_property
     def known(self) -> Learnt:
-        """What was learnt."""
-        if self._known is None:
-            self._kept = self._known = read_servers().get(self.name, Learnt())
-        return self._known
+        """What was learnt; what is set here counts until `keep` for this process alone."""
+        return self._kept
 
-    @known.setter
-    def known(self, learnt: Learnt) -> None:
-        self._known = learnt
+    @cached_property
+    def _kept(self) -> Learnt:
+        return read_servers().get(self.name, Learnt())
 
     @property
     def refused(self) -> frozenset[str]:
@@ -242,9 +242,9 @@ class Adapter:
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         """The body of a request as the model takes it."""
         refused = self.refused
-        for name, other in (LENGTHS, LENGTHS[::-1]):
-            if name in refused and name in body and other not in refused:
-                body[other] = body.pop(name)
+        for name, twin in (LENGTHS, LENGTHS[::-1]):
+            if name in refused and name in body and twin not in refused:
+                body[twin] = body.pop(name)
         if SYSTEM in refused and isinstance(body.get("messages"), list):
             body["messages"] = _move_rules(body["messages"])
         return {name: value for name, value in body.items() if name not in refused or name in _NEVER_REFUSED}

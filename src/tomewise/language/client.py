@@ -40,7 +40,7 @@ from tomewise.language.usage import announce_request, estimate_tokens
 from tomewise.run import Listener, ModelCall, Request, report_call
 from tomewise.types import Cost
 
-SILENCE = 60.0  # seconds without a word of the server, after which that is said
+SILENCE = 60.0  # seconds without a word of the server, after which a message says so
 _READ_IN_TIME = 3_600  # tokens of a prompt that a small machine reads in the usual time limit
 _ADAPTATIONS = 6  # of one request: more refusals are not about its form
 _THOUGHTS = re.compile(

@@ -93,7 +93,11 @@ def _make_model(spec: ModelSpec, provider: Provider[Any]) -> Model:
     profile["thinking_tags"] = _NO_TAGS
     # Others often know only the older field, and ignore the newer one without an error: then nothing bounds a reply.
     # OpenAI's models that think know only the newer one, wherever they are.
+    thinks = spec.provider == "openai" and profile.get("thinking_enabled_by_default")
     is_theirs = spec.provider in _NEWER and not spec.address
-    is_theirs = is_theirs or (spec.provider == "openai" and bool(profile.get("thinking_enabled_by_default")))
-    profile["openai_chat_supports_max_completion_tokens"] = is_theirs
+    profile["openai_chat_supports_max_completion_tokens"] = bool(thinks or is_theirs)
+    if type(provider.client).__module__.startswith(
+        "openai"
+    ):  # who refuses the schema says so, and is asked without it from then on
+        profile["supports_json_schema_output"] = True
     return model

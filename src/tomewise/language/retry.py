@@ -92,8 +92,8 @@ async def retry(
             wait = backoff.delay(number, failure.retry_after)
             wait = min(wait, _LOADING) if loads else wait
             number += 1
-            said = report_wait(wait, str(failure), failure.retry_after or None)
-            words = (number, backoff.retries, said.removeprefix("waiting "))
+            waiting = report_wait(wait, str(failure), failure.retry_after or None)
+            words = (number, backoff.retries, waiting.removeprefix("waiting "))
             _log.info("retrying %d of %d in %s", *words, extra={"seconds": wait})
         await sleep(wait)
 

@@ -18,7 +18,7 @@ from tomewise.language.forwarding import find_window
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
 from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.citing import cite, only_quotes, prepare_quoting, quote_sentences
-from tomewise.loops.evidence import Count, describe_origin, fit_to_budget, fit_to_window, measure_prompt, name_kind
+from tomewise.loops.evidence import Count, describe_origin, fit_to_budget, fit_to_window, name_kind
 from tomewise.loops.last_prompt import Context, Layout, Note, Searched, join
 from tomewise.recall.ranking import as_evidence, drop_repeats, take_turns
 from tomewise.text.words import list_words
@@ -146,7 +146,7 @@ class Desk:
 
         A third of the window is left free: the model counts tokens in another way, and the prompt has its own words.
         """
-        return max(0, measure_prompt(find_window(self.model, role), role) - used) * 2 // 3
+        return max(0, find_window(self.model, role) - role.output_tokens - used) * 2 // 3
 
     def measure_answer_room(self, question: Question) -> int:
         """The same for the answering role beside the question, which some roles are given twice."""
@@ -230,23 +230,23 @@ class Desk:
         return Attempt(reply, await asyncio.to_thread(read_answer, reply, question, prepared, self.store))
 
     def _shrink(self, prepared: Prepared[AnswerIn], error: PromptTooLong) -> Prepared[AnswerIn]:
-        """The same with the best evidence that the window of a refusal holds, or half of the prompt.
+        """The same with the best evidence that fits. Where the server says how long the prompt is, its count holds.
 
-        The server's count of the prompt says how far ours is off. Raises the error if no evidence has room.
+        Raises the error if no evidence has room.
         """
-        ours = self.model.count_input_tokens(ANSWER, prepared.input)
-        room = measure_prompt(error.window, ANSWER) * min(1, ours / (error.asked or ours)) if error.window else ours / 2
+        share = (error.window - ANSWER.output_tokens) / error.asked if error.asked else 0.5
+        most = share * self.model.count_input_tokens(ANSWER, prepared.input)
         ranks = {node: rank for rank, piece in enumerate(prepared.found) for node in (piece.id, *piece.sources)}
         pieces = prepared.evidence if prepared.labelled is None else prepared.labelled
         best = sorted(pieces, key=lambda piece: min(ranks.get(node, len(ranks)) for node in (piece.id, *piece.sources)))
 
-        def choose(some: Sequence[Evidence]) -> list[Evidence]:
-            return [piece for piece in pieces if piece in some]
+        def choose(chosen: Sequence[Evidence]) -> list[Evidence]:
+            return [piece for piece in pieces if piece in chosen]
 
-        def make_input(some: Sequence[Evidence]) -> AnswerIn:
-            return prepared.input.model_copy(update={"evidence": self.show(choose(some))})
+        def make_input(chosen: Sequence[Evidence]) -> AnswerIn:
+            return prepared.input.model_copy(update={"evidence": self.show(choose(chosen))})
 
-        fitting = fit_to_window(best[:-1], self.model, ANSWER, make_input, room)
+        fitting = fit_to_window(best[:-1], self.model, ANSWER, make_input, most)
         if not fitting:
             raise error
         inside = {node for piece in fitting for node in (piece.id, *piece.sources)}

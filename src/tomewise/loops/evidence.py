@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
+from math import inf
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tomewise.language.forwarding import find_window
 from tomewise.store.records import PASSAGES
@@ -81,20 +82,18 @@ def measure_texts(texts: Sequence[str], count: Count) -> list[int]:
     return [tokens + FENCE for tokens in count(texts)] if texts else []
 
 
-def measure_prompt(window: int, role: Role[Any, Any]) -> int:
-    """The tokens that a prompt of this role may have: the reply keeps its bound, of a small window a quarter."""
-    return window - min(role.output_tokens, window // 4)
-
-
 def fit_to_window(
     material: Sequence[Piece],
     model: LanguageModel,
     role: Role[In, Out],
     make_input: Callable[[Sequence[Piece]], In],
-    room: float | None = None,
+    most: float = inf,
 ) -> list[Piece]:
-    """The longest beginning of the material with which the prompt has `room`: what the model's window leaves for it."""
-    room = measure_prompt(find_window(model, role), role) if room is None else room
+    """The longest beginning of the material with which the call, its reply included, fits into the model's window.
+
+    The prompt has `most` tokens at most.
+    """
+    room = min(most, find_window(model, role) - role.output_tokens)
 
     def fits(count: int) -> bool:
         return model.count_input_tokens(role, make_input(material[:count])) <= room
