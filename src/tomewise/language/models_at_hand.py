@@ -179,6 +179,11 @@ class Window:
         self._asked_until = -inf
         self._lock = Lock()
 
+    @property
+    def known(self) -> int | None:
+        """The tokens as far as they are known without asking: from the setting, the server or a refusal."""
+        return self._given or self._stated or self._adapter.known.window or None
+
     def find(self) -> tuple[int, str]:
         """The tokens, and who says so: the setting, else the server, else a refusal of it, else the table.
 
