@@ -109,7 +109,6 @@ class Settings:
         "a request FIELD=off or on, as temperature=off, response_format=off, system=off (the role). "
         "In a file the table [server].",
         unset="what is learnt",
-        free=True,
     )
     max_calls: int | None = _declare(
         None, "Stop before more model calls than this.", least=0, unset="no limit", free=True

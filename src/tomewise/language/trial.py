@@ -13,12 +13,12 @@ from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.language.roles import ANSWER, AnswerIn, Shown
 from tomewise.run import change_run, meter
+from tomewise.settings import Settings
 from tomewise.types import Cost
 
 _QUESTION = AnswerIn(
     question="Who keeps the light?", evidence=[Shown(label="E1", text="Ada Marsh keeps the light at Skagen.")]
 )
-_SECONDS = 60.0  # a server of one's own may have to load the model first
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,16 @@ class _Pieces:
 
 
 async def try_model(
-    spec: str, *, base_url: str | None, window: int | None = None, server: Mapping[str, str] | None = None
+    spec: str,
+    *,
+    base_url: str | None,
+    timeout: float = Settings.timeout,
+    window: int | None = None,
+    server: Mapping[str, str] | None = None,
 ) -> Trial:
     """Ask a model one small question, as the answering role. It is not asked again where that fails."""
     once = Backoff(retries=0)
-    model = ChatModel(spec, base_url=base_url, window=window, server=server, timeout=_SECONDS, backoff=once)
+    model = ChatModel(spec, base_url=base_url, window=window, server=server, timeout=timeout, backoff=once)
     pieces = _Pieces()
     started = time.perf_counter()
     try:

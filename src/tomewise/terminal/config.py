@@ -111,7 +111,9 @@ def try_model(model: str, base_url: str | None = None) -> Trial | None:
         return None
     kept = load()
     with show_work(f"asking {model}"):
-        asking = trial.try_model(model, base_url=base_url or kept.base_url, window=kept.window, server=kept.server)
+        asking = trial.try_model(
+            model, base_url=base_url or kept.base_url, timeout=kept.timeout, window=kept.window, server=kept.server
+        )
         found = asyncio.run(asking)
     return replace(found, problem=hide_credentials(found.problem))
 
