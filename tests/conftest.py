@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 from tests.postgres_server import Server, run_server
 
-from tomewise.language import models_at_hand
+from tomewise.language import adapting, models_at_hand
 from tomewise.terminal import program
 from tomewise.tome.tome import Tome
 
@@ -73,6 +73,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(models_at_hand, "SERVERS", ())  # whatever runs on this machine
     return folder
+
+
+@pytest.fixture(autouse=True)
+def learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for what is learnt of servers: the test's own."""
+    monkeypatch.setattr(adapting, "find_cache_folder", lambda: tmp_path / "learnt")
+    return tmp_path / "learnt"
 
 
 @pytest.fixture

@@ -86,6 +86,15 @@ class KeepsFailing(ModelUnavailable):
     """Call after call failed, with no reply between them: mend what the message names, then try again."""
 
 
+class PromptTooLong(ModelError):
+    """The server takes a shorter prompt: `window` tokens, where it says so, of `asked` that the prompt has."""
+
+    def __init__(self, message: str, window: int = 0, asked: int = 0) -> None:
+        super().__init__(message)
+        self.window = window
+        self.asked = asked
+
+
 class BadReply(ModelError):
     """The reply did not fit its type, and neither did the one repair that was requested."""
 

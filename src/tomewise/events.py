@@ -559,13 +559,15 @@ EVENTS: Mapping[str, Kind] = {
         ),
     ),
     "waiting": Kind(
-        "A wait before a request is tried again.",
+        "A wait before a request is tried again, or for a server that says nothing.",
         {
-            "seconds": "number: how long",
-            "asked": "number: how many seconds the server asks to wait",
-            "reason": "text: what the server replied",
+            "seconds": "number: how long at most",
+            "asked": "optional number: how many seconds the server asks to wait",
+            "reason": "text: what the server replied, or why it is waited for",
         },
-        lambda seconds, asked, reason: f"waiting {seconds:.0f} s, since the server asks for {asked:.0f} s: {reason}",
+        lambda seconds, reason, asked=None: (
+            f"waiting {seconds:.0f} s{f', since the server asks for {asked:.0f} s' if asked else ''}: {reason}"
+        ),
     ),
     "fallbacks": Kind(
         "How many steps fell back on a simpler one.",

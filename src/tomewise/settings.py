@@ -103,6 +103,13 @@ class Settings:
     window: int | None = _declare(
         None, "Tokens that the model accepts.", least=1, unset="what its server states, or what is known", free=True
     )
+    server: Mapping[str, str] = _declare(
+        {},
+        "What the model's server takes, in place of what is learnt: reasoning=off, low, medium or high; for a field of "
+        "a request FIELD=off or on, as temperature=off, response_format=off, system=off (the role). "
+        "In a file the table [server].",
+        unset="what is learnt",
+    )
     max_calls: int | None = _declare(
         None, "Stop before more model calls than this.", least=0, unset="no limit", free=True
     )
@@ -165,7 +172,7 @@ def _make_model() -> "type[BaseSettings]":
     config = SettingsConfigDict(env_prefix=_PREFIX, enable_decoding=False, strict=True, allow_inf_nan=False)
     made: dict[str, Any] = {}
     for name, each in DECLARED.items():
-        prepare = _read_models if name == "models" else _make_plain
+        prepare = {"models": _read_models, "server": _read_server}.get(name, _make_plain)
         made[name] = (Annotated[each.type, BeforeValidator(prepare)], Field(each.default, ge=each.least))
     return create_model("SettingValues", __base__=BaseSettings, __cls_kwargs__=dict(config), **made)
 
@@ -222,6 +229,21 @@ def _read_models(value: Any) -> dict[str, Any]:
     raise ValueError(
         'models should be a table of roles and names of models, such as answer = "openai:gpt-4o" below [models], or '
         "words such as answer=openai:gpt-4o"
+    )
+
+
+def _read_server(value: Any) -> dict[str, str]:
+    """What a server takes: a table, or a text of words `NAME=VALUE`. Raises ValueError."""
+    if isinstance(value, str):
+        value = dict(each.partition("=")[::2] for each in value.split())
+    if isinstance(value, Mapping) and all(
+        isinstance(name, str) and word in (("off", "low", "medium", "high") if name == "reasoning" else ("off", "on"))
+        for name, word in value.items()
+    ):
+        return dict(value)
+    raise ValueError(
+        "server should be words such as reasoning=off (or low, medium, high) and temperature=off (or on), or a table "
+        "of them below [server]"
     )
 
 

@@ -55,7 +55,8 @@ class Script:
         entry = self.script[min(len(self.asked), len(self.script)) - 1]
         if isinstance(entry, Behaviour):
             return entry
-        return {"object": "list", "model": "m", "data": entry(body), "usage": {}}
+        data = entry(body)
+        return data if isinstance(data, Behaviour) else {"object": "list", "model": "m", "data": data, "usage": {}}
 
 
 @pytest.fixture
@@ -129,6 +130,70 @@ def test_a_bad_reply_is_refused(script, embedder, wrong):
     script.script = [lambda asked: wrong(good(asked))]
     with pytest.raises(BadReply):
         embedder.embed(["a", "bbb"])
+
+
+# ---------------------------------------------------------------- servers that take less
+
+
+def refuse_more(most, message, status=400):
+    """A server that refuses more texts than this in a request."""
+    refusal = Behaviour({"error": {"message": message}}, status)
+    return lambda asked: refusal if len(asked["input"]) > most else good(asked)
+
+
+@pytest.mark.parametrize(
+    ("most", "message", "least"),
+    [
+        (10, "batch size is invalid, it should not be larger than 10.: input.contents", 10),
+        (1, "Too many inputs. The max number of inputs is 1.", 1),
+        (20, "batch size 30 > maximum allowed batch size 20", 20),
+        (16, "the array is too long", 15),
+        (10, "payload too large", 7),
+    ],
+)
+def test_a_server_that_takes_fewer_texts_gets_so_many_from_then_on(server, script, embedder, most, message, least):
+    refusal = refuse_more(most, message, 413 if message.startswith("payload") else 400)
+    script.script = [refusal]
+    texts = [f"{'x' * number}." for number in range(30)]
+    assert embedder.embed(texts) == expect(texts)
+    counts = [len(asked["input"]) for asked in script.asked[1:]]  # the first one is for the dimensions
+    assert counts[0] == 30
+    assert max(counts[counts.index(least) :]) == least
+    before = len(script.asked)
+    assert OpenAIEmbedder("m", base_url=server.url).embed(texts) == expect(texts)
+    assert max(len(asked["input"]) for asked in script.asked[before:]) <= most
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (413, "Input validation error: `inputs` must have less than 100 tokens. Given: 300"),
+        (400, "input is too large to process: 300 tokens, at most 100"),
+        (400, "This model's maximum context length is 100 tokens, however you requested 300 tokens"),
+    ],
+)
+def test_a_server_that_takes_shorter_texts_gets_their_beginning_and_the_remedy_is_named(
+    script, embedder, status, message
+):
+    refusal = Behaviour({"error": message if status == 413 else {"message": message}}, status)
+    script.script = [lambda asked: refusal if max(map(len, asked["input"])) > 900 else good(asked)]
+    texts = ["short", "words " * 300]
+    with pytest.warns(UserWarning, match=r"only the beginning is embedded; `--passage-tokens \d+`"):
+        found = embedder.embed(texts)
+    sent = script.asked[-1]["input"]
+    assert sent[0] == "short"
+    assert 300 < len(sent[1]) <= 900
+    assert found == expect(sent)
+
+
+def test_a_refusal_that_stays_teaches_an_embedder_nothing(script, embedder):
+    script.script = [fail(400)]
+    with pytest.raises(ModelError, match="refused"):
+        embedder.embed(["a", "b"])
+    script.script = [good]
+    before = len(script.asked)
+    embedder.embed(["a", "b"])
+    assert [len(asked["input"]) for asked in script.asked[before:]][-1] == 2
 
 
 # ---------------------------------------------------------------- keys and addresses

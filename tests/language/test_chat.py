@@ -41,7 +41,7 @@ async def test_a_good_reply_is_typed_and_metered():
     assert '"cue":{"description"' in request["messages"][0]["content"]
     assert "<finding" in request["messages"][1]["content"]
     assert (request["max_tokens"], request["temperature"]) == (roles.FUSE.output_tokens, 0.0)
-    assert "response_format" not in request
+    assert request["response_format"]["type"] == "json_schema"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ async def test_a_reply_cut_short_gets_twice_the_room_once_and_more_if_it_thought
         assert [request["max_tokens"] for request in server.requests] == [500, bound]
         assert len(server.requests[1]["messages"]) == 2
         server.handler = in_turn(cut)
-        with pytest.raises(BadReply, match=f"cut off at {bound} tokens"):
+        with pytest.raises(BadReply, match="reasoning=off" if more else "cut off for its length"):
             await fuse(model)
 
 
@@ -164,8 +164,12 @@ async def test_the_server_may_say_how_long_to_wait_up_to_the_longest_wait():
         with meter() as m:
             await fuse(model)
     assert m.measure_cost().model_seconds >= 0.2
-    async with open_chat(fail_with(429, Retry_After="3600"), GOOD) as (model, _), asyncio.timeout(SOON):
+    async with open_chat(fail_with(429, Retry_After="60"), GOOD) as (model, _), asyncio.timeout(SOON):
         assert await fuse(model) == CUE
+    async with open_chat(fail_with(429, Retry_After="3600"), GOOD) as (model, server):
+        with pytest.raises(ModelUnavailable, match="it asks to wait 3,600 s"):
+            await fuse(model)
+    assert len(server.requests) == 1
 
 
 async def test_a_time_out_covers_the_whole_request_and_is_tried_again():

@@ -4,7 +4,7 @@ import json
 import socket
 
 import pytest
-from tests.language.openai_server import GIVEN, OpenAIServer, fuse, open_chat, reply_with, stream_with
+from tests.language.openai_server import GIVEN, OpenAIServer, fail_with, fuse, open_chat, reply_with, stream_with
 
 from tomewise.errors import ModelUnavailable
 from tomewise.language import models_at_hand, roles
@@ -31,7 +31,7 @@ def find_no_key_and_ask_each_time(here, monkeypatch):
     """A window that does not last is asked for again at once."""
     for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("tomewise.language.chat.WINDOW_SECONDS", 0)
+    monkeypatch.setattr("tomewise.language.models_at_hand.WINDOW_SECONDS", 0)
 
 
 def find_root(server):
@@ -142,7 +142,7 @@ def test_ollama_states_the_window_of_a_model_that_is_loaded_and_is_asked_once(se
 
 @pytest.mark.parametrize("seconds", [0, 600])
 def test_a_window_that_may_change_is_asked_for_once_in_some_seconds(server, monkeypatch, seconds):
-    monkeypatch.setattr("tomewise.language.chat.WINDOW_SECONDS", seconds)
+    monkeypatch.setattr("tomewise.language.models_at_hand.WINDOW_SECONDS", seconds)
     rows = [{"id": "other", "loaded_context_length": 9}, {"id": "mine", "max_context_length": 131_072}]
     asked = []
     server.pages["/api/v0/models"] = lambda _: asked.append("models") or {"data": rows}
@@ -151,6 +151,28 @@ def test_a_window_that_may_change_is_asked_for_once_in_some_seconds(server, monk
     assert asked == ["models"] * (1 if seconds else 2)
     rows[1]["loaded_context_length"] = 16_384
     assert model.window == (4_096 if seconds else 16_384)
+
+
+@pytest.mark.parametrize(
+    ("rows", "running", "window"),
+    [
+        ([{"id": "mine", "max_model_len": 32_768}, {"id": "other", "max_model_len": 9}], 0, 32_768),
+        ([{"id": "path/of/the.gguf"}], 8_192, 8_192),
+        ([{"id": "alias", "max_model_len": 16_384}], 0, 16_384),
+        ([{"id": "mine"}, {"id": "other"}], 0, 128_000),
+    ],
+    ids=["vLLM", "llama.cpp", "under another name", "not stated"],
+)
+def test_vllm_and_llama_cpp_state_their_windows_to_those_with_a_key(server, rows, running, window):
+    server.pages |= {
+        "/v1/models": lambda _: {"data": rows},
+        "/props": lambda _: {"default_generation_settings": {"n_ctx": running}},
+    }
+    model = ChatModel("openai:mine", base_url=server.url, api_key="secret")
+    assert model.found_window.known is None, "nobody was asked yet"
+    assert model.window == window
+    assert (model.found_window.known or 128_000) == window
+    assert set(server.keys) == {"bearer secret"}
 
 
 # ---------------------------------------------------------------- a test call
@@ -210,6 +232,18 @@ def test_the_command_lists_local_models_and_tries_one_that_is_set(command, serve
     failed = command("config", "set", "model", "openai:gpt-4o-mini")
     assert failed.code == 0, "the setting is set all the same"
     assert "the test call failed: no key for openai:gpt-4o-mini" in failed.out
+
+
+def test_a_trial_learns_what_a_server_takes_and_the_command_lists_it(command, server):
+    server.handler = lambda request: fail_with(400, "no temperature") if "temperature" in request else reply_with(REPLY)
+    server.pages["/v1/models"] = lambda _: {"data": [{"id": "mine", "max_model_len": 32_768}]}
+    tried = command("models", "--try", "openai:mine", "--base-url", server.url).out
+    assert "32,768 tokens (its server)" in " ".join(tried.split())
+    assert "takes no temperature" in tried
+    assert "takes no temperature" in command("models").out
+    listed = json.loads(command("models", "--json").out)["learnt"]
+    assert listed[f"openai:mine at {server.url}"]["refused"] == ["temperature"]
+    assert command("models", "--try", "extractive").code == 2
 
 
 def test_an_answer_without_a_model_names_the_best_at_hand(command, here, server, monkeypatch):

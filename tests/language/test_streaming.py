@@ -106,29 +106,6 @@ async def test_lines_may_end_in_any_way(separator):
         assert ear.texts == ['{"cue": "Mara"}']
 
 
-HALVES = [
-    b'data: {"choices": [{"delta": {"content": "%s"}}]}\n\n' % half for half in (rb"{\"cue\": \"\ud83d", rb"\ude00\"}")
-]
-TOOL_CALLS = [
-    make_chunk(
-        {"tool_calls": [{"index": 0, "id": "c", "type": "function", "function": {"name": "x", "arguments": part}}]}
-    )
-    for part in ('{"cue":', '"y"}')
-]
-
-
-@pytest.mark.parametrize(
-    ("stream", "cue", "heard"),
-    [(send(*HALVES, END), "😀", ['{"cue": "😀"}']), (send(*TOOL_CALLS, END), "y", ['{"cue":"y"}'])],
-    ids=["a character cut between two chunks", "arguments of a tool that nobody offered"],
-)
-async def test_a_reply_in_odd_pieces_is_read_and_heard(stream, cue, heard):
-    ear = Ear()
-    async with open_chat(stream) as (model, _):
-        assert await ask(model, ear) == cue
-    assert ear.texts == heard
-
-
 async def test_a_server_that_ignores_the_stream_is_paid_once():
     ear = Ear()
     async with open_chat(reply_with(REPLY)) as (model, server):

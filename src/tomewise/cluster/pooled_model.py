@@ -127,6 +127,7 @@ def make_model_parts(
         limit=settings.limit,
         timeout=settings.timeout,
         window=settings.window,
+        server=settings.server,
         prompts=prompts.read_own(),
         short_answers=short_answers,
     )

@@ -43,6 +43,7 @@ class ModelParts:
     limit: int = Settings.limit
     timeout: float = Settings.timeout
     window: int | None = None
+    server: Mapping[str, str] = field(default_factory=dict)
     prompts: Mapping[str, str] = field(default_factory=dict)
     short_answers: bool = False
 
@@ -56,6 +57,7 @@ class ModelParts:
             limit=self.limit,
             timeout=self.timeout,
             window=self.window,
+            server=self.server,
             prompts=Prompts(texts=self.prompts) if self.prompts else None,
             short_answers=self.short_answers,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ from tomewise.addresses import find_loopback
 from tomewise.credentials import remember_credentials
 from tomewise.embedding.unit_rows import UnitRows, Vectors, run_at_once
 from tomewise.errors import BadReply, MissingDependency, ModelError, ModelUnavailable, UsageError
+from tomewise.language.adapting import Adapter, read_refusal
 from tomewise.language.spec import check_address
 from tomewise.settings import read_key, read_variable
 
@@ -35,7 +38,8 @@ class OpenAIEmbedder(UnitRows):
     OPENAI_API_KEY. `dimensions` asks the model for shorter vectors and becomes part of the name ("openai:MODEL@256").
     Without it, the vectors have the model's own dimensions. If these are not known, one word is embedded to find out.
     With `loopback_only`, only a server on this machine is asked, and without a key (see `checked_transport`).
-    Time-outs and the status codes 429 and 5xx are retried with growing pauses. Raises UsageError (an address that
+    A server that takes fewer texts in a request, or shorter ones, gets them so from its first refusal on. Time-outs and
+    the status codes 429 and 5xx are retried with growing pauses. Raises UsageError (an address that
     cannot be read, or is never asked), ModelUnavailable (no key for OpenAI, no connection, key refused, all retries
     failed), ModelError (request refused), BadReply (wrong number of vectors or of dimensions).
     """
@@ -60,6 +64,7 @@ class OpenAIEmbedder(UnitRows):
         self._model = model
         self._api_key = api_key
         self._requested_dimensions = dimensions
+        self._adapter = Adapter(f"openai:{model} at {self.address}")
         self.loopback_only = loopback_only
         """Whether only a server on this machine is asked."""
         self.name = f"openai:{model}" + (f"@{dimensions}" if dimensions else "")
@@ -85,27 +90,57 @@ class OpenAIEmbedder(UnitRows):
         return tokenizer
 
     def _embed_distinct(self, texts: list[str]) -> Vectors:
-        cut_texts = [self._cut_to_limit(text) for text in texts]
-        requests = [cut_texts[start : start + BATCH] for start in range(0, len(cut_texts), BATCH)]
-        vectors = [vector for reply in run_at_once(self._request, requests, PARALLEL_REQUESTS) for vector in reply]
+        cut_texts = [self._cut(text, self.max_tokens) for text in texts]
+        most = self._adapter.known.batch or BATCH
+        requests = [cut_texts[start : start + most] for start in range(0, len(cut_texts), most)]
+        vectors = [vector for reply in run_at_once(self._ask, requests, PARALLEL_REQUESTS) for vector in reply]
         for vector in vectors:
             if len(vector) != self.dimensions:
                 raise BadReply(
-                    f"{self._model!r} at {self.address} gave {len(vector)} dimensions, not {self.dimensions}: "
+                    f"{self._source} gave {len(vector)} dimensions, not {self.dimensions}: "
                     "check the model, or make a new tome for it"
                 )
         return np.array(vectors, np.float32)
 
-    def _cut_to_limit(self, text: str) -> str:
+    def _cut(self, text: str, most: int) -> str:
+        """The text up to so many tokens."""
         offsets = self.tokenizer.encode(text).offsets
-        cut = text[: offsets[self.max_tokens - 1][1]] if len(offsets) > self.max_tokens else text
+        cut = text[: offsets[most - 1][1]] if len(offsets) > most else text
         return cut if cut.strip() else "."  # the API refuses empty texts
+
+    def _ask(self, texts: Sequence[str]) -> list[list[float]]:
+        """The vectors of these texts, in smaller requests or of shorter texts where the server wants them so."""
+        vectors: list[list[float]] = []
+        sent: list[str] = []
+        while left := texts[len(vectors) :]:
+            known = self._adapter.known
+            part = [self._cut(text, known.text or self.max_tokens) for text in left[: known.batch or len(left)]]
+            try:
+                vectors += self._request(part)
+                sent += part
+            except ModelError as error:
+                longest = max(len(self.tokenizer.encode(text).ids) for text in part)
+                if (refusal := read_refusal(error)) is None or not self._adapter.learn(refusal, longest):
+                    raise
+        self._adapter.keep()
+        if any(len(part) < len(text) for part, text in zip(sent, texts, strict=True)):
+            most = self._adapter.known.text
+            warnings.warn(
+                f"{self._source} takes {most:,} tokens of a text: of a longer one only the beginning is embedded; "
+                f"`--passage-tokens {most}` makes passages of a new tome that fit",
+                stacklevel=2,
+            )
+        return vectors
+
+    @property
+    def _source(self) -> str:
+        return f"{self._model!r} at {self.address}"
 
     def _request(self, texts: list[str]) -> list[list[float]]:
         import openai
 
         options = {"dimensions": self._requested_dimensions} if self._requested_dimensions else {}
-        source = f"{self._model!r} at {self.address}"
+        source = self._source
         try:
             # Ask for "float": the client's default is base64, which some compatible servers do not support.
             reply: Any = self._client.embeddings.create(
@@ -128,7 +163,7 @@ class OpenAIEmbedder(UnitRows):
     def _client(self) -> OpenAI:
         key = None if self.loopback_only else read_key(KEY_VARIABLE, given=self._api_key)
         if not key and self.address.rstrip("/") == ADDRESS:
-            raise ModelUnavailable(f"no key for {self._model!r} at {self.address}: set the variable {KEY_VARIABLE}")
+            raise ModelUnavailable(f"no key for {self._source}: set the variable {KEY_VARIABLE}")
         try:
             from openai import OpenAI
         except ImportError as error:

@@ -29,6 +29,7 @@ def choose_model(
     timeout: float = Settings.timeout,
     prompts: Prompts | None = None,
     window: int | None = None,
+    server: Mapping[str, str] | None = None,
     max_calls: int | None = None,
     max_tokens: int | None = None,
     max_cost: float | None = None,
@@ -38,8 +39,9 @@ def choose_model(
 
     `roles` names other models by role. Equal names are one model with one `limit`; the other limits hold over all
     models together. `base_url` and `api_key` are for the models of one provider: that of `spec`, or, if `spec` is
-    extractive, that of the first role. `window` is for `spec` alone. The extractive model ignores the settings of a
-    chat model, and so does a model that is given as an object; `short_answers` is for that one alone. Raises
+    extractive, that of the first role. `window` is for `spec` alone, `server` (see the setting) for all chat models.
+    The extractive model ignores the settings of a chat model, and so does a model that is given as an object;
+    `short_answers` is for that one alone. Raises
     `UsageError`.
     """
     settings: dict[str, Any] = {"limit": limit, "timeout": timeout, "prompts": prompts}
@@ -53,7 +55,7 @@ def choose_model(
         name = spec.strip()
         if name not in made:
             address = at_address if _read_provider(name) == home else {}
-            made[name] = _make_model(name, embedder, short_answers, **settings, **address, **options)
+            made[name] = _make_model(name, embedder, short_answers, server, **settings, **address, **options)
         return made[name]
 
     model = make(spec, window=window)
@@ -117,7 +119,9 @@ def find_provider(spec: ModelOrName, roles: Mapping[str, ModelOrName]) -> str | 
     return next((name for name in names if name != EXTRACTIVE), None)
 
 
-def _make_model(name: str, embedder: Embedder, short_answers: bool, **settings: Any) -> LanguageModel:
+def _make_model(
+    name: str, embedder: Embedder, short_answers: bool, server: Mapping[str, str] | None, **settings: Any
+) -> LanguageModel:
     if name == EXTRACTIVE:
         from tomewise.language.extractive import ExtractiveModel
 
@@ -130,4 +134,4 @@ def _make_model(name: str, embedder: Embedder, short_answers: bool, **settings: 
         return model
     from tomewise.language.chat import ChatModel
 
-    return ChatModel(name, **settings)
+    return ChatModel(name, server=server, **settings)

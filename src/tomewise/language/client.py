@@ -9,10 +9,13 @@ call, since that takes more than a second.
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from time import perf_counter
 from typing import Any
 
@@ -25,16 +28,25 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 
 from tomewise.concurrency import take_turn
-from tomewise.errors import ModelError, ModelUnavailable, Refused
+from tomewise.errors import ModelError, ModelUnavailable, PromptTooLong, Refused
+from tomewise.language.adapting import Adapter
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.price_list import find_price
 from tomewise.language.reply import THINKING_ROOM, Reply, make_lean_schema
-from tomewise.language.retry import AttemptFailed, Backoff, retry
+from tomewise.language.retry import AttemptFailed, Backoff, report_wait, retry
 from tomewise.language.server_errors import classify_error, shorten
 from tomewise.language.spec import ModelSpec
 from tomewise.language.usage import announce_request, estimate_tokens
 from tomewise.run import Listener, ModelCall, Request, report_call
 from tomewise.types import Cost
+
+SILENCE = 60.0  # seconds without a word of the server, after which a message says so
+_READ_IN_TIME = 3_600  # tokens of a prompt that a small machine reads in the usual time limit
+_ADAPTATIONS = 6  # of one request: more refusals are not about its form
+_THOUGHTS = re.compile(
+    r"\s*(?:<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|[^{\s].*?</think(?:ing)?>)", re.DOTALL | re.IGNORECASE
+)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +63,11 @@ class ChatRequest:
     max_tokens: int
     temperature: float | None = None
     listener: Listener | None = None
+
+    @property
+    def prompt_tokens(self) -> int:
+        """About how many tokens it has."""
+        return sum(map(estimate_tokens, (self.system, *self.turns)))
 
 
 class _TestReply(BaseModel):
@@ -76,6 +93,7 @@ class Client:
     slots: CallSlots
     timeout: float
     backoff: Backoff
+    adapter: Adapter
     replies: int = 0
     streams: bool | None = None
     test: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -114,27 +132,44 @@ class Client:
         return reply
 
     async def exchange(self, request: ChatRequest) -> messages.ModelResponse:
-        """Make one attempt within `timeout`. Whatever the server does, the only error is `AttemptFailed`."""
+        """Make one attempt within `patience`. Whatever the server does, the only error is `AttemptFailed`."""
         if request.listener:
             request.listener.begin()
         may_be_stream = self._can_stream(request)  # and the server has written nothing yet
         answered = True
+        seconds = self.measure_patience(request)
+        watch = partial(asyncio.get_running_loop().call_later, SILENCE, self._report_silence, seconds)
+        silence = watch()
         try:
-            async with asyncio.timeout(self.timeout), aclosing(self._receive(request)) as pieces:
+            async with asyncio.timeout(seconds), aclosing(self._receive(request)) as pieces:
                 async for piece in pieces:
+                    silence.cancel()
                     if isinstance(piece, messages.ModelResponse):
                         return piece
+                    silence = watch()
                     may_be_stream = answered = False  # what has begun to reply may charge for it
                     if request.listener:
                         request.listener.hear(piece)
         except TimeoutError as error:
-            late = ModelUnavailable(f"{self.spec.full_name} did not reply within {self.timeout:g} s")
+            late = ModelUnavailable(
+                f"{self.spec.full_name} did not reply within {seconds:,.1f} s: raise `timeout` if it is slow"
+            )
             raise AttemptFailed(late, passes=True, may_be_stream=may_be_stream) from error
         except AttemptFailed as failure:
             failure.answered = failure.answered and answered
             failure.may_be_stream = failure.may_be_stream and may_be_stream
             raise
+        finally:
+            silence.cancel()
         raise AssertionError("unreachable: the response is the last piece")
+
+    def measure_patience(self, request: ChatRequest) -> float:
+        """How many seconds one attempt may take: a small machine reads some 30 tokens of a prompt in a second."""
+        return self.timeout * (1 + (request.prompt_tokens / _READ_IN_TIME if self.spec.is_near else 0))
+
+    def _report_silence(self, seconds: float) -> None:
+        reason = f"no word from {self.spec.full_name} for {SILENCE:.0f} s; `timeout` gives it {seconds:,.0f} s"
+        _log.warning("%s", report_wait(seconds, reason))
 
     async def _receive(self, request: ChatRequest) -> AsyncGenerator[str | messages.ModelResponse]:
         """The pieces of the text if the reply is streamed, and the response at the end. Raises `AttemptFailed`."""
@@ -167,11 +202,33 @@ class Client:
     @property
     def _thinks(self) -> bool:
         """Whether the model writes hidden thoughts, for which it needs more tokens."""
-        return bool(self.model.profile.get("thinking_enabled_by_default"))
+        by_itself = self.adapter.known.thoughts or self.model.profile.get("thinking_enabled_by_default")
+        return bool(by_itself or self.adapter.reasoning not in ("", "off"))
 
     def bound_tokens(self, request: ChatRequest) -> int:
         """The bound on the tokens of the reply, thoughts included."""
-        return request.max_tokens + (THINKING_ROOM if self._thinks else 0)
+        learnt = self.adapter.known
+        room = max(THINKING_ROOM, 2 * learnt.thoughts) if self._thinks else 0
+        left = learnt.window - request.prompt_tokens if learnt.window else inf
+        return int(max(1, min(request.max_tokens + room, left, learnt.reply or inf)))
+
+    def read_reply(self, response: messages.ModelResponse) -> Reply:
+        """What the model replied, and learn from it how long it thinks."""
+        text, is_cut, refused = _join_text(response), response.finish_reason == "length", None
+        if response.finish_reason == "content_filter":
+            reason = (response.provider_details or {}).get("refusal") or "its content filter stopped the reply"
+            refused = f"{self.spec} declined: {shorten(reason)}"
+        thoughts = "".join(part.content for part in response.parts if isinstance(part, messages.ThinkingPart))
+        if thoughts and not (text.strip() or is_cut or refused):  # some servers take the whole reply for a thought
+            return Reply(thoughts)
+        tags, usage, known = _THOUGHTS.match(text), response.usage, self.adapter.known
+        tokens = max(usage.output_reasoning_tokens, estimate_tokens(thoughts + (tags[0] if tags else "")))
+        if is_cut and not text:  # its thoughts took all
+            tokens = max(tokens, usage.output_tokens)
+        if tokens and not known.thoughts / 2 <= tokens <= known.thoughts * 2:
+            mean = (known.thoughts + tokens) // (2 if known.thoughts else 1)
+            self.adapter.known = replace(known, thoughts=mean)
+        return Reply(text, is_cut, bool(tokens), refused)
 
     async def close(self) -> None:
         await self.http.aclose()
@@ -180,12 +237,16 @@ class Client:
         settings = ModelSettings(max_tokens=self.bound_tokens(request))
         if request.temperature is not None and not self._thinks:  # models that think take no temperature
             settings["temperature"] = request.temperature
+        if level := self.adapter.reasoning:
+            settings["thinking"] = False if level == "off" else level  # type: ignore[typeddict-item]
+            if self.spec.address:  # Ollama has the one field, vLLM and llama.cpp have the other
+                effort = "none" if level == "off" else level
+                settings["openai_reasoning_effort"] = effort  # type: ignore[typeddict-unknown-key]
+                settings["extra_body"] = {"chat_template_kwargs": {"enable_thinking": level != "off"}}
         return settings
 
     def _make_parameters(self, output: type[BaseModel]) -> ModelRequestParameters:
-        # A server at another address may not support response formats; Ollama does.
-        supported = self.spec.address is None or self.spec.provider == "ollama"
-        if not (supported and self.model.profile.get("supports_json_schema_output")):
+        if not self.model.profile.get("supports_json_schema_output"):
             return ModelRequestParameters()
         definition = OutputObjectDefinition(json_schema=make_lean_schema(output), name=output.__name__)
         return ModelRequestParameters(output_mode="native", output_object=definition)
@@ -200,26 +261,45 @@ class _Attempts:
         self._request = request
         self._has_listener = request.listener is not None
         self._replies_before = 0
+        self._adaptations = 0
         self._failures: list[AttemptFailed] = []  # without those of a busy server: the request does not cause them
 
     async def run(self) -> Reply:
         """The first reply. Raises a `ModelError`."""
         client = self._client
-        self._replies_before = client.replies
+        self._replies_before, before = client.replies, client.adapter.known
         if client.streams is False:
             self._request = replace(self._request, listener=None)
         try:
-            return await retry(self._attempt, client.backoff)
+            reply = await retry(self._attempt, client.backoff, patience=client.timeout)
+            client.adapter.keep()
+            return reply
         except AttemptFailed as failure:
+            if isinstance(failure.error, PromptTooLong):
+                client.adapter.keep()
+            elif self._adaptations:
+                client.adapter.known = before  # the refusals were about something else
             if isinstance(failure.error, ModelUnavailable) and await self._fails_alone(failure):
                 raise ModelError(f"{failure.error}; meanwhile other requests got a reply") from failure
             raise failure.error from failure.__cause__
+
+    def _can_adapt(self, failure: AttemptFailed) -> bool:
+        """Whether a refusal teaches how the model takes the request."""
+        client, self._adaptations = self._client, self._adaptations + 1
+        bound = client.bound_tokens(self._request)
+        if self._adaptations > _ADAPTATIONS or not (failure.refusal and client.adapter.learn(failure.refusal)):
+            return False
+        new_bound = client.bound_tokens(self._request)
+        # Of a prompt that is too long, the model may take as much if less room is kept for its reply.
+        return not isinstance(failure.error, PromptTooLong) or self._request.max_tokens // 2 < new_bound < bound
 
     async def _attempt(self) -> Reply:
         """Make an attempt. After a failure that may be due to the stream, the next one is plain."""
         try:
             reply = await self._send(self._request)
         except AttemptFailed as failure:
+            if failure.refusal and self._can_adapt(failure):
+                return await self._attempt()
             if failure.may_be_stream:
                 self._request = replace(self._request, listener=None)
             if not (failure.sent or self._client.replies) and self._client.spec.is_here:
@@ -238,12 +318,12 @@ class _Attempts:
         """Send a request once, and count it. Raises `AttemptFailed`, or the error of a permit."""
         client = self._client
         await take_turn()  # to make a request takes milliseconds
-        prompt_tokens = sum(map(estimate_tokens, (request.system, *request.turns)))
+        prompt_tokens = request.prompt_tokens
         price = partial(find_price, client.spec)
         async with announce_request(Request(prompt_tokens, client.bound_tokens(request), price)) as bill:
             try:
                 response = await client.exchange(request)
-                reply = _read_reply(response, client.spec)
+                reply = client.read_reply(response)
                 bill.spent = self._count(response, prompt_tokens, reply.text)
             except AttemptFailed as failure:
                 if failure.answered or not failure.sent:
@@ -300,25 +380,9 @@ def _make_messages(request: ChatRequest) -> list[messages.ModelMessage]:
     return turns
 
 
-def _read_reply(response: messages.ModelResponse, spec: ModelSpec) -> Reply:
-    refused = None
-    if response.finish_reason == "content_filter":
-        reason = (response.provider_details or {}).get("refusal") or "its content filter stopped the reply"
-        refused = f"{spec} declined: {shorten(reason)}"
-    return Reply(
-        text=_join_text(response),
-        cut=response.finish_reason == "length",
-        thought=any(isinstance(part, messages.ThinkingPart) for part in response.parts),
-        refused=refused,
-    )
-
-
 def _join_text(response: messages.ModelResponse) -> str:
-    """The text that the model wrote. If it called a tool instead, which nobody offered, the arguments of the call."""
-    text = "".join(part.content for part in response.parts if isinstance(part, messages.TextPart))
-    if text.strip():
-        return text
-    return "\n".join(part.args_as_json_str() for part in response.parts if isinstance(part, messages.ToolCallPart))
+    """The text that the model wrote, with the thoughts in it."""
+    return "".join(part.content for part in response.parts if isinstance(part, messages.TextPart))
 
 
 def _find_new_text(event: messages.ModelResponseStreamEvent) -> str:

@@ -13,15 +13,21 @@ from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider_class
 
 from tomewise.errors import MissingDependency, ModelUnavailable, UsageError, suggest
+from tomewise.language.adapting import Adapter
 from tomewise.language.spec import EXAMPLES, PROVIDERS, ModelSpec
 from tomewise.language.wire import BoundedClient
 
 _EXTRAS = frozenset({"anthropic", "google"})  # ours; Pydantic AI has one for every other provider
 
+_NEWER = ("openai", "azure", "cerebras", "github", "github-copilot")  # the field `max_completion_tokens` is theirs
+_NO_TAGS = ("\udfff", "\udfff")  # no text that was read as UTF-8 has them
 
-def connect_model(spec: ModelSpec, api_key: str | None, limit: int) -> tuple[Model, httpx2.AsyncClient]:
+
+def connect_model(
+    spec: ModelSpec, api_key: str | None, limit: int, adapter: Adapter
+) -> tuple[Model, httpx2.AsyncClient]:
     """The model and its HTTP client, without sending anything. Raises `UsageError` or `MissingDependency`."""
-    http = BoundedClient(limit, spec.model)
+    http = BoundedClient(limit, spec.model, adapter.adapt)
     try:
         return _make_model(spec, _make_provider(spec, api_key, http)), http
     except exceptions.UserError as error:
@@ -76,15 +82,22 @@ def _make_provider(spec: ModelSpec, api_key: str | None, http: httpx2.AsyncClien
 
 
 def _make_model(spec: ModelSpec, provider: Provider[Any]) -> Model:
-    if spec.provider != "openai":
-        return infer_model(str(spec), provider_factory=lambda _: provider)
-    from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.profiles.openai import OpenAIModelProfile
+    if spec.provider == "openai":  # every compatible server speaks Chat Completions
+        from pydantic_ai.models.openai import OpenAIChatModel
 
-    # Every compatible server speaks Chat Completions. Other servers than OpenAI's often know only `max_tokens`; models
-    # that think know only the newer name, on every server.
-    model = OpenAIChatModel(spec.model, provider=provider)
-    if spec.address and not model.profile.get("thinking_enabled_by_default"):
-        older = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
-        return OpenAIChatModel(spec.model, provider=provider, profile=older)
+        model: Model = OpenAIChatModel(spec.model, provider=provider)
+    else:
+        model = infer_model(str(spec), provider_factory=lambda _: provider)
+    profile: dict[str, Any] = model.profile  # type: ignore[assignment]
+    # A reply is JSON, in which such a tag may stand: `reply` leaves out the thoughts, when it has read the JSON.
+    profile["thinking_tags"] = _NO_TAGS
+    # Others often know only the older field, and ignore the newer one without an error: then nothing bounds a reply.
+    # OpenAI's models that think know only the newer one, wherever they are.
+    thinks = spec.provider == "openai" and profile.get("thinking_enabled_by_default")
+    is_theirs = spec.provider in _NEWER and not spec.address
+    profile["openai_chat_supports_max_completion_tokens"] = bool(thinks or is_theirs)
+    if type(provider.client).__module__.startswith(
+        "openai"
+    ):  # who refuses the schema says so, and is asked without it from then on
+        profile["supports_json_schema_output"] = True
     return model

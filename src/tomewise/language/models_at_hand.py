@@ -7,25 +7,31 @@ loaded.
 Ollama and LM Studio load a model with a window of their own settings, whatever the model was made for, and drop or
 refuse what exceeds it. Ollama states the window of a model that is loaded, so it is asked to load it, as the first call
 would. LM Studio states it too; of a model that is not loaded only the greatest window is known, and the usual one is
-assumed.
+assumed. vLLM (`max_model_len`) and llama.cpp (`n_ctx`) state theirs.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
+from math import inf
 from shlex import quote
+from threading import Lock
+from time import monotonic
 from typing import Any
 
 import httpx2
 
+from tomewise.language.adapting import Adapter
 from tomewise.language.spec import ModelSpec
 from tomewise.language.wire import CONNECT_SECONDS
 
 SECONDS = 0.6  # for all that one server is asked
+WINDOW_SECONDS = 10  # a window that a server states for now holds so long, and one measuring asks once
 _MOST_SHOWN = 20  # models of Ollama that are asked for their windows
 _LONGEST = 4 * 2**20  # bytes of a reply that are read
 _NOT_LOADED = 4_096  # tokens with which LM Studio loads a model unless it is configured otherwise
@@ -92,72 +98,49 @@ def suggest_model() -> tuple[str, str]:
 
 
 def find_local_models() -> list[LocalModel]:
-    """The models of all servers that answer; the loaded ones first, then the larger ones. May not run in a loop."""
-    return asyncio.run(_find_all())
-
-
-async def _find_all() -> list[LocalModel]:
-    async with httpx2.AsyncClient(timeout=SECONDS, trust_env=False) as client:  # no proxy stands before this machine
-        found = await asyncio.gather(*(_ask_in_time(client, server) for server in SERVERS))
-    models = [model for of_server in found for model in of_server]
+    """The models of all servers that answer; the loaded ones first, then the larger ones."""
+    with ThreadPoolExecutor(max(1, len(SERVERS))) as threads:
+        models = [model for of_server in threads.map(_list_in_time, SERVERS) for model in of_server]
     return sorted(models, key=lambda model: (model.window is None, -model.size))  # stable: then as servers list them
 
 
-async def _ask_in_time(client: httpx2.AsyncClient, server: LocalServer) -> list[LocalModel]:
+def _list_in_time(server: LocalServer) -> list[LocalModel]:
     """The models of a server; none if it is not there, or is something else."""
-    ask = _list_of_ollama if server.is_ollama else _list_of_openai
-    try:
-        return await asyncio.wait_for(ask(client, server), SECONDS)
-    except TimeoutError:
-        return []
+    with _Asking(server.root, SECONDS, may_use_proxy=False) as asking, suppress(httpx2.HTTPError):
+        return list((_list_of_ollama if server.is_ollama else _list_of_openai)(asking, server.name))
+    return []
 
 
-async def _list_of_ollama(client: httpx2.AsyncClient, server: LocalServer) -> list[LocalModel]:
-    listed, running = await asyncio.gather(
-        _fetch_soon(client, f"{server.root}/api/tags"), _fetch_soon(client, f"{server.root}/api/ps")
-    )
+def _list_of_ollama(asking: _Asking, server: str) -> Iterator[LocalModel]:
     windows = {
         row[name]: _read_count(row, "context_length")
         for name in ("name", "model")  # the newer name of the two at last
-        for row in _read_rows(running, "models", name)
+        for row in _read_rows(asking.fetch("/api/ps"), "models", name)
     }
-    rows = _read_rows(listed, "models", "name")
-    shown = await asyncio.gather(
-        *(_fetch_soon(client, f"{server.root}/api/show", {"model": row["name"]}) for row in rows[:_MOST_SHOWN])
-    )
-    shown += [{}] * (len(rows) - len(shown))
-    return [
-        LocalModel(
-            f"ollama:{row['name']}",
-            "",
-            server.name,
-            windows.get(row["name"]) or None,
-            _read_most(about),
-            _read_count(row, "size"),
-        )
-        for row, about in zip(rows, shown, strict=True)
-        if _can_write(about)
-    ]
+    for number, row in enumerate(_read_rows(asking.fetch("/api/tags"), "models", "name")):
+        name = row["name"]
+        about = asking.fetch("/api/show", {"model": name}) if number < _MOST_SHOWN else {}
+        if _can_write(about):
+            size = _read_count(row, "size")
+            yield LocalModel(f"ollama:{name}", "", server, windows.get(name) or None, _read_most(about), size)
 
 
-async def _list_of_openai(client: httpx2.AsyncClient, server: LocalServer) -> list[LocalModel]:
-    listed, studio, props = await asyncio.gather(
-        _fetch_soon(client, f"{server.root}/v1/models"),
-        _fetch_soon(client, f"{server.root}/api/v0/models"),  # LM Studio's own
-        _fetch_soon(client, f"{server.root}/props"),  # llama.cpp's own
-    )
-    known = {row["id"]: row for row in _read_rows(studio, "data", "id")}
-    generation = props.get("default_generation_settings")
-    running = _read_count(generation, "n_ctx") if isinstance(generation, dict) else 0
-    models = []
-    for row in _read_rows(listed, "data", "id"):
-        about = known.get(row["id"], {})
-        if about.get("type") == "embeddings" or "embed" in row["id"].lower():
-            continue
-        window = _read_count(about, "loaded_context_length") or _read_count(row, "max_model_len") or running
-        most = _read_count(about, "max_context_length") or None
-        models.append(LocalModel(f"openai:{row['id']}", f"{server.root}/v1", server.name, window or None, most))
-    return models
+def _list_of_openai(asking: _Asking, server: str) -> Iterator[LocalModel]:
+    listed = _read_rows(asking.fetch("/v1/models"), "data", "id")
+    studio = {row["id"]: row for row in _read_rows(asking.fetch("/api/v0/models"), "data", "id")}  # LM Studio's own
+    running = _read_running(asking)
+    for row in listed:
+        about = studio.get(row["id"], {})
+        if about.get("type") != "embeddings" and "embed" not in row["id"].lower():
+            window = _read_count(about, "loaded_context_length") or _read_count(row, "max_model_len") or running
+            most = _read_count(about, "max_context_length") or None
+            yield LocalModel(f"openai:{row['id']}", f"{asking.root}/v1", server, window or None, most)
+
+
+def _read_running(asking: _Asking) -> int:
+    """The window that llama.cpp runs with; 0 at any other server."""
+    generation = asking.fetch("/props").get("default_generation_settings")
+    return _read_count(generation, "n_ctx") if isinstance(generation, dict) else 0
 
 
 def _can_write(about: dict[str, Any]) -> bool:
@@ -175,72 +158,117 @@ def _read_most(about: dict[str, Any]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class StatedWindow:
-    """`tokens` that the model accepts. `lasts` is False if the server was not reached, or may state another later."""
+    """`tokens` that the model accepts, 0 if its server does not say; `lasts` is False if it may say so later."""
 
-    tokens: int
+    tokens: int = 0
     lasts: bool = True
 
 
-def ask_window(spec: ModelSpec, seconds: float) -> StatedWindow:
-    """The window that the server of a model states, else the known one. `seconds` bound each request."""
+class Window:
+    """Finds out how many tokens a model accepts; its server is asked at the first use, within `seconds`."""
+
+    def __init__(
+        self, spec: ModelSpec, adapter: Adapter, given: int | None, api_key: str | None, seconds: float
+    ) -> None:
+        self._spec = spec
+        self._adapter = adapter
+        self._given = given
+        self._api_key = api_key
+        self._seconds = seconds
+        self._stated = 0
+        self._asked_until = -inf
+        self._lock = Lock()
+
+    @property
+    def known(self) -> int | None:
+        """The tokens as far as they are known without asking: from the setting, the server or a refusal."""
+        return self._given or self._stated or self._adapter.known.window or None
+
+    def find(self) -> tuple[int, str]:
+        """The tokens, and who says so: the setting, else the server, else a refusal of it, else the table.
+
+        Raises ModelUnavailable for a garbled key.
+        """
+        if self._given:
+            return self._given, "the setting `window`"
+        with self._lock:
+            if monotonic() >= self._asked_until:
+                stated = ask_window(self._spec, self._spec.find_key(self._api_key), self._seconds)
+                self._stated, self._asked_until = stated.tokens, inf if stated.lasts else monotonic() + WINDOW_SECONDS
+        if self._stated:
+            return self._stated, "its server"
+        learnt = self._adapter.known.window
+        return (learnt, "a refusal of its server") if learnt else (self._spec.window, "the table of known models")
+
+
+def ask_window(spec: ModelSpec, key: str | None, seconds: float) -> StatedWindow:
+    """The window that the server of a model states. `seconds` bound all requests, which carry the `key`."""
     if not spec.address or spec.provider not in ("ollama", "openai"):
-        return StatedWindow(spec.window)
+        return StatedWindow()
     root = spec.address.rstrip("/").removesuffix("/v1")
-    ask = _ask_ollama if spec.provider == "ollama" else _ask_lm_studio
     try:
-        with httpx2.Client(timeout=httpx2.Timeout(seconds, connect=CONNECT_SECONDS)) as client:
-            return ask(client, root, spec.model) or StatedWindow(spec.window)
+        with _Asking(root, seconds, key) as asking:
+            return (_ask_ollama if spec.provider == "ollama" else _ask_openai)(asking, spec.model)
     except httpx2.HTTPError:
-        return StatedWindow(spec.window, lasts=False)
+        return StatedWindow(lasts=False)
 
 
-def _ask_ollama(client: httpx2.Client, root: str, model: str) -> StatedWindow | None:
+def _ask_ollama(asking: _Asking, model: str) -> StatedWindow:
     for load in (True, False):
-        for row in _read_rows(_fetch(client, f"{root}/api/ps"), "models"):
+        for row in _read_rows(asking.fetch("/api/ps"), "models"):
             is_asked = row.get("model", row.get("name")) in (model, f"{model}:latest")
             if is_asked and (tokens := _read_count(row, "context_length")):
                 return StatedWindow(tokens)
         if load:
-            _fetch(client, f"{root}/api/generate", {"model": model, "stream": False})
-    return None
+            asking.fetch("/api/generate", {"model": model, "stream": False})
+    return StatedWindow()
 
 
-def _ask_lm_studio(client: httpx2.Client, root: str, model: str) -> StatedWindow | None:
-    for row in _read_rows(_fetch(client, f"{root}/api/v0/models"), "data"):
+def _ask_openai(asking: _Asking, model: str) -> StatedWindow:
+    for row in _read_rows(asking.fetch("/api/v0/models"), "data"):
         if row.get("id") == model:
             if tokens := _read_count(row, "loaded_context_length"):
                 return StatedWindow(tokens)
             most = _read_count(row, "max_context_length")
-            return StatedWindow(min(_NOT_LOADED, most), lasts=False) if most else None
-    return None
+            return StatedWindow(min(_NOT_LOADED, most), lasts=False)
+    rows = _read_rows(asking.fetch("/v1/models"), "data", "id")
+    mine = next((row for row in rows if row["id"] == model or len(rows) == 1), {})
+    return StatedWindow(_read_count(mine, "max_model_len") or _read_running(asking))
 
 
-def _fetch(client: httpx2.Client, address: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The object of a reply, see `_parse`; empty for an error of the server, and for a reply that is too long."""
-    read = b""
-    with client.stream("POST" if body else "GET", address, json=body) as response:
-        for piece in response.iter_bytes():
-            read += piece
-            if not response.is_success or len(read) > _LONGEST:
-                return {}
-    return _parse(read)
+class _Asking:
+    """Asks one server; with a `key` in each request. All requests together end some `seconds` after the first."""
 
+    def __init__(self, root: str, seconds: float, key: str | None = None, *, may_use_proxy: bool = True) -> None:
+        self.root = root
+        self._ends = monotonic() + seconds
+        self._client = httpx2.Client(
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS)),
+            verify=root.startswith("https"),  # to read certificates takes longer than all else here
+            trust_env=may_use_proxy,
+        )
 
-async def _fetch_soon(client: httpx2.AsyncClient, address: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """As `_fetch`; empty too where no reply comes in half of the time."""
-    read = b""
-    try:
-        async with (
-            asyncio.timeout(SECONDS / 2),
-            client.stream("POST" if body else "GET", address, json=body) as response,
+    def __enter__(self) -> _Asking:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def fetch(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The object of a reply, see `_parse`; empty for an error of the server, and for a reply that is too long."""
+        read = b""
+        if monotonic() > self._ends:
+            return {}
+        with (
+            suppress(httpx2.ReadTimeout),
+            self._client.stream("POST" if body else "GET", self.root + path, json=body) as response,
         ):
-            async for piece in response.aiter_bytes():
+            for piece in response.iter_bytes():
                 read += piece
-                if not response.is_success or len(read) > _LONGEST:
+                if not response.is_success or len(read) > _LONGEST or monotonic() > self._ends:
                     return {}
-    except (httpx2.HTTPError, TimeoutError):
-        return {}
-    return _parse(read)
+        return _parse(read)
 
 
 def _parse(text: bytes) -> dict[str, Any]:

@@ -7,11 +7,13 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass
+from time import monotonic
 from typing import TypeVar
 
 from tomewise.credentials import hide_credentials
 from tomewise.errors import ModelError
 from tomewise.events import make_event
+from tomewise.language.adapting import Refusal
 from tomewise.run import current_run
 
 T = TypeVar("T")
@@ -27,7 +29,8 @@ class AttemptFailed(Exception):
     because it was streamed: then a plain one may do better.
 
     `passes` says that the failure may pass by itself. `retry_after` is how many seconds the server asks to wait, if it
-    asks. `busy` says that the server is overloaded.
+    asks. `busy` says that the server is overloaded, `loads` that it still loads the model. `refusal` is what it says
+    against the request.
     """
 
     error: ModelError
@@ -38,6 +41,8 @@ class AttemptFailed(Exception):
     passes: bool = False
     retry_after: float | None = None
     busy: bool = False
+    loads: bool = False
+    refusal: Refusal | None = None
 
     def __str__(self) -> str:
         return str(self.error)
@@ -62,31 +67,39 @@ class Backoff:
 
 
 PATIENT = Backoff()
+_LOADING = 10.0  # seconds after which a server that loads a model is asked again at the latest
 
 
 async def retry(
     attempt: Callable[[], Awaitable[T]],
     backoff: Backoff,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    *,
+    patience: float = 0.0,
 ) -> T:
     """The first success of `attempt`. Raises AttemptFailed: one that `passes` after the last retry, others at once.
 
-    Each retry is logged, with its reason. A wait that the server asks for is also reported to `Run.on_wait`.
+    A server that loads the model is asked again for `patience` seconds, however often. Each wait is reported.
     """
-    for number in range(backoff.retries + 1):
+    number, begun = 0, monotonic()
+    while True:
         try:
             return await attempt()
         except AttemptFailed as failure:
-            if number == backoff.retries or not failure.passes:
+            loads = failure.loads and monotonic() - begun < patience
+            if not failure.passes or (number >= backoff.retries and not loads):
                 raise
             wait = backoff.delay(number, failure.retry_after)
-            reason = hide_credentials(str(failure))
-            cause = ""
-            if failure.retry_after:
-                cause = f", since the server asks for {failure.retry_after:.0f} s"
-                waiting = make_event("waiting", seconds=wait, asked=failure.retry_after, reason=reason)
-                current_run().on_wait(waiting)
-            words = (number + 1, backoff.retries, wait, cause, reason)
-            _log.info("retrying %d of %d in %.0f s%s: %s", *words, extra={"seconds": wait})
+            wait = min(wait, _LOADING) if loads else wait
+            number += 1
+            waiting = report_wait(wait, str(failure), failure.retry_after or None)
+            words = (number, backoff.retries, waiting.removeprefix("waiting "))
+            _log.info("retrying %d of %d in %s", *words, extra={"seconds": wait})
         await sleep(wait)
-    raise AssertionError("unreachable: the last failure is raised above")
+
+
+def report_wait(seconds: float, reason: str, asked: float | None = None) -> str:
+    """Report a wait of at most so many seconds to whoever listens to the run. Returns it in words."""
+    waiting = make_event("waiting", seconds=seconds, asked=asked, reason=hide_credentials(reason))
+    current_run().on_wait(waiting)
+    return waiting.summary

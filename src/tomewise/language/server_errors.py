@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import TypeVar
 
 from pydantic_ai import exceptions
 
-from tomewise.errors import ModelError, ModelUnavailable, Refused
+from tomewise.errors import ModelError, ModelUnavailable, PromptTooLong, Refused
+from tomewise.language.adapting import read_refusal
 from tomewise.language.retry import AttemptFailed
 from tomewise.language.spec import OPENAI_PROTOCOL, ModelSpec
-from tomewise.language.wire import LONGEST_BODY, NotAReply, ResponseTooLong
+from tomewise.language.wire import LONGEST_BODY, STATUS, NotAReply, ResponseTooLong
 
 E = TypeVar("E", bound=Exception)
 _NOT_IMPLEMENTED = 501
+_PATIENCE = 600.0  # seconds: who asks for a longer wait is not asked again
 _BUSY_STATUS = frozenset({408, 409, 425, 429, 503, 529})
+_LOADING = re.compile(r"\bloading\b|warming up", re.IGNORECASE)
+_QUOTA = re.compile(r"quota|insufficient|billing|credits?\b|balance", re.IGNORECASE)
 
 
 def classify_error(error: Exception, spec: ModelSpec) -> AttemptFailed:
@@ -25,9 +30,9 @@ def classify_error(error: Exception, spec: ModelSpec) -> AttemptFailed:
     if stray := _find_cause(error, NotAReply):
         return _classify_stray(stray, spec)
     match error:
-        case exceptions.ModelQuotaExceededError():
-            message = f"the account of {spec} has no quota left: {_read_message(error)}"
-            return AttemptFailed(ModelUnavailable(message), answered=True)
+        case exceptions.ModelAPIError() if _is_spent(error):
+            spent = ModelUnavailable(f"the account of {spec} has no quota left: {_read_message(error)}")
+            return AttemptFailed(spent, answered=True)
         case exceptions.ModelHTTPError():
             return _classify_http_error(error, spec)
         case exceptions.ModelConnectionError():
@@ -39,7 +44,8 @@ def classify_error(error: Exception, spec: ModelSpec) -> AttemptFailed:
         case exceptions.ContentFilterError():
             return AttemptFailed(Refused(f"{spec} declined: {shorten(error)}"))
         case exceptions.AgentRunError():
-            unusable = ModelError(f"{spec.full_name} sent no usable response: {shorten(error)}")
+            words = _read_message(error) if isinstance(error, exceptions.ModelAPIError) else shorten(error)
+            unusable = ModelError(f"{spec.full_name} sent no usable response: {words}")
             return AttemptFailed(unusable, passes=True, may_be_stream=True)
     remedy = ""
     if spec.address and spec.provider not in OPENAI_PROTOCOL:
@@ -71,35 +77,60 @@ def _classify_stray(error: NotAReply, spec: ModelSpec) -> AttemptFailed:
     return AttemptFailed(ModelError(message), answered=True, may_be_stream=True)
 
 
+def _is_spent(error: exceptions.ModelAPIError) -> bool:
+    """Whether the account has no quota left, which no later attempt changes."""
+    is_limited = isinstance(error, exceptions.ModelHTTPError) and error.status_code == 429 and error.retry_after is None
+    return isinstance(error, exceptions.ModelQuotaExceededError) or (
+        is_limited and bool(_QUOTA.search(_read_message(error)))
+    )
+
+
 def _read_message(error: exceptions.ModelAPIError) -> str:
-    """The server's message in one short line."""
+    """The server's message in one short line, with the status that came with it."""
     body = error.body
     if isinstance(body, dict):
         body = body.get("message") or body
-    status = f"status {error.status_code}: " if isinstance(error, exceptions.ModelHTTPError) else ""
-    return f"{status}{shorten(body or error)}"
+    if not isinstance(error, exceptions.ModelHTTPError):
+        return shorten(body or error)
+    return f"status {(error.headers or {}).get(STATUS) or error.status_code}: {shorten(body or error)}"
 
 
 def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> AttemptFailed:
     """The failure that an error reported by the server means."""
-    message = _read_message(error)
-    status = error.status_code
-    busy = status in _BUSY_STATUS
+    message, status = _read_message(error), error.status_code
+    refusal = read_refusal(error)
+    loads = status in (400, 500, 503) and bool(_LOADING.search(message))
+    busy = loads or status in _BUSY_STATUS
     final: ModelError
     if status in (401, 403):
         final = ModelUnavailable(f"{spec.full_name} refused the key: check {spec.key_variables} ({message})")
     elif status == 404:
         final = ModelUnavailable(f"{spec.full_name} does not exist: check the model's name and the address ({message})")
-    elif isinstance(error, exceptions.ModelContextWindowExceededError):
-        final = ModelError(f"the prompt is too long for {spec}: name a model with a larger window ({message})")
+    elif isinstance(error, exceptions.ModelContextWindowExceededError) or (
+        refusal and status in (400, 413, 422, 500) and refusal.is_of_length
+    ):
+        window, asked = refusal.find_limit() if refusal else (0, 0)
+        stated = f"`tome config set window {window}` keeps to what it takes, or " if window else ""
+        words = f"the prompt is too long for {spec}: {stated}name a model with a larger window ({message})"
+        return AttemptFailed(PromptTooLong(words, window, asked), answered=True, refusal=refusal)
     elif busy or (status >= 500 and status != _NOT_IMPLEMENTED):
-        final, after = ModelUnavailable(f"{spec.full_name} keeps failing: {message}"), error.retry_after
-        return AttemptFailed(final, passes=True, retry_after=after, busy=busy, answered=True, may_be_stream=not busy)
+        after = error.retry_after or 0.0
+        hopeless = f"; it asks to wait {after:,.0f} s" if after > _PATIENCE else ""
+        return AttemptFailed(
+            ModelUnavailable(f"{spec.full_name} keeps failing: {message}{hopeless}"),
+            passes=not hopeless,
+            retry_after=after,
+            busy=busy,
+            loads=loads,
+            answered=True,
+            may_be_stream=not busy,
+            refusal=refusal,
+        )
     elif error.provider_error_code in ("content_filter", "content_policy_violation"):
         final = Refused(f"{spec} declined: {message}")
     else:
         final = ModelError(f"{spec.full_name} rejected the request: {message}")
-        return AttemptFailed(final, answered=True, may_be_stream=True)
+        return AttemptFailed(final, answered=True, may_be_stream=True, refusal=refusal)
     return AttemptFailed(final, answered=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from tomewise.addresses import find_loopback, is_never_asked
@@ -71,6 +72,15 @@ class ModelSpec:
         return bool(self.address and find_loopback(urlsplit(self.address).hostname or ""))
 
     @property
+    def is_near(self) -> bool:
+        """Whether its server is on this machine, or at a private address or a name without a dot: in this network."""
+        host = urlsplit(self.address or "").hostname or "."
+        try:
+            return ip_address(host).is_private
+        except ValueError:
+            return "." not in host or host.endswith((".local", ".localhost", ".internal"))
+
+    @property
     def key_variables(self) -> str:
         """The environment variables that hold its key, for messages."""
         return " or ".join(self._key_names)
@@ -81,7 +91,7 @@ class ModelSpec:
 
     @property
     def window(self) -> int:
-        """How many tokens the model accepts: the known number, else `DEFAULT_WINDOW`."""
+        """How many tokens the model accepts by the table, else `DEFAULT_WINDOW`."""
         prefixes = [prefix for prefix in _WINDOWS if str(self).startswith(prefix)]
         return _WINDOWS[max(prefixes, key=len)] if prefixes else DEFAULT_WINDOW
 

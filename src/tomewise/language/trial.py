@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tomewise.errors import BadReply, ModelError
@@ -12,12 +13,12 @@ from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.language.roles import ANSWER, AnswerIn, Shown
 from tomewise.run import change_run, meter
+from tomewise.settings import Settings
 from tomewise.types import Cost
 
 _QUESTION = AnswerIn(
     question="Who keeps the light?", evidence=[Shown(label="E1", text="Ada Marsh keeps the light at Skagen.")]
 )
-_SECONDS = 60.0  # a server of one's own may have to load the model first
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Trial:
     """What came of a test call: the `problem`, or that the model replied in `seconds`.
 
     `structured` says how its reply fitted its form: at once, after a repair, or not at all. `streams` says whether the
-    reply came in pieces.
+    reply came in pieces, `window_from` who states the window, `learnt` what is known of its server by now.
     """
 
     problem: str = ""
@@ -33,6 +34,8 @@ class Trial:
     structured: str = "no"
     streams: bool = False
     window: int = 0
+    window_from: str = ""
+    learnt: str = ""
     spent: Cost = field(default_factory=Cost)
 
 
@@ -48,9 +51,17 @@ class _Pieces:
         self.count += 1
 
 
-async def try_model(spec: str, *, base_url: str | None) -> Trial:
+async def try_model(
+    spec: str,
+    *,
+    base_url: str | None,
+    timeout: float = Settings.timeout,
+    window: int | None = None,
+    server: Mapping[str, str] | None = None,
+) -> Trial:
     """Ask a model one small question, as the answering role. It is not asked again where that fails."""
-    model = ChatModel(spec, base_url=base_url, timeout=_SECONDS, backoff=Backoff(retries=0))
+    once = Backoff(retries=0)
+    model = ChatModel(spec, base_url=base_url, window=window, server=server, timeout=timeout, backoff=once)
     pieces = _Pieces()
     started = time.perf_counter()
     try:
@@ -61,10 +72,17 @@ async def try_model(spec: str, *, base_url: str | None) -> Trial:
             except BadReply:
                 structured = "no"
         seconds = time.perf_counter() - started
-        window = await asyncio.to_thread(lambda: model.window)
+        tokens, source = await asyncio.to_thread(model.found_window.find)
     except ModelError as error:
         return Trial(problem=str(error), spent=used.total)
     finally:
         await model.close()
-    streams = pieces.count > 1
-    return Trial(seconds=seconds, structured=structured, streams=streams, window=window, spent=used.total)
+    return Trial(
+        seconds=seconds,
+        structured=structured,
+        streams=pieces.count > 1,
+        window=tokens,
+        window_from=source,
+        learnt=model.adapter.known.describe(),
+        spent=used.total,
+    )

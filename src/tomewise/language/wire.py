@@ -1,4 +1,4 @@
-"""The HTTP client below the providers' clients: it bounds what a server may send, and repairs chat completions.
+"""The HTTP client below the providers' clients: it adapts requests, bounds what a server may send, repairs completions.
 
 What belongs to another protocol than Chat Completions passes unchanged.
 """
@@ -6,14 +6,15 @@ What belongs to another protocol than Chat Completions passes unchanged.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import httpx2
 
 from tomewise.concurrency import take_turn
-from tomewise.language.completion_repair import ChunkRepair, repair_completion
+from tomewise.language.completion_repair import ChunkRepair, ErrorInReply, repair_completion
 
 LONGEST_BODY = 8 * 2**20  # bytes of one response, after decompression
 CONNECT_SECONDS = 10.0
@@ -21,6 +22,8 @@ _LONGEST_ADDRESS = 200  # characters of the address of a redirect that are shown
 _LONG = 100_000  # bytes from which a body is repaired in a thread
 _BODY_HEADERS = ("content-length", "content-encoding", "transfer-encoding")
 _EVENTS = "text/event-stream"
+STATUS = "tomewise-status"  # the header with the status of a reply that holds an error in place of a completion
+Adapt: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]  # the body of a request
 
 
 class ResponseTooLong(Exception):
@@ -39,22 +42,28 @@ class NotAReply(Exception):
 
 
 class BoundedClient(httpx2.AsyncClient):
-    """Bounds each response to `LONGEST_BODY`, and repairs a chat completion in it. `model` replaces a missing name.
+    """Sends requests as `adapt` makes them, bounds each response to `LONGEST_BODY`, and repairs a completion in it.
 
-    A response is read whole, unless a stream of events was asked for and came. If a whole completion comes instead of
-    the stream, it becomes a stream of one event: it is paid for.
+    `model` replaces a missing name. A response is read whole, unless a stream of events was asked for and came. If a
+    whole completion comes instead of the stream, it becomes a stream of one event: it is paid for. An error that comes
+    with the status of success gets the status that it names.
     """
 
-    def __init__(self, limit: int, model: str, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+    def __init__(
+        self, limit: int, model: str, adapt: Adapt, transport: httpx2.AsyncBaseTransport | None = None
+    ) -> None:
         super().__init__(
             limits=httpx2.Limits(max_connections=limit, max_keepalive_connections=limit, keepalive_expiry=60.0),
             timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),  # `Client.exchange` bounds the whole request
             transport=transport,
         )
         self._model = model
+        self._adapt = adapt
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
         """As the method of httpx2, with the bound and the repair. Raises `ResponseTooLong` and `NotAReply`."""
+        if request.headers.get("content-type") == "application/json":
+            request = self._change(request)
         response = await super().send(request, stream=True, **options)
         if stream and response.is_success and response.headers.get("content-type", "").startswith(_EVENTS):
             return _rewrite(response, stream=_RepairedEvents(response, self._model))
@@ -67,10 +76,21 @@ class BoundedClient(httpx2.AsyncClient):
         repaired = None
         if response.is_success:
             repair = partial(repair_completion, body, self._model, as_stream=stream)
-            repaired = await asyncio.to_thread(repair) if len(body) > _LONG else repair()
+            try:
+                repaired = await asyncio.to_thread(repair) if len(body) > _LONG else repair()
+            except ErrorInReply as error:
+                response.headers[STATUS], response.status_code = str(response.status_code), error.status
+                return _rewrite(response, "application/json", content=json.dumps({"error": error.words}).encode())
         if repaired is None:
             return _rewrite(response, content=body)
         return _rewrite(response, _EVENTS if stream else "application/json", content=repaired)
+
+    def _change(self, request: httpx2.Request) -> httpx2.Request:
+        """The request with the body that the server takes."""
+        headers = httpx2.Headers(request.headers)
+        headers.pop("content-length", None)
+        body = json.dumps(self._adapt(json.loads(request.content))).encode()
+        return httpx2.Request(request.method, request.url, headers=headers, content=body, extensions=request.extensions)
 
 
 def _rewrite(response: httpx2.Response, content_type: str | None = None, **body: Any) -> httpx2.Response:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic
 
+from tomewise.errors import PromptTooLong
 from tomewise.language.fences import get_letter
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
 from tomewise.language.wrapped import find_window
@@ -216,8 +218,46 @@ class Desk:
         """
         if only_quotes(self.model):
             return await self._quote(prepared, final=final)
-        reply = await ask_answer(self.model, prepared.input, final=final)
+        try:
+            reply = await ask_answer(self.model, prepared.input, final=final)
+        except PromptTooLong as error:
+            before = len(prepared.evidence)
+            prepared = await asyncio.to_thread(self._shrink, prepared, error)
+            warnings.warn(
+                f"asked again with {len(prepared.evidence)} of {before} pieces of evidence: {error}", stacklevel=2
+            )
+            reply = await ask_answer(self.model, prepared.input, final=final)
         return Attempt(reply, await asyncio.to_thread(read_answer, reply, question, prepared, self.store))
+
+    def _shrink(self, prepared: Prepared[AnswerIn], error: PromptTooLong) -> Prepared[AnswerIn]:
+        """The same with the best evidence that fits. Where the server says how long the prompt is, its count holds.
+
+        Raises the error if no evidence has room.
+        """
+        share = (error.window - ANSWER.output_tokens) / error.asked if error.asked else 0.5
+        most = share * self.model.count_input_tokens(ANSWER, prepared.input)
+        ranks = {node: rank for rank, piece in enumerate(prepared.found) for node in (piece.id, *piece.sources)}
+        pieces = prepared.evidence if prepared.labelled is None else prepared.labelled
+        best = sorted(pieces, key=lambda piece: min(ranks.get(node, len(ranks)) for node in (piece.id, *piece.sources)))
+
+        def choose(chosen: Sequence[Evidence]) -> list[Evidence]:
+            return [piece for piece in pieces if piece in chosen]
+
+        def make_input(chosen: Sequence[Evidence]) -> AnswerIn:
+            return prepared.input.model_copy(update={"evidence": self.show(choose(chosen))})
+
+        fitting = fit_to_window(best[:-1], self.model, ANSWER, make_input, most)
+        if not fitting:
+            raise error
+        inside = {node for piece in fitting for node in (piece.id, *piece.sources)}
+        evidence = [piece for piece in prepared.evidence if piece.id in inside]
+        return replace(
+            prepared,
+            input=make_input(fitting),
+            evidence=evidence,
+            labelled=None if prepared.labelled is None else choose(fitting),
+            dropped=prepared.dropped + len(prepared.evidence) - len(evidence),
+        )
 
     async def _quote(self, prepared: Prepared[AnswerIn], *, final: bool) -> Attempt:
         quote_input, passages = await asyncio.to_thread(prepare_quoting, self.store, prepared.input, prepared.found)

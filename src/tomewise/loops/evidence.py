@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
+from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
@@ -82,10 +83,17 @@ def measure_texts(texts: Sequence[str], count: Count) -> list[int]:
 
 
 def fit_to_window(
-    material: Sequence[Piece], model: LanguageModel, role: Role[In, Out], make_input: Callable[[Sequence[Piece]], In]
+    material: Sequence[Piece],
+    model: LanguageModel,
+    role: Role[In, Out],
+    make_input: Callable[[Sequence[Piece]], In],
+    most: float = inf,
 ) -> list[Piece]:
-    """The longest beginning of the material with which the call, its reply included, fits into the model's window."""
-    room = find_window(model, role) - role.output_tokens
+    """The longest beginning of the material with which the call, its reply included, fits into the model's window.
+
+    The prompt has `most` tokens at most.
+    """
+    room = min(most, find_window(model, role) - role.output_tokens)
 
     def fits(count: int) -> bool:
         return model.count_input_tokens(role, make_input(material[:count])) <= room

@@ -201,7 +201,9 @@ class Library:
             return Trial(problem=f"{name} comes from a plugin, and is tried with a question alone")
         await self.import_client(name)
         with self.budget(name):
-            return await try_model(name, base_url=self._find_address(name))
+            kept = self._settings
+            address = self._find_address(name)
+            return await try_model(name, base_url=address, timeout=kept.timeout, server=kept.server)
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -453,6 +455,7 @@ class Library:
                 limit=settings.limit,
                 timeout=settings.timeout,
                 window=settings.window if name is None else None,
+                server=settings.server,
                 prompts=read_prompts(settings),
             )
         return self._models[key]

@@ -12,7 +12,7 @@ from tomewise.calls import NO_CALLS, CallCount, write_number
 from tomewise.errors import MissingDependency, UsageError
 from tomewise.terminal.commands import app, find_system
 from tomewise.terminal.completion import complete_systems
-from tomewise.terminal.options import Json
+from tomewise.terminal.options import NOTHING, Json, Stated, take_settings
 from tomewise.terminal.screen import console, escape, make_table, print_json
 from tomewise.terminal.work import show_work
 
@@ -186,20 +186,36 @@ def _write(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=repr)
 
 
-@app.command(epilog="Example: tome models openai")
+@app.command(epilog="Example: tome models --try ollama:qwen3")
+@take_settings("base_url")
 def models(
     provider: Annotated[
         str | None, typer.Argument(metavar="PROVIDER", help="List the models of one provider with their prices.")
     ] = None,
+    tried: Annotated[
+        str | None,
+        typer.Option(
+            "--try", metavar="NAME", help="Ask a model one small question, to learn what it and its server take."
+        ),
+    ] = None,
+    stated: Stated = NOTHING,
     as_json: Json = False,
 ) -> None:
-    """List the models that can answer: providers with their keys, and what servers on this machine run; or prices.
+    """List the models that can answer: providers with their keys, what servers on this machine run, what was learnt.
 
-    Providers are asked nothing.
+    With a provider, its prices. Without `--try` no provider is asked anything.
     """
+    from tomewise.language.adapting import read_servers
     from tomewise.language.models_at_hand import find_local_models
     from tomewise.language.price_list import list_prices, list_providers
 
+    if tried is not None:
+        from tomewise.terminal.config import print_trial, try_model
+
+        if (trial := try_model(tried, **stated)) is None:
+            raise UsageError(f"{tried!r} is asked over no network: nothing is to be tried")
+        print_json(trial) if as_json else print_trial(trial)
+        return
     if provider is not None:
         prices = list_prices(provider)
         if as_json:
@@ -210,9 +226,9 @@ def models(
             table.add_row(escape(price.name), *(_write_dollars(value) for value in (price.input, price.output)))
         console().print(table)
         return
-    providers, local = list_providers(), find_local_models()
+    providers, local, learnt = list_providers(), find_local_models(), read_servers()
     if as_json:
-        print_json({"providers": providers, "local": local})
+        print_json({"providers": providers, "local": local, "learnt": learnt})
         return
     table = make_table("provider", "key")
     for found in sorted(providers, key=lambda found: not found.has_key):
@@ -220,6 +236,11 @@ def models(
     console().print(table)
     console().print()
     _print_local(local)
+    if learnt:
+        table = make_table("learnt of", "")
+        for name, known in learnt.items():
+            table.add_row(escape(name), known.describe())
+        console().print(table)
     console().print("[dim]without a key: extractive, ollama:MODEL, and openai:MODEL with --base-url[/dim]")
 
 

@@ -74,7 +74,7 @@ def set_setting(
         parsed = str(Path(parsed).expanduser().resolve())  # the user's file counts in every folder
     check_meaning(name, parsed)
     put_setting(name, parsed, here=here)
-    trial = _try_model(parsed) if test and name == "model" else None
+    trial = try_model(parsed) if test and name == "model" else None
     _report(name, parsed, here, as_json, trial)
 
 
@@ -103,24 +103,34 @@ def _write_value(value: object) -> str:
     return str(value) if isinstance(value, str) else f"{value:,g}" if isinstance(value, float) else f"{value:,}"
 
 
-def _try_model(model: str) -> Trial | None:
+def try_model(model: str, base_url: str | None = None) -> Trial | None:
     """What came of a test call; None for a model that is not asked over a network."""
-    from tomewise.language.trial import try_model
+    from tomewise.language import trial
 
     if _is_without_provider(model):
         return None
+    kept = load()
     with show_work(f"asking {model}"):
-        return asyncio.run(try_model(model, base_url=load().base_url))
+        asking = trial.try_model(
+            model, base_url=base_url or kept.base_url, timeout=kept.timeout, window=kept.window, server=kept.server
+        )
+        found = asyncio.run(asking)
+    return replace(found, problem=hide_credentials(found.problem))
 
 
-def _print_trial(trial: Trial) -> None:
+def print_trial(trial: Trial) -> None:
+    """Say what a test call found out."""
     out = console()
     if trial.problem:
-        out.print(f"[yellow]the test call failed:[/yellow] {escape(hide_credentials(trial.problem))}")
+        out.print(f"[yellow]the test call failed:[/yellow] {escape(trial.problem)}")
         return
     streams = "yes" if trial.streams else "no, an answer comes whole"
-    able = f"structured replies: {trial.structured} · streaming: {streams} · {trial.window:,} tokens"
+    able = (
+        f"structured replies: {trial.structured} · streaming: {streams} · {trial.window:,} tokens ({trial.window_from})"
+    )
     out.print(f"[green]it answers[/green], after {trial.seconds:.1f} s · {able}")
+    if trial.learnt:
+        out.print(f"[dim]learnt of its server:[/dim] {escape(trial.learnt)}")
     if trial.structured == "no":
         out.print("[yellow]its reply did not fit the form that was asked for: take a more capable model[/yellow]")
 
@@ -130,8 +140,7 @@ def _report(name: str, value: Any, here: bool, as_json: bool, trial: Trial | Non
     path = find_file(here=here)
     value = hide_credentials(value) if isinstance(value, str) else value
     if as_json:
-        more = {"test": replace(trial, problem=hide_credentials(trial.problem))} if trial else {}
-        print_json({"setting": name, "value": value, "file": str(path), **more})
+        print_json({"setting": name, "value": value, "file": str(path), **({"test": trial} if trial else {})})
         return
     verb, change = ("unset", name) if value is None else ("set", f"{name} = {_write_value(value)}")
     console().print(f"[bold]{verb}[/bold] {escape(change)} [dim]in {escape(str(path))}[/dim]")
@@ -140,7 +149,7 @@ def _report(name: str, value: Any, here: bool, as_json: bool, trial: Trial | Non
             line = f"{row.origin} comes first and says {_write_value(row.value)}"
             console().print(f"[yellow]{escape(line)}[/yellow]")
     if trial:
-        _print_trial(trial)
+        print_trial(trial)
 
 
 def check_meaning(name: str, value: Any) -> None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tomewise.tome.questions import Questions
     from tomewise.types import Embedder, LanguageModel
 
+_OF_MODEL = ("api_key", "base_url", "limit", "timeout", "window", "server")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OpenTome:
@@ -120,7 +122,7 @@ def open_parts(
             settings.models,
             embedder=embedder,
             prompts=prompts,
-            **{name: getattr(settings, name) for name in ("api_key", "base_url", "limit", "timeout", "window")},
+            **{name: getattr(settings, name) for name in _OF_MODEL},
         )
         if pool is not None:
             from tomewise.cluster.pooled_embedder import PooledEmbedder

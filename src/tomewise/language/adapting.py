@@ -1,0 +1,280 @@
+"""What a server teaches of one model, by its refusals and its replies, and requests as that model takes them.
+
+A refusal that names a field of the request, a role, the size of a batch or a length is read once (`learn`). The request
+is changed and sent again, and what was learnt is kept in the cache folder of this machine. A statement of the user
+(the setting `server`) comes first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from tomewise.credentials import hide_credentials
+from tomewise.settings import find_cache_folder
+
+SYSTEM = "system"  # the role of the rules; where it is refused, they stand in the first turn of the user
+LENGTHS = ("max_tokens", "max_completion_tokens")  # fields that bound a reply: the older one, the newer one
+_RULES = (SYSTEM, "developer")
+_KEPT = 200  # models that are remembered
+_READ = 2_000  # characters of a refusal: what follows may repeat the request
+_NEVER_REFUSED = frozenset({"model", "messages", "input", "stream", "prompt", "system"})  # a request has these
+_NAMED_FOR = {"json_schema": "response_format", "grammar": "response_format", "schema": "response_format"}
+
+_ROLE = re.compile(
+    r"\b(?:system|developer)['\"]?[\s-]+(?:role|messages?|instructions?|prompts?)\b|roles? must alternate|"
+    r"only user (?:and|or) assistant|'messages\[\d\]\.role'",
+    re.IGNORECASE,
+)
+_LENGTH = re.compile(
+    r"(?<!less than the `)context[\s_](?:length|size|window)|\bn_ctx|too (?:long|many tokens)|prompt length|"
+    r"token count|input length|tokens per minute|too large (?:to process|for model)|longer than|"
+    r"reduce (?:the length|your message size)|"
+    r"(?:inputs?`?|tokens`?)[^.]{0,40}\b(?:must (?:be <|have less)|cannot exceed|exceed the)",
+    re.IGNORECASE,
+)
+_BATCH = re.compile(
+    r"(?<!physical )\bbatch\b|too many (?:inputs|items|texts|documents)|\binputs\b.{0,20}\b(?:most|max)|\barray\b",
+    re.IGNORECASE,
+)
+_MOST = re.compile(
+    r"(?:context|n_ctx|max|allowed|limit|exceeds?|<=|less than|at most|only|larger than|up to)\w*[^\w\d]*"
+    r"(?:[a-z_'`]+[^\w\d]+){0,6}?(\d[\d,]*)",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"(?<![\w.-])\d[\d,]*(?![\w-])")
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What one model at one address takes. A number is 0 as long as it is not known."""
+
+    refused: tuple[str, ...] = ()
+    """Fields of a request that it does not take; `system` is the role."""
+    window: int = 0
+    """Tokens of prompt and reply, as a refusal states them."""
+    reply: int = 0
+    """The most tokens that a request may allow a reply."""
+    thoughts: int = 0
+    """Tokens that it wrote before a reply."""
+    batch: int = 0
+    """Texts that one request for vectors may hold."""
+    text: int = 0
+    """Tokens of one text, as the tokenizer of the embedder counts them."""
+
+    def describe(self) -> str:
+        """What is known, in one line; empty where nothing is."""
+        fields = ", ".join(name for name in self.refused if name != SYSTEM)
+        words = {
+            f"takes no {fields}": fields,
+            "takes no system role": SYSTEM in self.refused,
+            f"a window of {self.window:,} tokens": self.window,
+            f"replies of {self.reply:,} tokens at most": self.reply,
+            f"thinks for some {self.thoughts:,} tokens": self.thoughts,
+            f"{self.batch:,} texts a request": self.batch,
+            f"{self.text:,} tokens a text": self.text,
+        }
+        return "; ".join(fact for fact, is_known in words.items() if is_known)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a server says against a request, in its own `words`. `sent` is the body of the request."""
+
+    status: int
+    words: str
+    sent: Mapping[str, Any]
+    parameter: str = ""
+    window: int = 0
+
+    @property
+    def is_of_length(self) -> bool:
+        """Whether it says that the prompt, or a text, is too long."""
+        return self.status == 413 or bool(_LENGTH.search(self.words))
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers in its words, the largest first."""
+        return sorted({int(each.replace(",", "")) for each in _NUMBER.findall(self.words)}, reverse=True)
+
+    def find_limit(self) -> tuple[int, int]:
+        """The number of tokens that is allowed, and that which was asked for; 0 for what is not stated."""
+        numbers = self.numbers
+        named = (int(each.replace(",", "")) for each in _MOST.findall(self.words))
+        bounds = [self.sent.get(name) for name in LENGTHS]  # of the reply, which a refusal may repeat
+        limit = self.window or next((number for number in named if number not in bounds), 0)
+        limit = limit or next(iter(numbers[1:] or numbers), 0)
+        return limit, numbers[0] if numbers and numbers[0] > limit else 0
+
+
+def read_refusal(error: BaseException | None) -> Refusal | None:
+    """What the server holds against a request, from the error of a client; None if no reply with an error came."""
+    response: Any = None
+    while error is not None and not hasattr(response, "status_code"):
+        response, error = getattr(error, "response", None), error.__cause__ or error.__context__
+    if not hasattr(response, "status_code"):
+        return None
+    reason, sent = _parse(response.content), _parse(response.request.content)
+    reason = reason["error"] if isinstance(reason, dict) and "error" in reason else reason
+    named: Mapping[str, Any] = reason if isinstance(reason, dict) else {}
+    words = named.get("message")
+    if not isinstance(words, str):  # what some frameworks add is the request itself
+        words = re.sub(r'"input": .*', "", json.dumps(reason, ensure_ascii=False)) if reason else ""
+    parameter, window = named.get("param"), named.get("n_ctx")
+    return Refusal(
+        response.status_code,
+        words[:_READ],
+        sent if isinstance(sent, dict) else {},
+        parameter if isinstance(parameter, str) else "",
+        window if isinstance(window, int) else 0,
+    )
+
+
+def _parse(body: bytes) -> Any:
+    """The JSON of a body; of any other its text."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return body.decode("utf-8", "replace")
+
+
+def learn(known: Learnt, refusal: Refusal, longest: int = 0) -> Learnt | None:
+    """What is known after a refusal; None if it teaches nothing that would change the request.
+
+    `longest` is the length of the longest text of a request for vectors, in tokens.
+    """
+    if refusal.status not in (400, 413, 422, 500):
+        return None
+    texts = refusal.sent.get("input")
+    if isinstance(texts, list):
+        return _learn_of_texts(known, refusal, len(texts), longest)
+    name = _find_name(refusal)
+    if refusal.is_of_length:
+        limit = refusal.find_limit()[0]
+        return replace(known, window=limit) if limit else None
+    if name in LENGTHS and (fewer := [number for number in refusal.numbers if 1 < number < refusal.sent[name]]):
+        return replace(known, reply=fewer[0])
+    if _ROLE.search(refusal.words):
+        has_rules = any(turn.get("role") in _RULES for turn in refusal.sent.get("messages", ()))
+        return _refuse(known, SYSTEM) if has_rules else None
+    # Of what we send, a schema alone makes some servers break.
+    return _refuse(known, name) if name and (refusal.status != 500 or name == "response_format") else None
+
+
+def _refuse(known: Learnt, name: str) -> Learnt:
+    return replace(known, refused=tuple(dict.fromkeys((*known.refused, name))))
+
+
+def _find_name(refusal: Refusal) -> str:
+    """The field of the request that a refusal names; empty if it names none."""
+    known = refusal.sent.keys() - _NEVER_REFUSED
+    for text in (refusal.parameter, refusal.words):
+        for word in re.findall(r"\w+", text):
+            name = _NAMED_FOR.get(word.lower(), str(word))
+            if name in known:
+                return name
+    return ""
+
+
+def _learn_of_texts(known: Learnt, refusal: Refusal, count: int, longest: int) -> Learnt | None:
+    limit, asked = refusal.find_limit()
+    is_unnamed = refusal.status == 413 and not _LENGTH.search(refusal.words)
+    if count > 1 and (is_unnamed or _BATCH.search(refusal.words)):
+        most = limit if 0 < limit < count else count // 2
+        return replace(known, batch=min(most, known.batch or most))
+    if refusal.is_of_length and longest > 1:
+        share = 0.95 * limit / asked if asked else 0.5
+        most = max(1, int(longest * share))
+        return replace(known, text=min(most, known.text or most))
+    return None
+
+
+class Adapter:
+    """One model at its address: what was learnt of it, which is kept, and what the user states of it."""
+
+    def __init__(self, name: str, stated: Mapping[str, str] | None = None) -> None:
+        self.name = hide_credentials(name)
+        """The model and its address."""
+        self._stated = stated or {}
+
+    @cached_property
+    def known(self) -> Learnt:
+        """What was learnt; what is set here counts until `keep` for this process alone."""
+        return self._kept
+
+    @cached_property
+    def _kept(self) -> Learnt:
+        return read_servers().get(self.name, Learnt())
+
+    @property
+    def refused(self) -> frozenset[str]:
+        """What is left out of requests: what was refused, and what the user wants so."""
+        on, off = ({name for name, value in self._stated.items() if value == word} for word in ("on", "off"))
+        return frozenset({*self.known.refused, *off} - on - {"reasoning"})
+
+    @property
+    def reasoning(self) -> str:
+        """How much the model shall think: off, low, medium or high; empty for as much as it does by itself."""
+        return self._stated.get("reasoning", "")
+
+    def learn(self, refusal: Refusal, longest: int = 0) -> bool:
+        """Take a refusal in. Returns whether that changes the request."""
+        found = learn(self.known, refusal, longest)
+        if found is None or any(self._stated.get(name) == "on" for name in found.refused):
+            return False
+        self.known = found
+        return True
+
+    def keep(self) -> None:
+        """Remember on this machine what is new."""
+        if (known := self.known) != self._kept:
+            self._kept = known
+            write_servers({**read_servers(), self.name: known})
+
+    def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The body of a request as the model takes it."""
+        refused = self.refused
+        for name, twin in (LENGTHS, LENGTHS[::-1]):
+            if name in refused and name in body and twin not in refused:
+                body[twin] = body.pop(name)
+        if SYSTEM in refused and isinstance(body.get("messages"), list):
+            body["messages"] = _move_rules(body["messages"])
+        return {name: value for name, value in body.items() if name not in refused or name in _NEVER_REFUSED}
+
+
+def _move_rules(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The turns with the rules at the beginning of the first turn of the user."""
+    rules = [turn["content"] for turn in turns if turn["role"] in _RULES]
+    first, *rest = (turn for turn in turns if turn["role"] not in _RULES)
+    return [{**first, "content": "\n\n".join([*rules, first["content"]])}, *rest]
+
+
+def _find_file() -> Path:
+    return find_cache_folder() / "servers.json"
+
+
+def read_servers() -> dict[str, Learnt]:
+    """What is kept on this machine, by model and address; the latest last."""
+    found: dict[str, Learnt] = {}
+    with suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
+        for name, row in json.loads(_find_file().read_bytes()).items():
+            found[name] = Learnt(**{**row, "refused": tuple(map(str, row.get("refused", ())))})
+    return found
+
+
+def write_servers(servers: Mapping[str, Learnt]) -> None:
+    """Keep this, of the latest `_KEPT`. A folder that cannot be written keeps nothing: it is learnt again."""
+    rows = {name: {key: value for key, value in asdict(each).items() if value} for name, each in servers.items()}
+    with suppress(OSError):
+        _find_file().parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile("w", dir=_find_file().parent, delete=False) as file:
+            json.dump(dict(list(rows.items())[-_KEPT:]), file)
+        os.replace(file.name, _find_file())
