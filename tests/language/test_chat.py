@@ -38,14 +38,14 @@ async def test_a_good_reply_is_typed_and_metered():
     assert total.model_seconds > 0
     (request,) = server.requests
     assert [message["role"] for message in request["messages"]] == ["system", "user"]
-    assert '"cue":{"description"' in request["messages"][0]["content"]
+    assert '- `cue`: text; ' in request["messages"][0]["content"]
     assert "<finding" in request["messages"][1]["content"]
     assert (request["max_tokens"], request["temperature"]) == (roles.FUSE.output_tokens, 0.0)
     assert request["response_format"]["type"] == "json_schema"
 
 
 @pytest.mark.parametrize(
-    "content", ['{"cue": "Mara', "I believe it was Mara.", "", None, '{"clue": "Mara"}', '{"cue": ["Mara"]}']
+    "content", ['{"cue": {', "I believe it was Mara.", "", None, '{"clue": "Mara"}', '{"cue": {"of": "Mara"}}']
 )
 async def test_a_reply_that_does_not_fit_is_repaired_once(content):
     async with open_chat(reply_with(content), GOOD) as (model, server):
@@ -71,7 +71,7 @@ async def test_a_second_bad_reply_is_an_error_that_shows_it():
 THOUGHTS = {"reasoning_content": "Let me think. Mara ..."}
 
 
-@pytest.mark.parametrize(("text", "more", "bound"), [('{"cue": "Mara hid', {}, 1000), ("", THOUGHTS, 1000 + 8192)])
+@pytest.mark.parametrize(("text", "more", "bound"), [('{"cu', {}, 1000), ("", THOUGHTS, 1000 + 8192)])
 async def test_a_reply_cut_short_gets_twice_the_room_once_and_more_if_it_thought(text, more, bound):
     cut = reply_with(text, finish="length", **more)
     async with open_chat(cut, GOOD) as (model, server):

@@ -190,9 +190,9 @@ async def test_what_a_plain_request_would_meet_too_is_sent_once(reply):
 
 async def test_a_malformed_reply_is_repaired_once():
     ear = Ear()
-    async with open_chat(stream_with('{"cue": 3}'), stream_with(REPLY), stream_with("no JSON here")) as (model, server):
+    async with open_chat(stream_with('{"cue": {}}'), stream_with(REPLY), stream_with("no JSON here")) as (model, server):
         assert await ask(model, ear) == CUE
-        assert ear.texts == ['{"cue": 3}', REPLY]
+        assert ear.texts == ['{"cue": {}}', REPLY]
         with pytest.raises(BadReply):
             await ask(model)
     assert len(server.requests) == 4

@@ -68,7 +68,7 @@ async def try_model(
         with meter() as used, change_run(listener=(ANSWER.name, pieces)):
             try:
                 await ask_within_run(model, ANSWER, _QUESTION)
-                structured = "after a repair" if used.repaired else "yes"
+                structured = "no" if used.fallbacks else "after a repair" if used.repaired else "yes"
             except BadReply:
                 structured = "no"
         seconds = time.perf_counter() - started
