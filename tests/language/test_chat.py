@@ -38,7 +38,7 @@ async def test_a_good_reply_is_typed_and_metered():
     assert total.model_seconds > 0
     (request,) = server.requests
     assert [message["role"] for message in request["messages"]] == ["system", "user"]
-    assert '- `cue`: text; ' in request["messages"][0]["content"]
+    assert "- `cue`: text; " in request["messages"][0]["content"]
     assert "<finding" in request["messages"][1]["content"]
     assert (request["max_tokens"], request["temperature"]) == (roles.FUSE.output_tokens, 0.0)
     assert request["response_format"]["type"] == "json_schema"

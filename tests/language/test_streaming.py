@@ -190,7 +190,8 @@ async def test_what_a_plain_request_would_meet_too_is_sent_once(reply):
 
 async def test_a_malformed_reply_is_repaired_once():
     ear = Ear()
-    async with open_chat(stream_with('{"cue": {}}'), stream_with(REPLY), stream_with("no JSON here")) as (model, server):
+    replies = map(stream_with, ('{"cue": {}}', REPLY, "no JSON here"))
+    async with open_chat(*replies) as (model, server):
         assert await ask(model, ear) == CUE
         assert ear.texts == ['{"cue": {}}', REPLY]
         with pytest.raises(BadReply):
