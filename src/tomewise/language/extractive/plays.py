@@ -218,7 +218,7 @@ def write_report(given: ReportIn) -> ReportOut:
         ends = flatten(f"{row.source} and {row.target}")
         text = flatten(row.description) or ends
         finding = findings.setdefault(text, FindingOut(headline=ends, explanation=text))
-        finding.records.append(row.label)
+        finding.records = list(dict.fromkeys([*finding.records, row.label]))
     return ReportOut(
         title=title,
         summary=summarise(texts if any(map(str.strip, texts)) else [title], round(_TOKENS_PER_WORD * given.words / 2)),

@@ -90,13 +90,16 @@ def write_gist(given: PassageIn) -> GistOut:
     names = _list_named(text)
     full_names = _find_full_names({each.text for each in names if "it" not in each.pronouns})
     starts = [sentence.start for sentence in split_sentences(text, limit=_READ)]
+    mentioned = {(each.start, each.text) for each in names}  # a short name inside a longer one is none
     present = {(bisect(starts, each.start), each.text) for each in names}
     bound: dict[str, str] = {}
     notes = Counter[str]()
 
     def complete(match: re.Match[str]) -> str:
         old, number = match[0], bisect(starts, match.start())
-        pronoun, name = _SUBJECTS.get(old.lower()), full_names.get(old, "")
+        pronoun, name = _SUBJECTS.get(old.lower()), ""
+        if (match.start(), old) in mentioned:
+            name = full_names.get(old, "")
         opens = match.start() in starts[number - 1 : number] and not _AFTER_IMPERSONAL_IT.match(text, match.end())
         if pronoun and (pronoun != "it" or opens):
             last = bisect(names, match.start(), key=lambda each: each.start)

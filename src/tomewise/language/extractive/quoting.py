@@ -80,11 +80,12 @@ def quote(given: AnswerIn, embedder: Embedder) -> AnswerOut:
 class NearestSentences:
     """The sentences, best first, and what the passages lack; that is empty where one of them may answer.
 
-    `option` is the number of the option that rests on the first sentence, None where none does.
+    `likeliest` is the number of the likeliest option, and so is `option` if it rests on the first sentence; else None.
     """
 
     sentences: Sequence[Candidate]
     lack: str
+    likeliest: int = 0
     option: int | None = None
 
 
@@ -110,23 +111,26 @@ def find_nearest(
     read = find_best(starts, MOST_REWRITTEN if rewrites else MOST_EMBEDDED)
     candidates, beside = [candidates[place] for place in read], np.array([besides[place] for place in read])
     queries = [text[:_QUESTION] for text in (question, *(text for text, _ in rewrites))]
-    options = () if asks_for_opposite(parsed) else options[:_MOST_OPTIONS]
-    stated = [f"{question[:_OPTION]} {option[:_OPTION]}" for option in options]
+    stated = [f"{question[:_OPTION]} {option[:_OPTION]}" for option in options[:_MOST_OPTIONS]]
     vectors = embedder.embed([*queries, *stated, *(write_prefixed(each, _SENTENCE) for each in candidates)])
     asked, by_option, of_sentences = np.split(vectors, [len(queries), len(queries) + len(stated)])
     cosines = of_sentences @ asked.T
     raised = (cosines - [0.0, *(drop for _, drop in rewrites)]).max(axis=1)
     order = find_best((raised + beside).tolist(), len(read))
-    option, first = None, find_best((cosines[:, 0] + beside).tolist(), 1)[0]
-    if options:
+    first = find_best((cosines[:, 0] + beside).tolist(), 1)[0]
+    likeliest, option = 0, None
+    if stated:
         by_option = of_sentences @ by_option.T
-        if chosen := _choose_option(parsed, options, candidates, by_option):
-            option, first = chosen
+        support, is_carrier = _measure_support(parsed, options[:_MOST_OPTIONS], candidates, by_option)
+        total = np.sort(support, axis=0)[-2:].mean(axis=0)
+        likeliest = int((-total if asks_for_opposite(parsed) else total).argmax())
+        if is_carrier[:, likeliest].any() and not asks_for_opposite(parsed):
+            option, first = likeliest, int(np.where(is_carrier, support, -np.inf)[:, likeliest].argmax())
             raised[first] = max(raised[first], by_option[first, option])
     order = [first, *(place for place in order if place != first)]
     sentences = [candidates[place] for place in order]
     lack = _find_lack(parsed, passages, sentences[:SHOWN], float(raised[order[:SHOWN]].max()))
-    return NearestSentences(sentences, lack, option)
+    return NearestSentences(sentences, lack, likeliest, option)
 
 
 def _rate(question: ParsedQuestion, candidates: Sequence[Candidate]) -> tuple[list[float], list[float]]:
@@ -155,13 +159,12 @@ def _rate_kind(question: ParsedQuestion, text: str) -> float:
     return float(any(not set(question.terms).issuperset(list_terms(mention.text)) for mention in mentions))
 
 
-def _choose_option(
+def _measure_support(
     question: ParsedQuestion, options: Sequence[str], candidates: Sequence[Candidate], cosines: NDArray[np.float32]
-) -> tuple[int, int] | None:
-    """The number of the option with the most support, and that of the sentence on which it rests.
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """How much each sentence supports each option, and whether it has enough of its words: both (sentences, options).
 
-    None where no sentence has enough words of this option. `cosines` (sentences, options) are those of each sentence
-    with the question and the option.
+    `cosines` of that shape are those of each sentence with the question and the option.
     """
     idf = rarity([each.bag for each in candidates])
     bags = [set(list_terms(option[:_OPTION_READ])) for option in options]
@@ -170,10 +173,7 @@ def _choose_option(
     weights = [weigh(sorted(bag - common or bag), idf, _UNSEEN) for bag in bags]
     inside = np.array([[coverage(own, each.bag) for own in weights] for each in candidates])
     near = np.array([[coverage(own, each.bag | each.around) for own in weights] for each in candidates])
-    support = 0.6 * inside + 0.4 * near + cosines
-    option = int(np.argmax(np.sort(support, axis=0)[-2:].mean(axis=0)))
-    is_carrier = inside[:, option] >= _CARRIED
-    return (option, int(np.argmax(np.where(is_carrier, support[:, option], -np.inf)))) if is_carrier.any() else None
+    return 0.6 * inside + 0.4 * near + cosines, inside >= _CARRIED
 
 
 def _find_lack(

@@ -16,7 +16,7 @@ from tomewise.text.words import WORD, flatten, list_terms, make_bag
 from tomewise.types import Embedder
 
 _SENTENCES = 12  # that are searched for answers
-_SUMMARY = 6  # sentences of an answer to a question that wants a summary
+_SUMMARY = 60  # words of an answer to a question that wants a summary
 _KINDS: dict[Want, tuple[str, ...]] = {
     "person": ("name",),
     "place": ("name",),
@@ -31,24 +31,22 @@ _NEGATION = re.compile(
 
 
 def answer(given: AnswerIn, embedder: Embedder) -> AnswerOut:
+    """The likeliest option, yes or no, a name or number, or sentences; with the sentences on which it rests."""
     question = read_question(given.question, given.instructions)
     nearest = find_nearest(given.question, given.options, given.evidence, (), embedder)
     sentences = nearest.sentences[:_SENTENCES]
-    if not sentences or (nearest.lack and given.may_decline):
-        if given.options and not given.may_decline:
-            return AnswerOut(answer=given.options[0], choice="A", supported="none")
+    if nearest.lack and (given.may_decline or not (sentences or given.options)):
         return AnswerOut(answer=FAILURE, supported="none", missing=nearest.lack)
     choice = None
     if given.options:
-        number = nearest.option or 0
-        choice, text, shown = get_letter(number), given.options[number], sentences[:1]
+        choice, text, shown = get_letter(nearest.likeliest), given.options[nearest.likeliest], sentences[:1]
     elif question.want == "yes-no":
         denies = bool(_NEGATION.search(sentences[0].text)) != bool(_NEGATION.search(question.text))
         text, shown = "No" if denies else "Yes", sentences[:1]
     elif found := _cut(question, sentences):
         text, shown = found[0], [found[1]]
     else:
-        shown = sentences[: _SUMMARY if question.want == "summary" else 1]
+        shown = _fit(sentences) if question.want == "summary" else sentences[:1]
         text = " ".join(flatten(each.text) for each in shown)
     return AnswerOut(
         answer=text,
@@ -56,6 +54,17 @@ def answer(given: AnswerIn, embedder: Embedder) -> AnswerOut:
         quotes=[Quote(label=each.label, quote=each.text) for each in shown if each.label],
         supported="none" if nearest.lack else "partly",
     )
+
+
+def _fit(sentences: Sequence[Candidate]) -> Sequence[Candidate]:
+    """The first sentences that have room in a summary together; at least one."""
+    fitting, room = [], _SUMMARY
+    for each in sentences:
+        words = len(each.text.split())
+        if words <= room:
+            fitting.append(each)
+            room -= words
+    return fitting or sentences[:1]
 
 
 def _cut(question: ParsedQuestion, sentences: Sequence[Candidate]) -> tuple[str, Candidate] | None:
