@@ -39,7 +39,9 @@ def step(question, **fields):
 def test_facts_are_kept_by_number_from_one_best_first_and_at_most_four():
     facts = ["roses grow in June", "Mrs. Moy stopped the repeater of Everard Lisle", "Everard Lisle owned a repeater"]
     assert filter_facts(facts) == [2, 3]
-    assert len(filter_facts([f"{name} stopped the repeater of Lisle" for name in ("Ann", "Bob", "Cy", "Di", "Ed")])) == 4
+    assert (
+        len(filter_facts([f"{name} stopped the repeater of Lisle" for name in ("Ann", "Bob", "Cy", "Di", "Ed")])) == 4
+    )
 
 
 def test_a_pair_is_asked_for_one_by_one_and_nothing_else_is_split():
@@ -160,9 +162,7 @@ def test_a_sentence_that_no_point_says_becomes_a_point_over_the_names_in_it():
 
 
 def test_points_that_share_their_entities_are_merged_each_once():
-    points = [
-        roles.PointShown(id=f"M{n}", description=f"She did {n}.", entities=MOY.entities) for n in range(1, 4)
-    ]
+    points = [roles.PointShown(id=f"M{n}", description=f"She did {n}.", entities=MOY.entities) for n in range(1, 4)]
     (merge,) = PLAYS["merge_points"](roles.MergePointsIn(question=WHY, points=[*points, SLEPT])).merges
     assert merge.points == ["M1", "M2"]
     assert merge.description == "She did 1. She did 2."

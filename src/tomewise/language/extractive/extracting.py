@@ -48,12 +48,12 @@ def extract_entities(given: PassageIn) -> EntitiesOut:
     return EntitiesOut(entities=_drop_repeats([given.title, *found]))
 
 
-def _drop_repeats(names: Iterable[str], most: int = _MOST) -> list[Any]:
+def _drop_repeats(names: Iterable[str]) -> list[Any]:
     """The first names that differ in more than case."""
     first: dict[str, str] = {}
     for name in map(str.strip, names):
         first.setdefault(name.casefold(), name)
-    return [name for name in first.values() if name][:most]
+    return [name for name in first.values() if name][:_MOST]
 
 
 def extract_triples(given: ExtractIn) -> TriplesOut:
@@ -84,14 +84,11 @@ def _split(text: str, mentions: Sequence[Mention]) -> Iterator[tuple[Sentence, l
 
 def _locate(entities: Iterable[str], text: str) -> list[Mention]:
     """The mentions of known entities in the text, in any case."""
-    lowered = text.lower()
-    if len(lowered) != len(text):  # a few letters change their length with case, so offsets would be wrong
-        lowered = text
     names = sorted({flatten(name) for name in entities if name.strip()}, key=lambda name: (-len(name), name))
     return [
         Mention(name, found.start(), found.end(), "name")
         for name in names[:_MOST]
-        for found in re.finditer(rf"(?<!\w){re.escape(name.lower())}(?!\w)", lowered)
+        for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
     ]
 
 
@@ -136,8 +133,7 @@ def _make_fact(head: str, between: str, tail: str) -> Iterator[_Fact]:
 
 
 def _find_verb(between: str) -> str:
-    words = WORD.findall(_CLAUSE_END.split(between.strip())[0] if between.strip() else "")
-    return " ".join(words[:5])
+    return " ".join(WORD.findall(_CLAUSE_END.split(between.strip())[0])[:5])
 
 
 def _add_preposition(verb: str, before: str) -> str:
@@ -160,14 +156,16 @@ def extract_relations(given: PassageIn) -> RelationsOut:
         for mention in inside:
             entity = TypedEntity(name=mention.text, type=_find_type(text, mention), description=description)
             described.setdefault(mention.text.casefold(), entity)
-        for left, right in combinations(_drop_repeats((mention.text for mention in inside), _RELATED), 2):
+        for left, right in combinations(_drop_repeats(mention.text for mention in inside)[:_RELATED], 2):
             ends = frozenset(map(str.casefold, (left, right)))
             if known := pairs.get(ends):
                 known.strength = min(known.strength + 1.0, 10.0)
                 continue
             outside = {*list_terms(left), *list_terms(right)}
             keywords = list(dict.fromkeys(term for term in list_terms(description) if term not in outside))
-            pairs[ends] = Relationship(source=left, target=right, description=description, keywords=keywords[:_KEYWORDS])
+            pairs[ends] = Relationship(
+                source=left, target=right, description=description, keywords=keywords[:_KEYWORDS]
+            )
     return RelationsOut(entities=list(described.values())[:_MOST], relationships=list(pairs.values())[:_MOST])
 
 

@@ -155,13 +155,13 @@ def pick(
         scores = [(words[place] + max(float(cosine), 0.0)) / 2 for place, cosine in zip(best, cosines, strict=True)]
     least = max(_LEAST, _OF_BEST * max(scores, default=0.0))
     varied = vary(
-        [min(score, 1.0) if score >= least else 0.0 for score in scores],
+        [score if score >= least else 0.0 for score in scores],
         [candidates[place].bag for place in best],
         lengths=[count_tokens(candidates[place].text) if room else 0 for place in best],
         room=room,
         count=count,
     )
-    return [Picked(best[i], candidates[best[i]], min(scores[i], 1.0)) for i in varied]
+    return [Picked(best[i], candidates[best[i]], scores[i]) for i in varied]
 
 
 def join(picked: Iterable[Picked]) -> str:

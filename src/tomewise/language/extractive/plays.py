@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -26,7 +26,6 @@ from tomewise.language.extractive.nearest import join, list_candidates, pick
 from tomewise.language.extractive.pronouns import rephrase, write_gist
 from tomewise.language.extractive.questions import (
     ask_next,
-    find_details,
     list_focus_words,
     read_question,
     split_pair,
@@ -56,7 +55,6 @@ from tomewise.language.roles import (
     InferIn,
     InferOut,
     InsertionOut,
-    KeywordsIn,
     KeywordsOut,
     LookUpIn,
     LookUpOut,
@@ -74,7 +72,6 @@ from tomewise.language.roles import (
     PlanReadingOut,
     PointOut,
     ProbeOut,
-    RateIn,
     RateOut,
     RefineIn,
     RefineOut,
@@ -114,22 +111,18 @@ _BEST = 5  # of a rating
 # ---------------------------------------------------------------- choose
 
 
-def _choose(question: str, pieces: Sequence[Shown], count: int, embedder: Embedder) -> list[str]:
-    """The labels of the pieces with the nearest sentences, best first."""
+def _choose(question: str, pieces: Sequence[Shown], count: int, embedder: Embedder) -> list[int]:
+    """The numbers of the pieces with the nearest sentences, from 1, best first."""
     picked = pick(question, list_candidates(pieces), 3 * count, embedder)
-    return list(dict.fromkeys(each.candidate.label for each in picked))[: max(count, 0)]
-
-
-def _choose_numbers(question: str, pieces: Sequence[Shown], embedder: Embedder) -> list[int]:
-    """The numbers of the pieces, from 1."""
-    numbered = [each.model_copy(update={"label": str(number)}) for number, each in enumerate(pieces, start=1)]
-    return list(map(int, _choose(question, numbered, _KEPT, embedder)))
+    return list(dict.fromkeys(each.candidate.rank + 1 for each in picked))[: max(count, 0)]
 
 
 def look_up(given: LookUpIn, embedder: Embedder) -> LookUpOut:
     """Pages that were not read, by their gists."""
     unread = [page for page in given.evidence if page.label not in given.read]
-    return LookUpOut(labels=_choose(given.question, unread, given.limit, embedder))
+    return LookUpOut(
+        labels=[unread[number - 1].label for number in _choose(given.question, unread, given.limit, embedder)]
+    )
 
 
 def _show(texts: Sequence[str]) -> list[Shown]:
@@ -151,8 +144,7 @@ def think(given: ThinkIn, embedder: Embedder) -> ThinkOut:
     picked = pick(given.question, list_candidates(given.evidence), 1, embedder, known=given.thoughts)
     if not picked:
         return ThinkOut(thought="The evidence says nothing more.", concludes=True)
-    concludes = has_all_words(read_question(given.question), picked[0].candidate)
-    return ThinkOut(thought=join(picked), concludes=concludes)
+    return ThinkOut(thought=join(picked), concludes=has_all_words(read_question(given.question), picked[0].candidate))
 
 
 def extract_notes(given: NotesIn, embedder: Embedder) -> NotesOut:
@@ -188,7 +180,7 @@ def explore(given: ExploreIn, embedder: Embedder) -> ExploreOut:
     text = join(picked)
     return ExploreOut(
         answer=text,
-        score=round(100 * max((each.score for each in picked), default=0.0)),
+        score=round(100 * picked[0].score) if picked else 0,
         follow_ups=ask_next(given.question, given.limit, known=[text], asked=[given.query]),
     )
 
@@ -221,7 +213,7 @@ def write_report(given: ReportIn) -> ReportOut:
         finding.records = list(dict.fromkeys([*finding.records, row.label]))
     return ReportOut(
         title=title,
-        summary=summarise(texts if any(map(str.strip, texts)) else [title], round(_TOKENS_PER_WORD * given.words / 2)),
+        summary=summarise(texts or [title], round(_TOKENS_PER_WORD * given.words / 2)),
         importance=min(10, len(given.relations)),
         reason=f"It joins {len(given.entities)} entities by {len(given.relations)} relations.",
         findings=list(findings.values())[: given.findings],
@@ -232,22 +224,18 @@ def write_report(given: ReportIn) -> ReportOut:
 
 
 def infer_notes(given: InferIn) -> InferOut:
-    """Facts that share a name, side by side, where they have more of the question's words together."""
+    """Facts that share a name, side by side; those with most of the question's words."""
     facts = given.facts[-_COMPARED:]
-    weights = dict.fromkeys(read_question(given.question).terms, 1.0)
     bags = [make_bag(fact.text[:_READ]) for fact in facts]
     names = [set(list_names(fact.text[:_READ])) for fact in facts]
-    shares = [coverage(weights, bag) for bag in bags]
-    gains = {
-        (left, right): coverage(weights, bags[left] | bags[right]) - max(shares[left], shares[right])
-        for left, right in combinations(range(len(facts)), 2)
-        if names[left] & names[right]
-    }
+    terms = set(read_question(given.question).terms)
+    pairs = [(left, right) for left, right in combinations(range(len(facts)), 2) if names[left] & names[right]]
+    pairs.sort(key=lambda pair: -len(terms & (bags[pair[0]] | bags[pair[1]])))
     known = {each.text for each in given.inferences}
     drawn = [
         DrawnInference(rests_on=[facts[left].label, facts[right].label], inference=text)
-        for left, right in sorted(gains, key=gains.__getitem__, reverse=True)
-        if gains[left, right] > 0 and (text := flatten(f"{facts[left].text} {facts[right].text}")) not in known
+        for left, right in pairs
+        if (text := flatten(f"{facts[left].text} {facts[right].text}")) not in known
     ]
     return InferOut(inferences=drawn[:_JOINED])
 
@@ -276,10 +264,13 @@ def plan(given: PlanIn) -> PlanOut:
     concerns = []
     for number, query in enumerate(ask_next(given.question, given.limit, known=known, asked=given.searched)):
         bag = make_bag(query)
-        nearest = max(bags, key=lambda point: likeness(bag, bags[point]), default="")
-        is_near = given.place == "local" or (given.place == "either" and bool(nearest) and number % 2 == 0)
-        points, place = ([nearest] if nearest else [], "local") if is_near else ([], "global")
-        concerns.append(ConcernOut(concern=query, points=points, place=place, subqueries=[query]))
+        points = sorted(bags, key=lambda point: -likeness(bag, bags[point]))[:1]
+        place = given.place
+        if place == "either":
+            place = "local" if points and number % 2 == 0 else "global"
+        concerns.append(
+            ConcernOut(concern=query, points=points if place == "local" else [], place=place, subqueries=[query])
+        )
     return PlanOut(sufficient=not concerns, concerns=concerns)
 
 
@@ -293,18 +284,12 @@ def plan_reading(given: PlanReadingIn) -> PlanReadingOut:
 
 
 def refine_questions(given: RefineIn) -> RefineOut:
-    """An open question is answered if one entry has almost all of its words. While there is room, it asks one more."""
+    """An open question is answered if one entry has almost all of its words. One more is asked."""
     entries = [entry.text[:_READ] for entry in (*given.facts, *given.inferences)[-_COMPARED:]]
     bags = list(map(make_bag, entries))
-    open_questions = [*given.questions, *given.nets]
-    answered = []
-    for number, asked in enumerate(open_questions, start=1):
-        weights = dict.fromkeys(read_question(asked).terms, 1.0)
-        if any(coverage(weights, bag) >= _SETTLED for bag in bags):
-            answered.append(number)
-    still_open = sum(number not in answered for number in range(1, len(given.questions) + 1))
-    has_room = bool(entries) and (given.limit is None or still_open < given.limit)
-    return RefineOut(answered=answered, new=ask_next(given.question, int(has_room), known=entries, asked=open_questions))
+    asked = [*given.questions, *given.nets]
+    answered = [number for number, each in enumerate(asked, start=1) if _measure_share(each, bags) >= _SETTLED]
+    return RefineOut(answered=answered, new=ask_next(given.question, 1, known=entries, asked=asked))
 
 
 def step(given: StepIn) -> StepOut:
@@ -314,25 +299,18 @@ def step(given: StepIn) -> StepOut:
     if number >= len(parts):
         return StepOut(finished=True)
     found = given.findings[-1].removeprefix(given.asked[-1]).strip() if number and given.findings else ""
-    leads_on = found and not split_pair(given.question)
-    return StepOut(subquestion=f"{parts[number]} ({found[:_READ]})" if leads_on else parts[number])
-
-
-def find_keywords(given: KeywordsIn) -> KeywordsOut:
-    """Names, dates and numbers are details, the other words that tell something are themes."""
-    question = flatten(given.question)[:_READ]
-    details = find_details(question)
-    named = {term for detail in details for term in list_terms(detail)}
-    themes = [word for word in list_focus_words(read_question(question)) if not named.issuperset(list_terms(word))]
-    return KeywordsOut(themes=themes, details=details)
+    if found and not split_pair(given.question):
+        return StepOut(subquestion=f"{parts[number]} ({found[:_READ]})")
+    return StepOut(subquestion=parts[number])
 
 
 # ---------------------------------------------------------------- which role takes which play
 
 
-def _rate_report(given: RateIn) -> RateOut:
-    weights = dict.fromkeys(read_question(given.question).terms, 1.0)
-    return RateOut(rating=round(_BEST * coverage(weights, make_bag(given.report[:_READ]))))
+def _measure_share(question: str, bags: Sequence[Collection[str]]) -> float:
+    """The largest share of a question's words that one bag has."""
+    weights = dict.fromkeys(read_question(question).terms, 1.0)
+    return max((coverage(weights, bag) for bag in bags), default=0.0)
 
 
 def _summarise(given: SummaryIn) -> SummaryOut:
@@ -358,11 +336,11 @@ PLAYS: Mapping[str, Play] = {
     "infer_notes": infer_notes,
     "merge_points": merge_points,
     "decompose": lambda given: DecomposeOut(subqueries=split_pair(given.question)[: max(given.limit, 0)]),
-    "keywords": find_keywords,
+    "keywords": lambda given: KeywordsOut(  # names, dates and numbers are details
+        themes=list_focus_words(question := read_question(flatten(given.question))), details=list(question.names)
+    ),
     "probe": lambda given: ProbeOut(
-        probes=ask_next(
-            given.question, given.limit, known=given.cues, asked=given.past_probes, missing=given.missing
-        )
+        probes=ask_next(given.question, given.limit, known=given.cues, asked=given.past_probes, missing=given.missing)
     ),
     "plan": plan,
     "plan_reading": plan_reading,
@@ -370,7 +348,9 @@ PLAYS: Mapping[str, Play] = {
     "step": step,
     "rephrase": rephrase,
     "hypothesise": lambda given: HypothesisOut(answer=given.question.strip() or "(empty)"),
-    "rate_report": _rate_report,
+    "rate_report": lambda given: RateOut(
+        rating=round(_BEST * _measure_share(given.question, [make_bag(given.report[:_READ])]))
+    ),
     "judge_correct": judge_correct,
     "judge_entailed": judge_entailed,
     "judge_level": judge_level,
@@ -380,9 +360,9 @@ PLAYS: Mapping[str, Play] = {
 EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {
     "answer": quote,
     "filter_facts": lambda given, embedder: FilterOut(
-        keep=_choose_numbers(given.question, _show(given.facts), embedder)
+        keep=_choose(given.question, _show(given.facts), _KEPT, embedder)
     ),
-    "select_nodes": lambda given, embedder: SelectOut(keep=_choose_numbers(given.question, given.nodes, embedder)),
+    "select_nodes": lambda given, embedder: SelectOut(keep=_choose(given.question, given.nodes, _KEPT, embedder)),
     "look_up": look_up,
     "encode": encode,
     "think": think,

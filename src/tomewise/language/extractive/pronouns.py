@@ -30,7 +30,6 @@ _AFTER_OBJECT_HER = re.compile(
     r"(?:\s*[.,;:!?)—]|\s+(?:and|to|in|on|with|from|at|by|for|as|that|but|again|when|if|up|out|off|down)\b|\s*\Z)"
 )
 _OPENING = re.compile(r"\A\W*(?:and|but|so|then)\b[\s,]*(?:then\b[\s,]*)?", re.IGNORECASE)
-_AFTER_ARTICLE = re.compile(r"\b(?:the|an?)\s\Z", re.IGNORECASE)  # as in "the Heron": a thing more often than a person
 _RECENT = 20  # names that a pronoun of a passage may stand for
 _LONGEST = 4  # words of a full name
 
@@ -47,12 +46,12 @@ class _Named:
 def _list_named(text: str) -> list[_Named]:
     named = []
     for mention in find_mentions(text):
-        gender = find_gender(mention.text)
-        sort = "person" if gender else find_sort(mention.text, find_word_before(text, mention))
+        gender, before = find_gender(mention.text), find_word_before(text, mention)
+        sort = "person" if gender else find_sort(mention.text, before)
         pronouns: tuple[str, ...] = (gender,) if gender else ("he", "she")
         if mention.kind == "title" or sort in ("place", "organization"):
             pronouns = ("it",)
-        elif _AFTER_ARTICLE.search(text, 0, mention.start):
+        elif before.lower() in ("the", "a", "an"):  # as in "the Heron": a thing more often than a person
             pronouns = ()
         if mention.kind in ("name", "title"):
             named.append(_Named(mention.start, mention.text, pronouns))
@@ -121,7 +120,7 @@ def write_gist(given: PassageIn) -> GistOut:
 def _find_full_names(names: set[str]) -> dict[str, str]:
     """The full name of each short name: the only longer one that begins or ends with it."""
     full_names = {}
-    long_names = sorted(name for name in names if " " in name)
+    long_names = [name for name in names if " " in name]
     for short in sorted(name for name in names if " " not in name):
         longer = [name for name in long_names if name.startswith(f"{short} ") or name.endswith(f" {short}")]
         if len(longer) == 1 and len(longer[0].split()) <= _LONGEST:
@@ -138,7 +137,7 @@ def rephrase(given: RephraseIn) -> RephraseOut:
     """
     question = flatten(given.question[:_READ_QUESTION])
     rest = _OPENING.sub("", question, count=1)
-    if list_terms(rest) or rest.strip(" ?"):
+    if rest.strip(" ?"):
         question = rest[:1].upper() + rest[1:]
     if not given.turns:
         return RephraseOut(question=question)

@@ -10,9 +10,9 @@ from typing import Literal
 
 from tomewise.text.names import find_mentions, list_names
 from tomewise.text.stop_words import STOP
-from tomewise.text.words import ASKING_STEMS, WORD, flatten, list_question_terms, list_terms, make_bag, stem
+from tomewise.text.words import ASKING_STEMS, WORD, flatten, list_question_terms, list_terms, make_bag
 
-Want = Literal["person", "place", "date", "number", "name", "yes-no", "clause", "reason", "summary"]
+Want = Literal["person", "place", "date", "number", "name", "yes-no", "clause", "summary"]
 
 _READ = 4_000  # characters of a question that are read
 _AUXILIARY = r"(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|should|may|might|must)"
@@ -41,12 +41,10 @@ _PATTERNS: dict[Want, tuple[str, ...]] = {
     "date": (r"\bwhen\b", r"\b(?:what|which) (?:\w+ )?(?:year|date|day|month|time|century|decade)\b"),
     "place": (r"\bwhere\b", rf"\b(?:what|which) (?:\w+ ){{0,2}}(?:{_PLACE_NOUNS})\b"),
     "person": (r"\bwho(?:m|se)?\b", rf"\b(?:what|which) (?:\w+ ){{0,2}}(?:{_PERSON_NOUNS})\b"),
-    "reason": (
+    "clause": (
         r"\bwhy\b",
         r"\bhow (?:did|do|does|was|were|is|are|can|could|would|come)\b",
         r"\bfor what (?:reason|purpose)\b",
-    ),
-    "clause": (
         r"\bwhat (?:did|do|does|had|has|happen\w*|would|will|can|could|should|became)\b",
         # "What hangs on ...", "What gave Mrs. ...", "What was printed ...": the answer is a sentence, seldom a name.
         r"\bwhat (?!is|was|are|were)\w+ (?:the|an?|his|her|its|their|on|to|up|out)\b",
@@ -60,13 +58,11 @@ _ASKS_SUMMARY = re.compile(r"\bsummar(?:y|i[sz])", re.IGNORECASE)
 _WANTS_SUMMARY = re.compile(_SUMMARY, re.IGNORECASE)
 _WANTS_YES_OR_NO = re.compile(rf"\A\W*{_AUXILIARY}\b", re.IGNORECASE)
 # "Which of these did she NOT carry?", "Which of these is false?", "All of these are true except:".
-_CHOICE_OR_UNFIT = re.compile(
-    r"(\b(?:[Ww]hich|of these|of the following)\b)|\bNOT\b|\bleast likely\b|\bEXCEPT\b|\bexcept\W*\Z"
-)
-_FARTHEST = 1_000  # characters between "which" and "NOT"
-_FALSE = re.compile(
+_OPPOSITE = re.compile(
     r"\b[Ww]hich (?:(?:one )?of (?:these|the following) (?:\w+ )?|(?:answer|claim|one|option|sentence|statement) )?"
     r"(?:is|are) (?:false|incorrect|untrue)\b"
+    r"|\b(?:[Ww]hich|of these|of the following)\b.{0,1000}?(?:\bNOT\b|\bleast likely\b|\bEXCEPT\b|\bexcept\W*\Z)",
+    re.DOTALL,
 )
 # Questions are split on one line, with single blanks (`flatten`).
 _RELATIVE = re.compile(
@@ -114,38 +110,18 @@ def _find_want(question: str, instructions: str) -> Want:
 
 def asks_for_opposite(question: ParsedQuestion) -> bool:
     """Whether the option is wanted that the text does not support."""
-    if _FALSE.search(question.text):
-        return True
-    choice: int | None = None  # where the last words that ask for a choice end
-    for match in _CHOICE_OR_UNFIT.finditer(question.text):
-        if match[1]:
-            choice = match.end()
-        elif choice is not None and match.start() - choice <= _FARTHEST:
-            return True
-    return False
+    return bool(_OPPOSITE.search(question.text))
 
 
 def list_focus_words(question: ParsedQuestion) -> list[str]:
     """The words of the question outside its names, as written, without stop words; of words with one stem the first."""
-    stems = {stem(word) for name in question.names for word in WORD.findall(name)}
+    named = set(list_terms(" ".join(question.names)))
     words: dict[str, str] = {}
     for word in WORD.findall(question.text):
         for term in list_terms(word):
-            if term in question.terms and term not in stems:
+            if term in question.terms and term not in named:
                 words.setdefault(term, word)
     return list(words.values())
-
-
-def find_details(question: str) -> list[str]:
-    """The names, dates and numbers in a question."""
-    start = _skip_question_word(question)
-    return list(dict.fromkeys(mention.text for mention in find_mentions(question) if mention.start >= start))
-
-
-def _skip_question_word(question: str) -> int:
-    """The offset after the question word, whose capital does not make it a name."""
-    first = WORD.match(question)
-    return first.end() if first and first[0].lower() in STOP else 0
 
 
 def split_question(question: str) -> list[str]:
@@ -165,11 +141,13 @@ def split_question(question: str) -> list[str]:
 def split_pair(question: str) -> list[str]:
     """One question for each of a pair of names; empty if there is none."""
     question = flatten(question[:_READ])
-    match = _BOTH.search(question, _skip_question_word(question))
+    first = WORD.match(question)
+    # The capital of a question word does not make it a name.
+    match = _BOTH.search(question, first.end() if first and first[0].lower() in STOP else 0)
     if match is None or not find_mentions(match["left"]) or not find_mentions(match["right"]):
         return []
     before, after = question[: match.start()], question[match.end() :]
-    return list(dict.fromkeys(flatten(f"{before}{match[side]}{after}") for side in ("left", "right")))
+    return [flatten(f"{before}{match[side]}{after}") for side in ("left", "right")]
 
 
 def ask_next(
@@ -195,7 +173,6 @@ def ask_next(
         *split_question(question),
         *(f"{name} {key}" for name in (*parsed.names, *new_names[1:])),
         " ".join(words),
-        *(f"Who or what is {name}?" for name in (*new_names, *parsed.names)),
         *open_words,
     ]
     used = {frozenset[str](), *map(make_bag, (parsed.text, *(text[:_READ] for text in asked)))}

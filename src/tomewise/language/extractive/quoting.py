@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tomewise.language.extractive.nearest import (
     READ,
@@ -23,7 +23,7 @@ from tomewise.language.extractive.nearest import (
     write_prefixed,
 )
 from tomewise.language.extractive.questions import ParsedQuestion, Want, asks_for_opposite, read_question
-from tomewise.language.extractive.salience import coverage, find_best, rarity, weigh
+from tomewise.language.extractive.salience import coverage, find_best, rarity
 from tomewise.language.fences import get_letter
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut, Quotable, Quote, QuoteIn, Shown
 from tomewise.text.lexicon import HONORIFICS
@@ -31,9 +31,6 @@ from tomewise.text.names import find_mentions, list_names
 from tomewise.text.stop_words import STOP
 from tomewise.text.words import WORD, flatten, list_terms
 from tomewise.types import Embedder
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 PASSAGES = 10  # that are read
 SHOWN = 3  # sentences; the first alone is right in three of four cases at most
@@ -111,7 +108,8 @@ def find_nearest(
     read = find_best(starts, MOST_REWRITTEN if rewrites else MOST_EMBEDDED)
     candidates, beside = [candidates[place] for place in read], np.array([besides[place] for place in read])
     queries = [text[:_QUESTION] for text in (question, *(text for text, _ in rewrites))]
-    stated = [f"{question[:_OPTION]} {option[:_OPTION]}" for option in options[:_MOST_OPTIONS]]
+    options = options[:_MOST_OPTIONS]
+    stated = [f"{question[:_OPTION]} {option[:_OPTION]}" for option in options]
     vectors = embedder.embed([*queries, *stated, *(write_prefixed(each, _SENTENCE) for each in candidates)])
     asked, by_option, of_sentences = np.split(vectors, [len(queries), len(queries) + len(stated)])
     cosines = of_sentences @ asked.T
@@ -119,12 +117,13 @@ def find_nearest(
     order = find_best((raised + beside).tolist(), len(read))
     first = find_best((cosines[:, 0] + beside).tolist(), 1)[0]
     likeliest, option = 0, None
-    if stated:
+    if options:
         by_option = of_sentences @ by_option.T
-        support, is_carrier = _measure_support(parsed, options[:_MOST_OPTIONS], candidates, by_option)
+        support, is_carrier = _measure_support(parsed, options, candidates, by_option)
         total = np.sort(support, axis=0)[-2:].mean(axis=0)
-        likeliest = int((-total if asks_for_opposite(parsed) else total).argmax())
-        if is_carrier[:, likeliest].any() and not asks_for_opposite(parsed):
+        is_opposite = asks_for_opposite(parsed)
+        likeliest = int((-total if is_opposite else total).argmax())
+        if is_carrier[:, likeliest].any() and not is_opposite:
             option, first = likeliest, int(np.where(is_carrier, support, -np.inf)[:, likeliest].argmax())
             raised[first] = max(raised[first], by_option[first, option])
     order = [first, *(place for place in order if place != first)]
@@ -170,7 +169,7 @@ def _measure_support(
     bags = [set(list_terms(option[:_OPTION_READ])) for option in options]
     bags = [bag - set(question.terms) or bag for bag in bags]
     common = set.intersection(*bags) if len(bags) > 1 else set()
-    weights = [weigh(sorted(bag - common or bag), idf, _UNSEEN) for bag in bags]
+    weights = [{term: idf.get(term, _UNSEEN) for term in sorted(bag - common or bag)} for bag in bags]
     inside = np.array([[coverage(own, each.bag) for own in weights] for each in candidates])
     near = np.array([[coverage(own, each.bag | each.around) for own in weights] for each in candidates])
     return 0.6 * inside + 0.4 * near + cosines, inside >= _CARRIED

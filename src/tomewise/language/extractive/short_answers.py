@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 
 from tomewise.language.extractive.nearest import Candidate
 from tomewise.language.extractive.questions import ParsedQuestion, Want, read_question
 from tomewise.language.extractive.quoting import find_nearest
 from tomewise.language.fences import get_letter
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut, Quote
-from tomewise.text.lexicon import SAYING
 from tomewise.text.names import Mention, find_gender, find_mentions, find_sort, find_word_before
-from tomewise.text.words import WORD, flatten, list_terms, make_bag
+from tomewise.text.words import flatten, make_bag
 from tomewise.types import Embedder
 
 _SENTENCES = 12  # that are searched for answers
-_SUMMARY = 60  # words of an answer to a question that wants a summary
+_SUMMARY = 70  # words of an answer to a question that wants a summary
 _KINDS: dict[Want, tuple[str, ...]] = {
     "person": ("name",),
     "place": ("name",),
     "date": ("date",),
-    "number": ("number", "date"),
+    "number": ("number",),
     "name": ("name", "title", "date"),
 }
 _NEGATION = re.compile(
@@ -46,7 +46,9 @@ def answer(given: AnswerIn, embedder: Embedder) -> AnswerOut:
     elif found := _cut(question, sentences):
         text, shown = found[0], [found[1]]
     else:
-        shown = _fit(sentences) if question.want == "summary" else sentences[:1]
+        words = accumulate(len(each.text.split()) for each in sentences)
+        room = _SUMMARY if question.want == "summary" else 0
+        shown = [each for each, so_far in zip(sentences, words, strict=True) if so_far <= room] or sentences[:1]
         text = " ".join(flatten(each.text) for each in shown)
     return AnswerOut(
         answer=text,
@@ -56,40 +58,26 @@ def answer(given: AnswerIn, embedder: Embedder) -> AnswerOut:
     )
 
 
-def _fit(sentences: Sequence[Candidate]) -> Sequence[Candidate]:
-    """The first sentences that have room in a summary together; at least one."""
-    fitting, room = [], _SUMMARY
-    for each in sentences:
-        words = len(each.text.split())
-        if words <= room:
-            fitting.append(each)
-            room -= words
-    return fitting or sentences[:1]
-
-
 def _cut(question: ParsedQuestion, sentences: Sequence[Candidate]) -> tuple[str, Candidate] | None:
     """The mention of the wanted kind with the highest score, and the best sentence that has it."""
     kinds = _KINDS.get(question.want, ())
     known = set(question.terms)
     scores: dict[str, float] = {}
-    first: dict[str, tuple[str, Candidate]] = {}
+    first: dict[str, Candidate] = {}
     for number, sentence in enumerate(sentences):
         for mention in find_mentions(sentence.text):
             if mention.kind in kinds and not make_bag(mention.text) <= known:
-                key = mention.text.casefold()
-                first.setdefault(key, (mention.text, sentence))
-                scores[key] = scores.get(key, 0.0) + _rate(question, sentence.text, mention) / (1 + number)
-    return first[max(scores, key=scores.__getitem__)] if scores else None
+                first.setdefault(mention.text, sentence)
+                scores[mention.text] = scores.get(mention.text, 0.0) + _rate(question, sentence.text, mention) / (
+                    1 + number
+                )
+    best = max(scores, key=scores.__getitem__, default=None)
+    return None if best is None else (best, first[best])
 
 
 def _rate(question: ParsedQuestion, text: str, mention: Mention) -> float:
     """How well a mention fits the wanted kind, around 1."""
-    after = WORD.findall(text[mention.end : mention.end + 30])[:3]
     sort = "person" if find_gender(mention.text) else find_sort(mention.text, find_word_before(text, mention))
     if question.want in ("person", "place"):
-        fits = sort == question.want or (question.want == "person" and bool(after) and after[0] in SAYING)
-        return 1.5 if fits else 0.3 if sort else 0.9
-    if question.want == "number":
-        counts_asked = any(term in question.terms for word in after for term in list_terms(word))
-        return 0.4 if mention.kind == "date" else 1.5 if counts_asked else 1.0
+        return 1.5 if sort == question.want else 0.3 if sort else 0.9
     return 0.4 if sort == "person" else 1.0
