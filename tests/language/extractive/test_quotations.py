@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.language.extractive.conftest import show
 
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.extractive.nearest import list_candidates
+from tomewise.language.extractive.near_sentences import list_candidates
 from tomewise.language.extractive.quoting import MOST_EMBEDDED, MOST_REWRITTEN, SHOWN, quote
 from tomewise.language.roles import ANSWER, AnswerIn, Quotable, QuoteIn
 from tomewise.testing import HashEmbedder, NotingEmbedder

@@ -45,7 +45,9 @@ def _judge(given: JudgeIn, contained: float) -> VerdictOut:
     correct = (f1 >= _SAME or recall >= contained) and not (one_is_negated and f1 < _ALMOST_EQUAL)
     same = flatten(given.reference).casefold() == flatten(given.prediction).casefold() != ""
     reason = f"token F1 {f1:.2f} (needs {_SAME}), share of the reference's tokens {recall:.2f} (needs {contained})"
-    return VerdictOut(correct=correct or same, explanation=reason + ", only one is negated" * one_is_negated)
+    return VerdictOut(
+        correct=correct or same, explanation=f"{reason}, only one is negated" if one_is_negated else reason
+    )
 
 
 def _count_tokens(text: str) -> Counter[str]:
@@ -76,8 +78,8 @@ def judge_statements(given: JudgeIn) -> StatementsOut:
     alike = [
         (left, right)
         for left, bag in stated.items()
-        for right, other in wanted.items()
-        if likeness(bag, other) >= _ALIKE or left.casefold() == right.casefold()
+        for right, terms in wanted.items()
+        if likeness(bag, terms) >= _ALIKE or left.casefold() == right.casefold()
     ]
     supported, matched = {left for left, _ in alike}, {right for _, right in alike}
     return StatementsOut(

@@ -4,9 +4,9 @@
 - extract: the entities of a passage and what relates them (`extracting`); full names for pronouns (`pronouns`);
 - summarise: the most central sentences (`summarising`);
 - choose: the pieces that have the sentences nearest to a question;
-- note: these sentences themselves, under their labels, without what is known already (`nearest`);
+- note: these sentences themselves, under their labels, without what is known already (`near_sentences`);
 - join: pairs of texts that share names;
-- ask next: the parts of a question, then its names beside words that nothing known has (`questions`);
+- ask next: the parts of a question, then its names beside words that nothing known has (`question_words`);
 - judge: by the words that two texts share (`judging`).
 """
 
@@ -22,9 +22,9 @@ from pydantic import BaseModel
 from tomewise.errors import ModelError
 from tomewise.language.extractive.extracting import extract_entities, extract_relations, extract_triples
 from tomewise.language.extractive.judging import judge_correct, judge_entailed, judge_level, judge_statements
-from tomewise.language.extractive.nearest import join, list_candidates, pick
+from tomewise.language.extractive.near_sentences import join, list_candidates, pick
 from tomewise.language.extractive.pronouns import rephrase, write_gist
-from tomewise.language.extractive.questions import (
+from tomewise.language.extractive.question_words import (
     ask_next,
     list_focus_words,
     read_question,
@@ -140,7 +140,7 @@ def encode(given: EncodeIn, embedder: Embedder) -> EncodeOut:
 
 
 def think(given: ThinkIn, embedder: Embedder) -> ThinkOut:
-    """The nearest sentence that is no thought yet; it concludes where it has all words of the question."""
+    """The nearest sentence that no thought has yet; it concludes where it has all words of the question."""
     picked = pick(given.question, list_candidates(given.evidence), 1, embedder, known=given.thoughts)
     if not picked:
         return ThinkOut(thought="The evidence says nothing more.", concludes=True)
@@ -247,7 +247,7 @@ def merge_points(given: MergePointsIn) -> MergePointsOut:
     for left, right in combinations(given.points[-_COMPARED:], 2):
         shared = {*left.entities} & {*right.entities}
         description = f"{left.description} {right.description}"
-        alike = len(shared) > 1 and len(shared) >= _SAME_MATTER * len({*left.entities, *right.entities})
+        alike = len(shared) >= max(2, _SAME_MATTER * len({*left.entities, *right.entities}))
         if alike and len(description) <= _LONGEST_JOINED and not {left.id, right.id} & merged:
             merged |= {left.id, right.id}
             merges.append(MergeOut(points=[left.id, right.id], description=description))
@@ -258,7 +258,7 @@ def merge_points(given: MergePointsIn) -> MergePointsOut:
 
 
 def plan(given: PlanIn) -> PlanOut:
-    """New queries, every second one around the point that shares most words with it, until none is left."""
+    """New queries, every second one around the point that shares most words with it, until all were asked."""
     known = [point.description for point in given.points]
     bags = {point.id: make_bag(point.description[:_READ]) for point in given.points[-_COMPARED:]}
     concerns = []

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tomewise.language.extractive.questions import read_question
+from tomewise.language.extractive.question_words import read_question
 from tomewise.language.roles import GistOut, PassageIn, RephraseIn, RephraseOut
 from tomewise.text.names import find_gender, find_mentions, find_sort, find_word_before
 from tomewise.text.sentences import split_sentences
@@ -89,7 +89,7 @@ def write_gist(given: PassageIn) -> GistOut:
     names = _list_named(text)
     full_names = _find_full_names({each.text for each in names if "it" not in each.pronouns})
     starts = [sentence.start for sentence in split_sentences(text, limit=_READ)]
-    mentioned = {(each.start, each.text) for each in names}  # a short name inside a longer one is none
+    mentioned = {(each.start, each.text) for each in names}  # not so a short name inside a longer one
     present = {(bisect(starts, each.start), each.text) for each in names}
     bound: dict[str, str] = {}
     notes = Counter[str]()

@@ -14,7 +14,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from tomewise.language.extractive.nearest import (
+from tomewise.language.extractive.near_sentences import (
     READ,
     Candidate,
     list_candidates,
@@ -22,7 +22,7 @@ from tomewise.language.extractive.nearest import (
     name_file,
     write_prefixed,
 )
-from tomewise.language.extractive.questions import ParsedQuestion, Want, asks_for_opposite, read_question
+from tomewise.language.extractive.question_words import ParsedQuestion, Want, asks_for_opposite, read_question
 from tomewise.language.extractive.salience import coverage, find_best, rarity
 from tomewise.language.fences import get_letter
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut, Quotable, Quote, QuoteIn, Shown

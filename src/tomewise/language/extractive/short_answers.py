@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from itertools import accumulate
 
-from tomewise.language.extractive.nearest import Candidate
-from tomewise.language.extractive.questions import ParsedQuestion, Want, read_question
+from tomewise.language.extractive.near_sentences import Candidate
+from tomewise.language.extractive.question_words import ParsedQuestion, Want, read_question
 from tomewise.language.extractive.quoting import find_nearest
 from tomewise.language.fences import get_letter
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut, Quote

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tomewise.language.extractive.salience import centrality, rarity, vary
 from tomewise.text.sentences import split_texts
 from tomewise.text.words import flatten, list_terms
@@ -18,13 +16,13 @@ def count_tokens(text: str) -> int:
     return (len(text) + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN
 
 
-def summarise(texts: Sequence[str], max_tokens: int) -> str:
+def summarise(texts: list[str], max_tokens: int) -> str:
     """The sentences that are central to all texts, in order; all of them where there is room. Never empty."""
     room = max(max_tokens, 1)
     whole = [flatten(text) for text in texts if text.strip()]
     if sum(count_tokens(text) + 1 for text in whole) <= room:
         return "\n".join(dict.fromkeys(whole)) or "(empty)"
-    sentences = split_texts(list(texts))
+    sentences = split_texts(texts)
     lines = [flatten(sentence.text) for sentence in sentences]
     bags = [list_terms(line) for line in lines]
     scores = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import log
 from pathlib import PurePosixPath
 
-from tomewise.language.extractive.questions import read_question
+from tomewise.language.extractive.question_words import read_question
 from tomewise.language.extractive.salience import coverage, find_best, vary
 from tomewise.language.extractive.summarising import count_tokens
 from tomewise.language.roles import Quotable, Shown
@@ -165,5 +165,5 @@ def pick(
 
 
 def join(picked: Iterable[Picked]) -> str:
-    """The sentences as one text, in the order in which they were told."""
+    """The sentences as one text, in the order of the texts."""
     return " ".join(flatten(each.candidate.text) for each in sorted(picked, key=lambda each: each.place))

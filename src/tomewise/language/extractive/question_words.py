@@ -139,7 +139,7 @@ def split_question(question: str) -> list[str]:
 
 
 def split_pair(question: str) -> list[str]:
-    """One question for each of a pair of names; empty if there is none."""
+    """One question for each of a pair of names; empty without one."""
     question = flatten(question[:_READ])
     first = WORD.match(question)
     # The capital of a question word does not make it a name.
@@ -156,7 +156,7 @@ def ask_next(
     """New queries: for what an attempt lacked, the parts of the question, then its names and those in what is known.
 
     Each name stands beside words of the question that nothing known has. No query has the words of one that was
-    `asked`, or those of the question. In the end there is none.
+    `asked`, or those of the question. In the end there are no more.
     """
     parsed = read_question(question)
     terms = {term for text in known for term in list_terms(text[:_READ])}
