@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import get_args
+from typing import Any
 
 from tomewise.language.extractive.salience import likeness
-from tomewise.language.roles import LEVEL_BAND, JudgeIn, Level, LevelIn, LevelOut, StatementsOut, VerdictOut
+from tomewise.language.roles import LEVEL_BAND, JudgeIn, LevelIn, LevelOut, StatementsOut, VerdictOut
 from tomewise.text.sentences import split_sentences
 from tomewise.text.words import WORD, flatten, list_terms, make_bag
 
@@ -65,7 +65,7 @@ def judge_level(given: LevelIn) -> LevelOut:
         varied = len(different) / max(len(prediction), 1)
         quality = (covered + varied * min(1.0, len(different) / max(len(reference), 1))) / 2
     score = round(100 * quality, 1)
-    level = next(level for level in get_args(Level) if score <= LEVEL_BAND[level][1])
+    level: Any = next(name for name, (_, highest) in LEVEL_BAND.items() if score <= highest)
     return LevelOut(level=level, score=score, explanation=f"covers {covered:.2f} of the reference's terms")
 
 

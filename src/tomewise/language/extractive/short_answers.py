@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import accumulate
 
 from tomewise.language.extractive.near_sentences import Candidate
 from tomewise.language.extractive.question_words import ParsedQuestion, Want, read_question
@@ -16,7 +15,7 @@ from tomewise.text.words import flatten, make_bag
 from tomewise.types import Embedder
 
 _SENTENCES = 12  # that are searched for answers
-_SUMMARY = 70  # words of an answer to a question that wants a summary
+_SUMMARY = 60  # words of an answer to a question that wants a summary
 _KINDS: dict[Want, tuple[str, ...]] = {
     "person": ("name",),
     "place": ("name",),
@@ -46,9 +45,11 @@ def answer(given: AnswerIn, embedder: Embedder) -> AnswerOut:
     elif found := _cut(question, sentences):
         text, shown = found[0], [found[1]]
     else:
-        words = accumulate(len(each.text.split()) for each in sentences)
         room = _SUMMARY if question.want == "summary" else 0
-        shown = [each for each, so_far in zip(sentences, words, strict=True) if so_far <= room] or sentences[:1]
+        fitting = [
+            each for each in sentences if (size := len(each.text.split())) <= room and (room := room - size) >= 0
+        ]
+        shown = fitting or sentences[:1]
         text = " ".join(flatten(each.text) for each in shown)
     return AnswerOut(
         answer=text,
