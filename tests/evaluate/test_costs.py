@@ -134,7 +134,7 @@ async def test_equal_asks_at_one_moment_are_one_call_and_charged_to_each(calls, 
 async def test_replies_of_the_extractive_model_depend_on_its_code(calls, package):
     model = ScriptedModel(ROLES, name="extractive")
     for text in ("one", "two"):
-        package("language/extractive/gist.py", text)
+        package("language/extractive/pronouns.py", text)
         for _ in range(2):
             await Wrapped(model, PaidOnce(Prompts(), calls)).ask(GIST, GistIn(text="t"))
     assert len(model.calls) == 2

@@ -32,9 +32,9 @@ import pytest
 import tomewise
 from tomewise.credentials import hide_credentials
 from tomewise.errors import BadReply, UsageError
-from tomewise.language.extractive.gist import write_gist
+from tomewise.language.extractive.plays import plan_reading
+from tomewise.language.extractive.pronouns import write_gist
 from tomewise.language.extractive.question_words import read_question
-from tomewise.language.extractive.relaying import plan_reading
 from tomewise.language.labels import read_labels
 from tomewise.language.memory_faults import find_fault
 from tomewise.language.reply import decode

@@ -1,10 +1,8 @@
-from itertools import permutations
-
 import pytest
 from tests.language.extractive.conftest import show
 
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.language.extractive import answering
+from tomewise.language.extractive import short_answers
 from tomewise.language.roles import AnswerIn, AnswerOut
 
 EMBEDDER = HashEmbedder()
@@ -19,7 +17,7 @@ BUILT = "Who built the harbour of Sker?"
 
 
 def answer(question, evidence=EVIDENCE, **fields):
-    return answering.answer(AnswerIn(question=question, evidence=evidence, **fields), EMBEDDER)
+    return short_answers.answer(AnswerIn(question=question, evidence=evidence, **fields), EMBEDDER)
 
 
 @pytest.mark.parametrize(
@@ -52,9 +50,7 @@ def test_quotes_are_whole_sentences_of_the_labelled_evidence():
     ("question", "missing"),
     [
         ("Which composer taught Wolfgang the violin in Salzburg?", "nothing here names Wolfgang or Salzburg"),
-        ("Who built the lighthouse?", "nothing here mentions lighthouse"),
-        ("Who waters the clock of the harbour?", "nothing here says enough about waters, clock or harbour"),
-        ("When had salt eaten the spring of the old clock?", "nothing here gives the date asked for"),
+        ("How is bread baked in a stone oven?", "no sentence is near to it"),
     ],
 )
 def test_a_declined_question_says_what_the_evidence_lacks(question, missing):
@@ -71,16 +67,7 @@ def test_the_supported_option_is_chosen_and_without_evidence_the_first_one_or_no
     assert found.quotes[0].quote.startswith("The old clock")
 
 
-# ---------------------------------------------------------------- summaries and order
-
-
-@pytest.mark.parametrize("options", [[], ["the red lamp", "the green lamp"]])
-@pytest.mark.parametrize("question", [BUILT, "Who keeps the lamp?", "Summarize the story.", "Was the lamp lit?"])
-def test_the_order_of_the_evidence_decides_nothing(question, options):
-    # Alike but for the name, so that only the order could tell which one is best.
-    pieces = [f"{name} keeps the lamp of the tower. The lamp was lit." for name in ("Ann Lee", "Bob Ray", "Cy Orr")]
-    answers = set()
-    for order in permutations([*pieces, HARBOUR, GARDEN]):
-        found = answer(question, show(*order), options=options)
-        answers.add((found.answer, tuple(quote.quote for quote in found.quotes), found.supported))
-    assert len(answers) == 1
+def test_a_summary_has_the_nearest_sentences_and_no_more_than_sixty_words():
+    piece = " ".join(f"Keeper {number} of the lamp wrote one more line about it." for number in range(20))
+    found = answer("Summarize the story.", show(piece, HARBOUR))
+    assert 1 < len(found.quotes) < len(found.answer.split()) <= 60

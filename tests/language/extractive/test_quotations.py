@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from tests.language.extractive.conftest import show
 
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.extractive.candidates import list_candidates
-from tomewise.language.extractive.quotations import MOST_EMBEDDED, MOST_REWRITTEN, SHOWN, quote
+from tomewise.language.extractive.near_sentences import list_candidates
+from tomewise.language.extractive.quoting import MOST_EMBEDDED, MOST_REWRITTEN, SHOWN, quote
 from tomewise.language.roles import ANSWER, AnswerIn, Quotable, QuoteIn
 from tomewise.language.wrapped import find_name
 from tomewise.testing import HashEmbedder, NotingEmbedder

@@ -16,8 +16,8 @@ from tomewise.types import Abilities, Embedder, In, Out, Role
 __all__ = ["ExtractiveModel"]
 
 _ANSWER = "answer"  # the role that can be played with short answers
-_SHORT = 3_000  # characters of input; longer input takes more than the 2 ms of its way to another process
-_LONG = 20_000  # characters of input; longer input may take 10 ms even without embedding
+_SHORT = 750  # tokens of input; longer input takes more than the 2 ms of its way to another process
+_LONG = 5_000  # tokens of input; longer input may take 10 ms even without embedding
 
 
 @dataclass(eq=False)
@@ -49,10 +49,9 @@ class ExtractiveModel:
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """The output of the role's algorithm. Raises `ModelError` for a role without one."""
         started = perf_counter()
-        size = len(given.model_dump_json())
-        output = await self._play(role, given, size)
-        output_tokens = len(output.model_dump_json()) // 4
-        report_call(ModelCall(role.name, self.name, started, perf_counter(), size // 4, output_tokens, dollars=0.0))
+        output = await self._play(role, given)
+        tokens = self.count_input_tokens(role, given), len(output.model_dump_json()) // 4
+        report_call(ModelCall(role.name, self.name, started, perf_counter(), *tokens, dollars=0.0))
         return cast("Out", output)
 
     def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
@@ -60,11 +59,11 @@ class ExtractiveModel:
         return len(given.model_dump_json()) // 4
 
     def is_quick(self, role: Role[In, Out], given: In) -> bool:
-        """Roles that compare meanings take 25 ms or more, others about 2 ms for each 3,000 characters of input."""
+        """Roles that compare meanings take 25 ms or more, others about 2 ms for each 750 tokens of input."""
         from tomewise.language.extractive.plays import find_embedding_play
 
         compares = find_embedding_play(role, short_answers=self.short_answers) is not None
-        return not compares and len(given.model_dump_json()) <= _SHORT
+        return not compares and self.count_input_tokens(role, given) <= _SHORT
 
     async def prepare(self) -> None:
         """Import the algorithms of all roles."""
@@ -72,10 +71,10 @@ class ExtractiveModel:
 
     async def measure_reply(self, role: Role[In, Out], given: In) -> int:
         """Output tokens of the reply. Asking costs nothing, so an estimate may ask. Reported to no meter."""
-        output = await self._play(role, given, len(given.model_dump_json()))
+        output = await self._play(role, given)
         return len(output.model_dump_json()) // 4
 
-    async def _play(self, role: Role[In, Out], given: In, size: int) -> BaseModel:
+    async def _play(self, role: Role[In, Out], given: In) -> BaseModel:
         # Late: the algorithms of all roles are many, and who opens a tome may only look at it.
         from tomewise.language.extractive.plays import find_embedding_play, find_play
 
@@ -83,4 +82,4 @@ class ExtractiveModel:
         if embedding is not None:
             return await asyncio.to_thread(embedding, given, self.embedder)
         play = find_play(role, given)
-        return await asyncio.to_thread(play, given) if size > _LONG else play(given)
+        return await asyncio.to_thread(play, given) if self.count_input_tokens(role, given) > _LONG else play(given)

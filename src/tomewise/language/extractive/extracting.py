@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
-from typing import TypeAlias
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, pairwise
+from typing import Any, TypeAlias
 
 from tomewise.language.roles import (
     EntitiesOut,
     ExtractIn,
-    GleanIn,
     PassageIn,
     Relationship,
     RelationsOut,
@@ -32,79 +32,67 @@ from tomewise.text.words import WORD, flatten, list_terms
 
 _READ = 24_000  # characters of one passage that are read for names
 _MOST = 60  # entities of one passage
+_RELATED, _KEYWORDS = 5, 5  # entities of one sentence that are related, and keywords of a relation
 _PRONOUN_START = re.compile(r"(?:he|she|it|they|his|her|its|their|this|the)\b", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[,;:()\[\]—]| (?:and|but|which|who|that|where|when|while|because|although) ")
 _PREPOSITIONS = frozenset("in on at by to of from with for as".split())
 _EDGE = " \t\n,;:.!?\"'“”‘’()[]—-*_"
 
 
-Fact: TypeAlias = tuple[str, str, str]
-"""A subject, the words that relate it, and an object."""
+_Fact: TypeAlias = tuple[str, str, str]  # a subject, the words that relate it, and an object
 
 
 def extract_entities(given: PassageIn) -> EntitiesOut:
     """The names, titles and dates of a passage, and its title, in order of mention."""
-    found = [m.text for m in find_mentions(given.text[:_READ]) if m.kind != "number"]
-    names = ([given.title.strip()] if given.title.strip() else []) + found
-    distinct: list[object] = [*_drop_repeats(names)]
-    return EntitiesOut(entities=distinct[:_MOST])
+    found = [mention.text for mention in find_mentions(given.text[:_READ]) if mention.kind != "number"]
+    return EntitiesOut(entities=_drop_repeats([given.title, *found]))
 
 
-def _drop_repeats(names: Iterable[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    for name in names:
-        if name.casefold() not in seen:
-            seen.add(name.casefold())
-            yield name
+def _drop_repeats(names: Iterable[str]) -> list[Any]:
+    """The first names that differ in more than case."""
+    first: dict[str, str] = {}
+    for name in map(str.strip, names):
+        first.setdefault(name.casefold(), name)
+    return [name for name in first.values() if name][:_MOST]
 
 
 def extract_triples(given: ExtractIn) -> TriplesOut:
-    """Facts within sentences: two names and the words between them, or a name, its verb and the words after it."""
-    found = find_facts(given.text[:_READ], title=given.title, entities=given.entities)
-    names = _drop_repeats([*given.entities, *(name for head, _, tail in found for name in (head, tail))])
-    distinct: list[object] = [name for name in names if name.strip()]
-    return TriplesOut(
-        entities=distinct[:_MOST],
-        triples=[list(fact) for fact in found],
-    )
-
-
-def find_facts(text: str, *, title: str = "", entities: Iterable[str] = ()) -> list[Fact]:
-    """The facts of a text, each once, in order.
+    """Facts within sentences, each once: two names and the words between them, or a name, its verb and words after it.
 
     A sentence that opens with a pronoun or an article and does not name a subject counts as about the title.
     """
-    found: dict[tuple[str, ...], Fact] = {}
-    known = sorted(_locate(entities, text), key=lambda m: (m.start, -m.end))
-    named = drop_overlaps(known + find_mentions(text), len(text))
+    text = given.text[:_READ]
+    facts: dict[tuple[str, ...], _Fact] = {}
+    known = sorted(_locate(given.entities, text), key=lambda mention: (mention.start, -mention.end))
+    for sentence, inside in _split(text, drop_overlaps([*known, *find_mentions(text)], len(text))):
+        whole = [mention for mention in inside if mention.end <= sentence.end]
+        for fact in _find_in_sentence(text, sentence, whole, given.title.strip()):
+            facts.setdefault(tuple(map(str.casefold, fact)), fact)
+    found = list(facts.values())[: 2 * _MOST]
+    names = [name for head, _, tail in found for name in (head, tail)]
+    return TriplesOut(entities=_drop_repeats([*given.entities, *names]), triples=list(map(list, found)))
+
+
+def _split(text: str, mentions: Sequence[Mention]) -> Iterator[tuple[Sentence, list[Mention]]]:
+    """The sentences of a text, each with the mentions that begin in it."""
     at = 0
     for sentence in split_sentences(text):
-        while at < len(named) and named[at].start < sentence.start:
-            at += 1
-        inside = []
-        while at < len(named) and named[at].end <= sentence.end:
-            inside.append(named[at])
-            at += 1
-        for fact in _find_in_sentence(text, sentence, inside, title.strip()):
-            found.setdefault(tuple(part.casefold() for part in fact), fact)
-    return list(found.values())[: 2 * _MOST]
+        end = bisect_left(mentions, sentence.end, lo=at, key=lambda mention: mention.start)
+        yield sentence, [mention for mention in mentions[at:end] if mention.start >= sentence.start]
+        at = end
 
 
 def _locate(entities: Iterable[str], text: str) -> list[Mention]:
-    """The mentions of known entities in the text."""
-    found = []
-    lowered = text.lower()
-    if len(lowered) != len(text):  # a few letters change their length with case, so offsets would be wrong
-        lowered = text
-    for entity in sorted({flatten(name) for name in entities if name.strip()}, key=lambda name: (-len(name), name))[
-        :_MOST
-    ]:
-        pattern = rf"(?<!\w){re.escape(entity.lower())}(?!\w)"
-        found += [Mention(entity, m.start(), m.end(), "name") for m in re.finditer(pattern, lowered)]
-    return found
+    """The mentions of known entities in the text, in any case."""
+    names = sorted({flatten(name) for name in entities if name.strip()}, key=lambda name: (-len(name), name))
+    return [
+        Mention(name, found.start(), found.end(), "name")
+        for name in names[:_MOST]
+        for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
+    ]
 
 
-def _find_in_sentence(text: str, sentence: Sentence, inside: list[Mention], title: str) -> Iterator[Fact]:
+def _find_in_sentence(text: str, sentence: Sentence, inside: list[Mention], title: str) -> Iterator[_Fact]:
     subject = next((m for m in inside if m.kind in ("name", "title")), None)
     opening = _PRONOUN_START.match(sentence.text)
     if title and opening and (subject is None or subject.start - sentence.start > len(opening[0]) + 1):
@@ -124,7 +112,7 @@ def _find_in_sentence(text: str, sentence: Sentence, inside: list[Mention], titl
                 yield (subject.text, _add_preposition(verb, text[: tail.start]), tail.text)
 
 
-def _make_fact(head: str, between: str, tail: str) -> Iterator[Fact]:
+def _make_fact(head: str, between: str, tail: str) -> Iterator[_Fact]:
     """A fact from the text between head and tail. Without a tail, the words after the verb of the clause are it."""
     between = flatten(between)
     if between.startswith(("'s ", "’s ")):
@@ -145,8 +133,7 @@ def _make_fact(head: str, between: str, tail: str) -> Iterator[Fact]:
 
 
 def _find_verb(between: str) -> str:
-    words = WORD.findall(_CLAUSE_END.split(between.strip())[0] if between.strip() else "")
-    return " ".join(words[:5])
+    return " ".join(WORD.findall(_CLAUSE_END.split(between.strip())[0])[:5])
 
 
 def _add_preposition(verb: str, before: str) -> str:
@@ -161,27 +148,25 @@ def _add_preposition(verb: str, before: str) -> str:
 def extract_relations(given: PassageIn) -> RelationsOut:
     """Typed entities, each described by the first sentence that names it, and pairs of entities in one sentence."""
     text = given.text[:_READ]
-    named = find_mentions(text)
     described: dict[str, TypedEntity] = {}
-    pairs: dict[tuple[str, str], Relationship] = {}
-    at = 0
-    for sentence in split_sentences(text):
+    pairs: dict[frozenset[str], Relationship] = {}
+    for sentence, mentions in _split(text, find_mentions(text)):
         description = flatten(sentence.text)
-        inside = []
-        while at < len(named) and named[at].start < sentence.end:
-            if named[at].kind != "number" and named[at].start >= sentence.start:
-                inside.append(named[at])
-            at += 1
+        inside = [mention for mention in mentions if mention.kind != "number"]
         for mention in inside:
             entity = TypedEntity(name=mention.text, type=_find_type(text, mention), description=description)
             described.setdefault(mention.text.casefold(), entity)
-        _relate([m.text for m in inside], description, pairs)
+        for left, right in combinations(_drop_repeats(mention.text for mention in inside)[:_RELATED], 2):
+            ends = frozenset(map(str.casefold, (left, right)))
+            if known := pairs.get(ends):
+                known.strength = min(known.strength + 1.0, 10.0)
+                continue
+            outside = {*list_terms(left), *list_terms(right)}
+            keywords = list(dict.fromkeys(term for term in list_terms(description) if term not in outside))
+            pairs[ends] = Relationship(
+                source=left, target=right, description=description, keywords=keywords[:_KEYWORDS]
+            )
     return RelationsOut(entities=list(described.values())[:_MOST], relationships=list(pairs.values())[:_MOST])
-
-
-def glean_relations(given: GleanIn) -> RelationsOut:
-    """Nothing: patterns that are applied again find nothing new."""
-    return RelationsOut()
 
 
 def _find_type(text: str, mention: Mention) -> str:
@@ -196,19 +181,3 @@ def _find_type(text: str, mention: Mention) -> str:
         if (after and after[0] in SAYING) or before.lower() in SAYING | HONORIFICS or find_gender(mention.text):
             sort = "person"
     return {"place": "geo", "": "concept"}.get(sort, sort)
-
-
-def _relate(names: list[str], description: str, pairs: dict[tuple[str, str], Relationship]) -> None:
-    unique = list(_drop_repeats(names))[:5]
-    for i, left in enumerate(unique):
-        for right in unique[i + 1 :]:
-            ends = sorted([left.casefold(), right.casefold()])
-            known = pairs.get((ends[0], ends[1]))
-            if known is None:
-                outside = set(list_terms(left)) | set(list_terms(right))
-                keywords = list(dict.fromkeys(term for term in list_terms(description) if term not in outside))[:5]
-                pairs[ends[0], ends[1]] = Relationship(
-                    source=left, target=right, description=description, keywords=keywords, strength=1.0
-                )
-            else:
-                known.strength = min(known.strength + 1.0, 10.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import log, sqrt
 
 _TRADE = 0.7  # the weight of relevance; the difference from the chosen sentences has the rest
@@ -15,11 +15,6 @@ def rarity(bags: Sequence[Collection[str]]) -> dict[str, float]:
     counts = Counter(term for bag in bags for term in set(bag))
     total = len(bags)
     return {term: log(1 + total / count) for term, count in counts.items()}
-
-
-def weigh(query_terms: Iterable[str], idf: Mapping[str, float], unseen: float) -> dict[str, float]:
-    """The weight of each term of a query; a term in no bag has the weight `unseen`."""
-    return {term: idf.get(term, unseen) for term in query_terms}
 
 
 def coverage(weights: Mapping[str, float], bag: Collection[str]) -> float:
