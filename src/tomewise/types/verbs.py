@@ -36,7 +36,7 @@ class Role(Generic[In, Out]):
 
     `output_tokens` is the limit on the reply; estimates count this many. `find_fault` returns what is wrong with an
     output of the right type, or None. Roles whose outputs become memory have one, because one bad reply would damage
-    the memory for good. `read_prose` makes an output of a reply that is no JSON even after a repair; None refuses it.
+    the memory for good. `read_prose` makes an output of a reply without JSON, after a repair; None refuses it.
     """
 
     name: str

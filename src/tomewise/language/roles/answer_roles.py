@@ -134,7 +134,7 @@ class RephraseOut(BaseModel):
 
 
 def read_prose(text: str) -> AnswerOut | None:
-    """An answer that came as prose. Nothing is said to support it, nor that it is a guess.
+    """An answer that came as prose, which claims nothing: not that evidence supports it, nor that it is a guess.
 
     Of lines such as "Answer: ...", as in YAML, only that one is the answer. None for an excuse, and for broken JSON.
     """
