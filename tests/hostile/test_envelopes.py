@@ -180,9 +180,6 @@ def quirk(*path: Any, value: Any) -> bytes:
     return json.dumps(change(GOOD, *path, value=value)).encode()
 
 
-TOOL_CALL = {"id": "c", "type": "custom", "custom": {"name": "n", "input": GOOD}}
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -206,7 +203,6 @@ TOOL_CALL = {"id": "c", "type": "custom", "custom": {"name": "n", "input": GOOD}
         quirk("choices", value=[None, envelope(GOOD)["choices"][0]]),
         b"\xef\xbb\xbf" + quirk("id", value="x"),
         quirk("id", value="x").replace(b"reply", b"\xff"),
-        json.dumps(reply_with(None, tool_calls=[TOOL_CALL]).body).encode(),
     ],
 )
 async def test_a_quirk_that_hides_no_reply_costs_no_request(wire: Wire, model: ChatModel, body: bytes) -> None:

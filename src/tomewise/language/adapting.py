@@ -46,8 +46,8 @@ _BATCH = re.compile(
     re.IGNORECASE,
 )
 _MOST = re.compile(
-    r"(?:context|n_ctx|max|allowed|limit|exceeds?|<=|less than|at most|only|larger than|up to)\w*[^\w\d]*"
-    r"(?:[a-z_'`]+[^\w\d]+){0,6}?(\d[\d,]*)",
+    r"(?:context|n_ctx|max|allowed|limit|exceeds?|<=|less than|at most|only|larger than|up to)\w{0,30}+\W{0,30}+"
+    r"(?:[a-z_'`]{1,30}+\W{1,30}+){0,6}?(\d[\d,]*+)",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"(?<![\w.-])\d[\d,]*(?![\w-])")

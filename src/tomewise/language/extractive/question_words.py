@@ -61,7 +61,7 @@ _WANTS_YES_OR_NO = re.compile(rf"\A\W*{_AUXILIARY}\b", re.IGNORECASE)
 _OPPOSITE = re.compile(
     r"\b[Ww]hich (?:(?:one )?of (?:these|the following) (?:\w+ )?|(?:answer|claim|one|option|sentence|statement) )?"
     r"(?:is|are) (?:false|incorrect|untrue)\b"
-    r"|\b(?:[Ww]hich|of these|of the following)\b.{0,1000}?(?:\bNOT\b|\bleast likely\b|\bEXCEPT\b|\bexcept\W*\Z)",
+    r"|\b(?:[Ww]hich|of these|of the following)\b.{0,200}?(?:\bNOT\b|\bleast likely\b|\bEXCEPT\b|\bexcept\W*\Z)",
     re.DOTALL,
 )
 # Questions are split on one line, with single blanks (`flatten`).

@@ -15,7 +15,7 @@ from tomewise.types import Claim, Role
 _CLAIMS: tuple[Claim, ...] = get_args(Claim)
 FAILURE = "*"  # the failure signal: an answering role replies with it when the evidence is not sufficient
 _OPENING = " \n\"'`(["  # signs that may precede the signal
-_STATED = re.compile(r"^\W*answer\W*:\W*+(\w.*)", re.IGNORECASE | re.MULTILINE)
+_STATED = re.compile(r"^[^\w\n]*+answer[^\w:\n]*+:\W*+(\w.*)", re.IGNORECASE | re.MULTILINE)
 _JSON = re.compile(r"^\s*[{\[]|[\"”]\s*:")
 _EMPHASIS = re.compile(r"(\*{1,3})\w(?:[^*]*[^*\s])?\1")  # "*Dracula*" is a title and "**nine**" is bold
 
