@@ -50,8 +50,8 @@ class Keeper:
         """The status and the body of the reply."""
         if self.plain:
             request.pop("response_format", None)
-        body = json.dumps(request, sort_keys=True).encode()
-        digest = sha256(body).hexdigest()[:16]
+        body = json.dumps(request).encode()  # the order of a schema's fields is that of the reply
+        digest = sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:16]
         with self.lock:
             row = self.kept.get(digest) or self._ask(digest, request, body)
             self.asked.append(row)
