@@ -71,7 +71,9 @@ def test_a_model_writes_what_it_thinks_before_it_decides(output):
 
 
 def test_an_answer_is_written_after_what_it_rests_on():
-    assert list(make_lean_schema(roles.AnswerOut)["properties"])[:4] == ["quotes", "reasoning", "supported", "answer"]
+    schema = make_lean_schema(roles.AnswerOut)
+    assert list(schema["properties"])[:4] == ["quotes", "reasoning", "supported", "answer"]
+    assert schema["required"] == list(schema["properties"]), "a server writes what is required first"
 
 
 @ALL_ROLES

@@ -60,7 +60,10 @@ class Reply:
 
 @lru_cache(maxsize=128)
 def make_lean_schema(output: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of an output without titles and class docstrings, which do not help a model."""
+    """The JSON schema of an output without titles, class docstrings and defaults, which do not help a model.
+
+    All fields are required: servers that enforce a schema have those written first, and the order counts.
+    """
     lean: dict[str, Any] = _drop_titles(output.model_json_schema())
     return lean
 
@@ -74,9 +77,9 @@ def _drop_titles(node: Any) -> Any:
     for key, value in node.items():
         if key in ("properties", "$defs"):
             lean[key] = {name: _drop_titles(each) for name, each in value.items()}
-        elif key != "title" and not (key == "description" and "properties" in node):
+        elif key not in ("title", "default") and not (key == "description" and "properties" in node):
             lean[key] = _drop_titles(value)
-    return lean
+    return lean | ({"required": [*lean["properties"]]} if "properties" in lean else {})
 
 
 @lru_cache(maxsize=128)
