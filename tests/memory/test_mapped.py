@@ -13,6 +13,7 @@ from tests.memory.memories import (
     find_ground,
     keep_replies,
     put_documents,
+    put_passages,
     put_text,
 )
 from tests.store.plain_store import PlainStore
@@ -32,7 +33,7 @@ from tomewise.store.lookups import read_vectors
 from tomewise.store.records import BUILDS
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import ScriptedModel, check_mapped_layer
-from tomewise.types import Layer
+from tomewise.types import Abilities, Layer
 
 TEXTS = ("Ada Marsh kept the light.", "Tom Hale sold a boat in 1911.", "It rained.")
 LINE = "The keeper Ada Marsh saw Tom Hale at the harbour of Skerry in May 1911, and Hale sold Ida Poe a boat. "
@@ -119,6 +120,17 @@ async def test_an_estimate_has_the_exact_calls_and_the_tokens_within_a_tenth(nam
             assert foreseen.cost.input_tokens == pytest.approx(sum(cost.input_tokens for cost in spent), rel=0.1)
         if name != "summaries":
             assert foreseen.cost.output_tokens == pytest.approx(sum(cost.output_tokens for cost in spent), rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["gists", "graph:passages-triples", "episodes", "tree", "schemata"])
+async def test_an_estimate_counts_what_a_model_thinks_before_each_reply(name: str, store: SqlStore) -> None:
+    put_passages(store, "d", *(f"{number}. {LINE}" for number in range(24)))
+    plain, thinking = ScriptedModel({}), ScriptedModel({})
+    thinking.abilities = Abilities(thoughts=1000)
+    kits = [Kit(store, model, EMBEDDER) for model in (plain, thinking)]
+    without, with_thoughts = [(await estimate(make_layers(kit, name), store))[-1].cost for kit in kits]
+    assert without.calls
+    assert with_thoughts.output_tokens - without.output_tokens == 1000 * without.calls
 
 
 # ---------------------------------------------------------------- gists and summaries

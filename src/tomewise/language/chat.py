@@ -112,7 +112,8 @@ class ChatModel:
     @property
     def abilities(self) -> Abilities:
         """It samples at a temperature above 0. The default of the provider does not count."""
-        return Abilities(samples=(self._temperature or 0) > 0, prepare=self.prepare, close=self.close)
+        samples, thoughts = (self._temperature or 0) > 0, self.adapter.known.thoughts
+        return Abilities(samples=samples, thoughts=thoughts, prepare=self.prepare, close=self.close)
 
     async def prepare(self) -> None:
         """Import what asks need, and make the client of the running event loop. Raises ModelUnavailable.

@@ -13,7 +13,7 @@ from tomewise.language.roles import NARRATE, SummaryIn, SummaryOut
 from tomewise.language.wrapped import join_names
 from tomewise.memory.ask_each import Replies
 from tomewise.memory.mapped import Ask, DocumentLayer, Plan, PlanResult, Window
-from tomewise.memory.token_estimates import estimate_from_sample
+from tomewise.memory.token_estimates import estimate_from_sample, estimate_thoughts
 from tomewise.store.contract import Store
 from tomewise.types import Change, Cost, DocumentId, Embedder, LanguageModel, NodeId, Passage, Report, content_id
 
@@ -139,6 +139,7 @@ class EpisodesLayer(DocumentLayer[SummaryIn, SummaryOut]):
         inputs = [role_input for group in groups for role_input in group]
         sampled = await estimate_from_sample(self._model, NARRATE, inputs)
         output_tokens = sampled or sum(map(_estimate_reply_tokens, inputs))
+        output_tokens += estimate_thoughts(self._model, NARRATE, len(groups))
         return replace(await super().estimate_calls(groups), output_tokens=output_tokens)
 
     def make_record(self, result: PlanResult[Window, SummaryIn, SummaryOut]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from tomewise.memory.ask_each import Replies, run_groups
 from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.neighbours import Groups, Position, add_size, group_neighbours
-from tomewise.memory.token_estimates import Typical, estimate_reply_tokens, sum_tokens
+from tomewise.memory.token_estimates import Typical, estimate_reply_tokens, estimate_thoughts, sum_tokens
 from tomewise.run import meter, write_notes
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_derived
@@ -259,7 +259,8 @@ class MappedLayer(Generic[S, In, R]):
         usual = typical or Typical(role.output_tokens, 0)
         replies = await estimate_reply_tokens(self._store, self._model, role, usual, inputs)
         read = await sum_tokens(groups, lambda group: count_tokens_together(self._model, role, group, self.together))
-        return Cost(calls=len(groups), input_tokens=read, output_tokens=replies)
+        written = replies + estimate_thoughts(self._model, role, len(groups))
+        return Cost(calls=len(groups), input_tokens=read, output_tokens=written)
 
     def _make_asks(self, sources: Mapping[int, Any]) -> list[Ask[S, In]]:
         asks = []

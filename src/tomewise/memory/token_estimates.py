@@ -58,6 +58,11 @@ async def estimate_from_sample(model: LanguageModel, role: Role[In, Out], inputs
     return round(sum([await measure(role, each) for each in sample]) * len(inputs) / len(sample))
 
 
+def estimate_thoughts(model: LanguageModel, role: Role[In, Any], calls: int) -> int:
+    """The tokens that the model writes before the replies of so many calls."""
+    return calls * find_abilities(model, role).thoughts
+
+
 async def estimate_asks(
     layer: str, model: LanguageModel, role: Role[In, Any], inputs: Sequence[In], output_tokens: float
 ) -> Estimate:
@@ -68,7 +73,7 @@ async def estimate_asks(
         cost=Cost(
             calls=len(inputs),
             input_tokens=await sum_tokens(inputs, partial(model.count_input_tokens, role)),
-            output_tokens=int(output_tokens),
+            output_tokens=int(output_tokens) + estimate_thoughts(model, role, len(inputs)),
         ),
     )
 

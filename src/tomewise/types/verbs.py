@@ -148,6 +148,8 @@ class Abilities:
     """Whether an ask is less work here than its way to another process, which takes about 2 ms."""
     measure_reply: Callable[[Role[Any, Any], Any], Awaitable[int]] | None = None
     """The output tokens of a reply. Only models that cost nothing can say. No meter sees this."""
+    thoughts: int = 0
+    """About how many tokens it writes before a reply."""
     prepare: Callable[[], Coroutine[Any, Any, None]] = _do_nothing
     """Imports and makes, in the running event loop, what the first ask would. Asks nobody anything."""
     close: Callable[[], Coroutine[Any, Any, None]] = _do_nothing
