@@ -41,13 +41,13 @@ from tomewise.language.reply import decode
 from tomewise.language.roles import ANSWER, PassageIn, PlanReadingIn
 from tomewise.loops.citing import locate
 from tomewise.loops.whole_form import find_forms
-from tomewise.memory.inventions import find_unsupported
 from tomewise.reading.fetching import is_allowed
 from tomewise.reading.metadata import read_front_matter
 from tomewise.reading.places import mark_headings, mark_speakers
 from tomewise.recall.several_searches import split_comparison
 from tomewise.text.names import find_mentions
 from tomewise.text.quotable import find_sentences
+from tomewise.text.value_support import Values, find_unsupported
 from tomewise.tome.scopes import parse_condition
 from tomewise.types import Passage
 
@@ -61,9 +61,8 @@ AT_ONCE = 0.05  # seconds that a bounded entry may take
 
 # Patterns that only ever see so many characters, by the place that gives them no more.
 BOUNDS = {
-    "tomewise.text.names._OPENING": 8,  # `_opens_sentence`
+    "tomewise.text.names._OPENING": 8,  # `opens_sentence`
     "tomewise.text.sentences._LAST_WORD": 24,  # `_ends_sentence`
-    "tomewise.memory.inventions._OPENING": 12,  # `_split_words`
 }
 VERBS = frozenset({"search", "match", "fullmatch", "split", "sub", "subn", "findall", "finditer"})
 SCANS = frozenset({"search", "split", "sub", "subn", "findall", "finditer"})
@@ -414,6 +413,7 @@ DOORS: dict[str, Callable[[str], object]] = {
     "labels": lambda text: (read_labels(text), read_labels(f"E1{text}")),
     "a memory": lambda text: (find_fault(text, [PASSAGE]), find_fault(PASSAGE, [text])),
     "a gist": lambda text: find_unsupported(text, PASSAGE),
+    "what supports a statement": lambda text: Values([text]).compare("The clerk did not forge it in May, at one."),
     "a passage": lambda text: write_gist(PassageIn(text=text, title=text)),
     "sentences": lambda text: list(find_sentences(text)),
     "names": find_mentions,

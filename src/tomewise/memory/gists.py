@@ -12,11 +12,11 @@ from tomewise.errors import ModelError
 from tomewise.language.roles import GIST, GistIn, GistOut
 from tomewise.language.together import ask_together, catch_failure
 from tomewise.memory.build_records import read_build
-from tomewise.memory.inventions import find_unsupported
 from tomewise.memory.leading import find_leads
 from tomewise.memory.mapped import MappedLayer, PlanResult
 from tomewise.memory.token_estimates import Typical
 from tomewise.run import GIST_REPEATED, GIST_REPLACED
+from tomewise.text.value_support import find_unsupported
 from tomewise.types import Node, Passage
 
 NAME = "gists"
@@ -32,7 +32,7 @@ class GistsLayer(MappedLayer[Passage, GistIn, _Gist]):
     """One gist per passage, checked against the passage and the text before it; a pure function of its documents.
 
     The paper's reply has two fields: the memory is the gist, and the notes are in `data`. When the memory names
-    something that these do not support (`inventions.find_unsupported`), the model is asked once more and gets
+    something that these do not support (`value_support.find_unsupported`), the model is asked once more and gets
     the list of what to leave out. When the second memory still names such things, the text of the passage becomes the
     gist, with `fallback` in `data`. The unsupported names are in `data` under `unsupported`. Deviation: the paper does
     not check, and its code falls back only when a call fails. Recall does not search gists, so recipes make them

@@ -82,13 +82,13 @@ class _Reader:
         self._next = {a.end: b for a, b in pairwise(self._words)}
         self._small = {word.text for word in self._words if word.text[0].islower()}
         self._inside = Counter(
-            word.plain for word in self._words if word.text[0].isupper() and not _opens_sentence(text, word.start)
+            word.plain for word in self._words if word.text[0].isupper() and not opens_sentence(text, word.start)
         )
 
     def find_names(self) -> Iterator[Mention]:
         for run in _list_runs(self._text, self._words):
             at = 0
-            if _opens_sentence(self._text, run[0].start):
+            if opens_sentence(self._text, run[0].start):
                 while at < len(run) and self._is_mere_capital(run[at], alone=at == len(run) - 1):
                     at += 1
                     while at < len(run) and run[at].text in _JOINING:
@@ -107,6 +107,8 @@ class _Reader:
         if plain in STOP or plain in NO_NAMES:
             return plain not in HONORIFICS or alone
         if plain in HONORIFICS or plain in NAMES_HE or plain in NAMES_SHE or self._inside[plain]:
+            return False
+        if not word.text.isupper() and any(map(str.isupper, word.text[1:])):  # McDonald
             return False
         if plain in self._small or plain.endswith(("ly", "ing", "ness")):
             return True
@@ -127,7 +129,8 @@ def _is_mere_word(word: _Word) -> bool:
     return word.plain in _NO_NAMES_ALONE or (word.text.isupper() and len(word.text) > 6)
 
 
-def _opens_sentence(text: str, start: int) -> bool:
+def opens_sentence(text: str, start: int) -> bool:
+    """Whether a word that begins at `start` opens a sentence, a quotation or an item."""
     return bool(_OPENING.search(text, max(0, start - 8), start))
 
 
@@ -169,7 +172,12 @@ def find_mentions(text: str) -> list[Mention]:
     Where two overlap, a date comes before a quoted title, a title before a name, and a name before a number.
     """
     dates, numbers = _find_by_form(_DATE, text, "date"), _find_by_form(_NUMBER, text, "number")
-    return drop_overlaps([*dates, *_find_titles(text), *_Reader(text).find_names(), *numbers], len(text))
+    return drop_overlaps([*dates, *_find_titles(text), *find_names(text), *numbers], len(text))
+
+
+def find_names(text: str) -> Iterator[Mention]:
+    """The names in `text`, in order; months and weekdays too."""
+    return _Reader(text).find_names()
 
 
 def drop_overlaps(mentions: list[Mention], length: int) -> list[Mention]:

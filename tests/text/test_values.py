@@ -1,0 +1,128 @@
+"""Values are found with their places, and read alike in every spelling."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tomewise.text.value_support import Values
+from tomewise.text.values import find_values
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        (
+            "On 5 May 1832 Jean Valjean paid 600 francs.",
+            ["date 5 May 1832", "name Jean Valjean", "quantity 600 francs"],
+        ),
+        ("Eight five-pound notes at six thirty-five", ["number Eight", "quantity five-pound", "time six thirty-five"]),
+        ("Louis XIV read chapter iv; I mix CDs.", ["name Louis", "ordinal XIV", "ordinal iv", "name CDs"]),
+        ("Henry I of England", ["name Henry", "name England"]),
+        ("the third of the first five", ["ordinal third", "ordinal first", "number five"]),
+        ("He didn't sell it. No, said Ada.", ["negation didn't", "name Ada"]),
+        ("In May they may march.", ["date May"]),
+        ("Jose\u0301 paid ٣٤ and ３５ and 12½.", ["name Jose\u0301", "number ٣٤", "number ３５", "number 12½"]),
+        ("王さんは1871年に1999ドル払った。", ["number 1871", "number 1999"]),
+    ],
+)
+def test_values_are_found_with_their_kind(text: str, values: list[str]) -> None:
+    assert [f"{value.kind} {value.text}" for value in find_values(text)] == values
+
+
+@given(
+    st.text(max_size=300)
+    | st.lists(st.sampled_from("five 5 of May and twenty a half past to hours not $ XIV".split())).map(" ".join)
+)
+def test_values_are_ordered_disjoint_and_in_the_text(text: str) -> None:
+    values = find_values(text)
+    assert all(first.end <= second.start for first, second in pairwise(values))
+    assert all(value.text == text[value.start : value.end] != "" for value in values)
+
+
+# Each line has spellings of one value: each stands in a text that has any other.
+SPELLINGS = [
+    ["25", "twenty-five", "twenty five", "five-and-twenty", "25.0", "XXV of Henry XXV"],
+    ["205,000", "205000", "205 000", "205.000", "two hundred and five thousand", "205 thousand"],
+    ["3.5 million", "3,500,000", "three million five hundred thousand", "three and a half million"],
+    ["12.5", "12½", "12,5", "twelve point five", "twelve and a half"],
+    ["36", "three dozen", "thirty-six"],
+    ["in 1912", "nineteen twelve", "nineteen hundred and twelve", "1911-12"],
+    ["the 14th", "the fourteenth", "Louis XIV", "number 14"],
+    ["the 140th", "the hundred-and-fortieth", "140"],
+    ["the 1870s", "the eighteen-seventies in 1874", "the seventies of 1871"],
+    ["the 19th century", "the nineteenth century", "1871"],
+    ["22 April", "the twenty-second of April", "April 22nd", "April the 22nd", "22 Apr. 1900", "22.04.1900"],
+    ["on 5 March 1871", "March 5, 1871", "1871-03-05", "05.03.1871", "3/5/1871", "the fifth of March, 1871"],
+    ["in March 1871", "March, 1871", "1871-03-05"],
+    ["on Sunday", "Sundays", "1871-03-05"],
+    ["half past two", "2.30", "2:30 pm", "14:30", "thirty minutes past two", "two thirty", "half after two"],
+    ["a quarter to ten", "9:45", "quarter before ten", "fifteen minutes to ten", "nine forty-five"],
+    ["noon", "twelve o'clock", "12:00", "12 pm"],
+    ["80 minutes", "an hour and twenty minutes", "eighty minutes", "1 hour 20 minutes", "1 hr 20 min"],
+    ["two and a half hours", "2.5 hours", "150 minutes", "two hours and a half"],
+    ["half an hour", "30 minutes", "thirty min"],
+    ["5 km", "five kilometres", "5000 m", "5,000 meters"],
+    ["6 ft", "six feet", "two yards"],
+    ["$3 million", "three million dollars", "3,000,000 dollars", "USD 3,000,000 dollars"],
+    ["50%", "fifty per cent", "50 percent"],
+    ["£5", "five pounds", "a five-pound note"],
+    ["an hour", "one hour", "1 hour", "hourly"],
+]  # fmt: skip
+PAIRS = [(line[0], spelling) for line in SPELLINGS for spelling in line[1:]]
+
+
+@pytest.mark.parametrize(("value", "spelling"), PAIRS)
+def test_a_value_is_supported_by_each_of_its_spellings(value: str, spelling: str) -> None:
+    assert {
+        each.verdict
+        for each in Values([f"It was {spelling}."]).compare(f"It was {value}.")
+        if each.value.kind != "name"
+    } == {"stands"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "source"),
+    [
+        ("It was 25.", "It was 52."),
+        ("It was twenty-five.", "It was twenty, and five more."),
+        ("It was 2,050.", "It was 205,000."),
+        ("It was twelve point five.", "It was twelve, or five."),
+        ("It was in 1912.", "It was in 1921, at 12, for 19 days."),
+        ("It was on 22 April.", "It was on 23 April. All the other things that we know of happened on 22 May."),
+        ("It was on 5 March 1871.", "It was on 1872-03-05."),
+        ("It was on Monday.", "It was on 1871-03-05."),
+        ("It was in the 1870s.", "It was in 1869."),
+        ("It was in the 19th century.", "It was in 1901."),
+        ("It was at half past two.", "It was at 3:30."),
+        ("It was at a quarter to ten.", "It was at 10:15."),
+        ("It took 80 minutes.", "It took an hour and ten minutes."),
+        ("It took three hours.", "It took three days."),
+        ("It took an hour.", "It took two minutes."),
+        ("He was five miles away.", "He was five kilometres away."),
+        ("They paid $3 million.", "They paid £3 million."),
+        ("They paid 50%.", "They paid 50 dollars."),
+        ("It was Louis XIV.", "It was Louis XVI."),
+    ],
+)
+def test_a_near_miss_is_not_supported(statement: str, source: str) -> None:
+    assert any(each.is_absent for each in Values([source]).compare(statement))
+
+
+@given(st.integers(3, 999_999), st.integers(3, 999_999))
+def test_a_changed_number_is_never_supported(counted: int, stated: int) -> None:
+    text = Values([f"They counted {counted:,} ships, or {counted}."])
+    assert [each.verdict == "stands" for each in text.compare(f"They counted {stated} ships.")] == [counted == stated]
+
+
+@given(st.dates(), st.dates())
+def test_a_changed_date_is_never_supported(counted, stated) -> None:
+    for form in ("%-d %B %Y", "%B %-d, %Y", "%Y-%m-%d"):
+        text = Values([f"The ship was lost on {counted:{form}}." if counted.year >= 1000 else "lost"])
+        found = (
+            text.compare(f"The ship was lost on {stated.day} {stated:%B} {stated.year}.") if stated.year >= 1000 else []
+        )
+        assert not found or (found[0].verdict == "stands") == (counted == stated)
