@@ -104,7 +104,7 @@ def report_planted(title: str, edits: dict[str, Edit], cases: list[Case], each: 
 
 
 def flag(case: Case, statement: str, show: str = "") -> set[str]:
-    """What the comparison finds in a statement: `absent` (a value that the sources lack), `suspect` (misplaced, or denied)."""
+    """`absent` if the sources lack a value of a statement, `suspect` if one is misplaced or a negation differs."""
     flags = set()
     for each in Values(case.sources).compare(statement):
         if each.verdict != "stands":

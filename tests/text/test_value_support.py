@@ -1,4 +1,4 @@
-"""Unsupported names: a gist may use other forms of the names in its passage, and no other names."""
+"""Support of values: a statement may use other forms of what its texts name, and no other values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.text.value_support import find_unsupported
+from tomewise.text.value_support import Values, find_unsupported
 
 PASSAGE = (
     "Dr. Hart's sister, mary, met John O'Brien in the U.S. on 2 Mar. 1871. They paid 3 million dollars for "
@@ -45,6 +45,12 @@ GERMAN = "Der Hund und die Katze liefen auf der Straße, und das war nicht gut."
         ("John met Napoleon Bonaparte in Paris.", PASSAGE, ["Napoleon Bonaparte", "Paris"]),
         ("Napoleon came. They saw Napoleon.", PASSAGE, ["Napoleon"]),
         ("Napoleon Bonaparte came.", PASSAGE, ["Napoleon Bonaparte"]),
+        # Dates, times, ages and numerals in another spelling.
+        ("On 22 April they came.", "They came on the twenty-second of April.", []),
+        ("He had been there for 38 years.", "He had been there for eight-and-thirty years.", []),
+        ("It was 2.15.", "It was a quarter past two.", []),
+        ("It was Louis the Fourteenth.", "It was Louis XIV.", []),
+        ("It was on floor 1.", "It was on the first floor.", []),
         ("They met Napoleon's army.", PASSAGE, ["Napoleon"]),
         ("They paid $4,000 in April.", PASSAGE, ["$4,000", "April"]),
         ("Five men left.", PASSAGE, ["Five"]),
@@ -67,3 +73,57 @@ def test_words_of_the_passage_are_supported_in_any_order(memory: str) -> None:
     unsupported = [number for number in find_unsupported(memory, PASSAGE) if not any(sign.isdigit() for sign in number)]
     allowed = {"million", "Twenty-one"}  # numbers in a new combination are other numbers
     assert [name for name in unsupported if not allowed.intersection(name.replace(",", "").split())] == []
+
+
+LOG = (
+    "The Marten sailed from Troy on 7 July with five ships and forty men. The harbour master signed the log on Sunday. "
+    "No pilot was aboard the Marten. The owner never paid the crew. In the winter of 1871 the court of Pellmarsh heard "
+    "eleven witnesses, and the clerk read their statements aloud for three hours."
+)
+
+
+@pytest.mark.parametrize(
+    ("statement", "findings"),
+    [
+        ("The Marten sailed on 8 July.", [("8 July", "differs", "7 July")]),
+        ("The Marten sailed from Troy with six ships.", [("six", "differs", "five")]),
+        ("The clerk read statements for two hours.", [("two hours", "differs", "three hours")]),
+        ("The Marten sailed from Sparta.", [("Sparta", "missing", None)]),
+        ("The clerk did not read the statements aloud.", [("not", "differs", None)]),
+        ("The owner paid the crew.", [("never", "differs", None)]),
+        ("The owner did not pay the crew.", []),
+        ("The pilot was not aboard the Marten.", []),
+        ("The court heard forty witnesses, and the clerk read their statements.", [("forty", "misplaced", None)]),
+        ("The court heard 11 witnesses.", []),
+    ],
+)
+def test_what_differs_is_told_from_what_stands(statement: str, findings: list[tuple[str, str, str | None]]) -> None:
+    found = [each for each in Values(LOG.split("\n")).compare(statement) if each.verdict != "stands"]
+    shown = [(each.value.text, each.verdict, each.counterpart and each.counterpart.text) for each in found]
+    assert shown == findings
+
+
+def test_a_counterpart_has_its_place_in_the_texts() -> None:
+    texts = ["Café\u0301 first.", "The Marten sailed on 7\u00a0July."]
+    counterpart = Values(texts).compare("The Marten sailed on 8 July.")[-1].counterpart
+    assert counterpart is not None
+    assert "\n\n".join(texts)[counterpart.start : counterpart.end] == counterpart.text == "7\u00a0July"
+
+
+@pytest.mark.parametrize(
+    ("statement", "source"),
+    [
+        ("Le capitaine est parti de Londres avec cinq navires et trente hommes.", LOG),
+        ("The captain left Troy with five ships and thirty men in the winter.", "Капитан " * 20),
+        ("Kapteeni lähti Helsingistä viidellä laivalla, eikä kukaan nähnyt häntä enää.", "Helsinki on kaupunki. " * 9),
+        ("艦長は五隻の船でロンドンを出た。", LOG),
+    ],
+)
+def test_nothing_but_digits_is_compared_in_languages_that_are_not_read(statement: str, source: str) -> None:
+    assert find_unsupported(statement, source) == []
+    assert find_unsupported(f"{statement} 1999", source) == ["1999"]
+
+
+@given(st.lists(st.sampled_from(LOG.split()), max_size=40).map(" ".join))
+def test_a_new_name_is_always_missing(words: str) -> None:
+    assert "Quillon" in find_unsupported(f"It is of the and to that Quillon was here. {words}", LOG)

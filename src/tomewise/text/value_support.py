@@ -12,7 +12,7 @@ from typing import Literal
 
 from tomewise.text.stop_words import STOP
 from tomewise.text.values import FoldedText, Key, Value
-from tomewise.text.words import stem
+from tomewise.text.words import ASKING_STEMS, stem
 
 Verdict = Literal["stands", "missing", "differs", "misplaced"]
 
@@ -39,7 +39,7 @@ _DEGREES = frozenset("more less only just sooner longer nearer later above even 
 _REACH = 7  # words on both sides of what is denied, where its negation stands
 _AROUND, _CONTEXT = 8, 9  # words of the statement around a negation, and how far they reach in the texts
 # The share of these words that must stand around what is denied, and how much more than where it is affirmed.
-_ADDED, _LEFT_OUT, _MARGIN = 0.3, 0.5, 0.25
+_ADDED, _LEFT_OUT, _ALONE, _MARGIN = 0.3, 0.5, 0.7, 0.25
 _DENIED = 0.6  # the share of the words that the texts deny which the statement must have
 
 # A value is misplaced if of the nearest words of the statement only a share stands around it that is so small beside
@@ -53,10 +53,10 @@ _SLOT = 4  # words around a value that show in whose place it stands
 class Finding:
     """What the texts have in the place of a value of a statement.
 
-    `verdict`: the value `stands` there, in whatever spelling; is `missing`; `differs` from its `counterpart`, a value of its kind
-    among the same words; or is `misplaced`: it stands there, but where the texts speak of something else. A negation
-    `differs` if the texts affirm what it denies; of one that the statement leaves out, `value` is that of the texts.
-    The places of a `counterpart`, and in such a negation, are those in the texts joined by empty lines.
+    `verdict`: the value `stands` there, in whatever spelling; is `missing`; `differs` from its `counterpart`, a value
+    of its kind among the same words; or is `misplaced`: it stands there, but where the texts speak of something else.
+    A negation `differs` if the texts affirm what it denies; of one that the statement leaves out, `value` is that of
+    the texts. The places of a `counterpart`, and of such a negation, are those in the texts joined by empty lines.
     """
 
     value: Value
@@ -218,7 +218,7 @@ class Values:
 
     def _is_added(self, negation: Value, words: _Words) -> bool:
         """Whether the texts say without a negation what the statement denies."""
-        if words.is_bound(negation):
+        if negation.text.lower() in ("without", "neither", "nor") or words.is_bound(negation):
             return False
         affirmed, denied = self._weigh_sides(_list_denied(negation)[:2], words.list_near(negation, _AROUND))
         return affirmed >= _ADDED and affirmed >= denied + _MARGIN
@@ -230,7 +230,7 @@ class Values:
         for negation in self._values:
             denied = _list_denied(negation)
             first = denied[0] if denied else ""
-            if first not in own or affirmed.get(first) == 1 or self._words.is_bound(negation):
+            if first not in own or first in ASKING_STEMS or affirmed.get(first) == 1 or self._words.is_bound(negation):
                 continue
             at = own[first]
             if words.has_cue(at - 10, at + 12) or sum(word in own for word in denied) < _DENIED * len(denied):
@@ -239,7 +239,7 @@ class Values:
             if first not in affirmed:
                 affirmed[first] = self._weigh_sides([first], near)[0]
             share = self._weigh_share(near, bisect_left(self._words.starts, negation.start))
-            if share >= _LEFT_OUT and share >= affirmed[first] + _MARGIN:
+            if share >= (_LEFT_OUT if len(denied) > 1 else _ALONE) and share >= affirmed[first] + _MARGIN:
                 affirmed[first] = 1
                 yield Finding(self._folded.restore(negation), "differs")
 

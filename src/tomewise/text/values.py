@@ -564,7 +564,7 @@ class _Scan:
         elif amount and amount.is_whole and amount.kind != "ordinal":
             minutes, after = amount.value, self._skip(amount.after, "minutes")
         else:
-            minutes, after = 0.0, at
+            minutes, after = 60.0, at
         sign = _SIDES.get(self._plain(after), 0)
         hour = self._read_hour(after + 1) if sign and minutes < 60 else None
         if hour:
