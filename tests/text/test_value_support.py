@@ -30,6 +30,8 @@ GERMAN = "Der Hund und die Katze liefen auf der Straße, und das war nicht gut."
         ("Jose and Mary’s brother went by train.", PASSAGE, []),  # an accent and an apostrophe
         ("It was Margaret.", "It was Mar\u00adga\u200bret.", []),  # invisible characters
         ("The men of the World Health Organization left.", "Men of the WHO left.", []),  # an acronym spelled out
+        ("It was a Libyan ship.", "A ship left Libya.", []),
+        ("The VCRs of the L_C_D_ were old.", "A VCR with an LCD was old.", []),
         ("It happened on 5 March 1871.", "Date: 1871-03-05.", []),
         # A word that begins a sentence is not checked.
         ("Troops came. Meanwhile they paid.", PASSAGE, []),

@@ -124,7 +124,7 @@ class Values:
         capitals = {m[0] for m in _WORD.finditer(text) if len(m[0]) > 1 and m[0].isupper()}
         spelled = {re.sub(r"[._ ]", "", m[0]) for m in _SPELLED.finditer(text)}
         self._acronyms = frozenset(word.lower() for word in capitals | spelled)
-        self._initials = frozenset(word[0] for word in self._plain)
+        self._initials = frozenset("".join(self._acronyms)).union(word[0] for word in self._plain)
 
     def supports(self, value: Value) -> bool:
         """Whether the texts have a value, in any spelling."""
@@ -270,8 +270,9 @@ def _list_units(value: Value) -> frozenset[object]:
 
 
 def _list_stems(word: str) -> Iterator[str]:
-    """A name without the ending of an adjective or a plural, and without its last vowels."""
+    """A name without the ending of an adjective or a plural, and without its last vowels if enough is left."""
     for end in ("", *_DEMONYMS):
-        stemmed = word.removesuffix(end).rstrip("aeiouy")
-        if word.endswith(end) and len(stemmed) >= _STEM:
-            yield stemmed
+        base = word.removesuffix(end)
+        stemmed = base.rstrip("aeiouy")
+        if word.endswith(end) and len(base) >= _STEM:
+            yield stemmed if len(stemmed) >= _STEM else base
