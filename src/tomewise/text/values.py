@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import groupby
 from typing import Literal
 
 from tomewise.text.amounts import DIGITS, FRACTIONS, TENS, Amount, Token, Tokens, make_time, number_words, read_digits
@@ -166,14 +167,15 @@ class _Scan:
     def _find_names(self, taken: bytearray) -> Iterator[Value]:
         """The names, without what is part of another value."""
         for mention in find_names(self._text):
-            words = [each for each in self._tokens.list_between(mention.start, mention.end) if each.text[0].isupper()]
-            is_first = opens_sentence(self._text, mention.start)
-            if is_first and len(words) > 1 and self._text.startswith(" of ", words[0].end):
-                words = words[1:]  # "Suspicion of Brown" has its capital from its place
-            words = [word for word in words if not taken[word.start] and word.text[0] <= "ɏ"]
-            if words and (len(words) > 1 or words[0].plain.partition("'")[0] not in STOP):
-                yield self._make_name(words, min(mention.end, words[-1].end))
-                taken[words[0].start : words[-1].end] = b"\x01" * (words[-1].end - words[0].start)
+            tokens = self._tokens.list_between(mention.start, mention.end)
+            for is_taken, run in groupby(tokens, lambda token: taken[token.start]):
+                words = [word for word in run if word.text[0].isupper() and word.text[0] <= "ɏ"]
+                opens = len(words) > 1 and opens_sentence(self._text, words[0].start)
+                if opens and self._text.startswith(" of ", words[0].end):
+                    words = words[1:]  # "Suspicion of Brown" has its capital from its place
+                if words and not is_taken and (len(words) > 1 or words[0].plain.partition("'")[0] not in STOP):
+                    yield self._make_name(words, min(mention.end, words[-1].end))
+                    taken[words[0].start : words[-1].end] = b"\x01" * (words[-1].end - words[0].start)
         for at, token in enumerate(self._tokens.all):
             if not taken[token.start] and self._may_be_name(at):
                 yield self._make_name([token], token.end)
