@@ -442,38 +442,27 @@ class _Scan:
         if quantity is None:
             return self._read_unit(at)
         value, (base, factor), after = quantity
-        total = value * factor
-        numbers: list[Key] = [("number", value)]
-        smallest = factor
-        while True:
-            following = self._tokens.skip(after, "and") if self._tokens.joins(after, " ", ", ") else after
-            if (
-                following > after
-                and self._tokens.plain(following) == "a"
-                and (share := FRACTIONS.get(self._tokens.plain(following + 1)))
-            ):
-                if self._find_unit(following + 2):
-                    break
-                total, after = total + share * factor, following + 2
-                continue
-            more = self._read_one_quantity(following) if self._tokens.joins(following, " ", ", ") else None
-            if more is None or more[1][0] != base or more[1][1] >= smallest:
+        numbers, units, total = [value], [factor], value * factor
+        while (following := self._skip_and(after)) > 0:
+            share = FRACTIONS.get(self._tokens.plain(following + 1), 0) if self._tokens.plain(following) == "a" else 0
+            if share and not self._find_unit(following + 2):  # "an hour and a half"
+                total, after = total + share * units[-1], following + 2
                 break
-            total, smallest, after = total + more[0] * more[1][1], more[1][1], more[2]
-            numbers.append(("number", more[0]))
+            more = self._read_one_quantity(following)
+            if more is None or more[1][0] != base or more[1][1] >= units[-1]:
+                break
+            numbers, units = [*numbers, more[0]], [*units, more[1][1]]
+            total, after = total + numbers[-1] * units[-1], more[2]
+        whole = round(total / units[-1], 4)
         key: Key = ("quantity", round(total, 4), base)
-        numbers.append(("number", round(total / smallest, 4)))
-        ways: list[list[Key]] = [[key], [("loose", round(total / smallest, 4))]]
-        plain = self._tokens.plain(at)
-        if total == factor and not plain[0].isdigit():
-            ways = [[("unit", base, factor)]]
-        return self._add(
-            at,
-            after,
-            "quantity",
-            ways,
-            [key, *numbers, ("unit", base, factor), *(("measured", number) for _, number in numbers)],
-        )
+        is_one = total == factor and not self._tokens.plain(at)[0].isdigit()
+        ways: list[list[Key]] = [[("unit", base, factor)]] if is_one else [[key], [("loose", whole)]]
+        gives: list[Key] = [key, ("measured", whole), *(("number", number) for number in (*numbers, whole))]
+        return self._add(at, after, "quantity", ways, [*gives, *(("unit", base, unit) for unit in units)])
+
+    def _skip_and(self, at: int) -> int:
+        """Where the next part of a sum would begin; 0 if none can."""
+        return self._tokens.skip(at, "and") if self._tokens.joins(at, " ", ", ") else 0
 
     def _read_one_quantity(self, at: int) -> tuple[float, tuple[str, float], int] | None:
         """A number and its unit: value, unit, and where it ends."""
