@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Literal
 
 from tomewise.text.amounts import DIGITS, FRACTIONS, TENS, Amount, Token, Tokens, make_time, number_words, read_digits
@@ -66,6 +66,7 @@ _PARTS = frozenset(
 )
 _ROMAN = re.compile(r"(?=.)m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
 _ROMAN_SIGNS = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
+_BEFORE_MONTHS = frozenset("in of since until till last next by this from to and late early during".split())
 _SIDES = {"past": 1, "after": 1, "to": -1, "before": -1, "till": -1}  # of the hour
 _DENYING = frozenset("not never no none nobody nothing nor neither without cannot nowhere".split())
 _ACTS = frozenset(
@@ -152,12 +153,14 @@ class _Scan:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = Tokens(text)
+        self._tokens = tokens = Tokens(text)
+        self._all, self._plain, self._gap, self._joins = tokens.all, tokens.plain, tokens.gap, tokens.joins
+        self._skip, self._read_amount = tokens.skip, tokens.read_amount
         self._values: list[Value] = []
 
     def find(self) -> list[Value]:
         at = 0
-        while at < len(self._tokens.all):
+        while at < len(self._all):
             at = self._read_at(at)
         taken = bytearray(len(self._text))
         for value in self._values:
@@ -176,7 +179,7 @@ class _Scan:
                 if words and not is_taken and (len(words) > 1 or words[0].plain.partition("'")[0] not in STOP):
                     yield self._make_name(words, min(mention.end, words[-1].end))
                     taken[words[0].start : words[-1].end] = b"\x01" * (words[-1].end - words[0].start)
-        for at, token in enumerate(self._tokens.all):
+        for at, token in enumerate(self._all):
             if not taken[token.start] and self._may_be_name(at):
                 yield self._make_name([token], token.end)
 
@@ -191,15 +194,15 @@ class _Scan:
 
     def _may_be_name(self, at: int) -> bool:
         """Whether a word that opens a sentence could be a name that acts: "Napoleon came"."""
-        token = self._tokens.all[at]
-        if not token.text[0].isupper() or not token.text[1:].islower() or self._tokens.plain(at + 1) not in _ACTS:
+        token = self._all[at]
+        if not token.text[0].isupper() or not token.text[1:].islower() or self._plain(at + 1) not in _ACTS:
             return False
         if token.plain in STOP or token.plain in NO_NAMES or token.plain.endswith("s"):
             return False
-        return self._tokens.gap(at + 1) == " " and opens_sentence(self._text, token.start)
+        return self._gap(at + 1) == " " and opens_sentence(self._text, token.start)
 
     def _read_at(self, at: int) -> int:
-        token = self._tokens.all[at]
+        token = self._all[at]
         if token.text[0].isdigit() and (after := self._read_chunk(at)):
             return after
         for read in (self._read_date, self._read_time, self._read_quantity, self._read_number, self._read_word):
@@ -210,7 +213,7 @@ class _Scan:
     def _add(
         self, first: int, after: int, kind: Kind, readings: Iterable[Iterable[Key]], gives: Iterable[Key] = ()
     ) -> int:
-        self._add_span(self._tokens.all[first].start, self._tokens.all[after - 1].end, kind, readings, gives)
+        self._add_span(self._all[first].start, self._all[after - 1].end, kind, readings, gives)
         return after
 
     def _add_span(
@@ -223,10 +226,10 @@ class _Scan:
     # Numbers
 
     def _read_number(self, at: int) -> int:
-        amount = self._tokens.read_amount(at)
+        amount = self._read_amount(at)
         if amount is None:
             return 0
-        plain = self._tokens.plain(amount.after)
+        plain = self._plain(amount.after)
         if plain in ("century", "centuries") and amount.kind == "ordinal":
             return self._add(at, amount.after + 1, "date", [[("century", amount.value)]], [("number", amount.value)])
         ways = _list_number_keys(amount.readings)
@@ -234,10 +237,7 @@ class _Scan:
             ways.append([("time", amount.time)])
         # Units that stand further away: "five or six men and three miles".
         gives: list[Key] = [("bare", number) for _, number in ways[0]]
-        for near in range(amount.after, min(amount.after + 7, len(self._tokens.all))):
-            if (unit := self._find_unit(near, far=True)) is not None:
-                gives.append(("quantity", round(amount.value * unit[1], 4), unit[0]))
-                break
+        gives += self._list_quantities(amount.value, amount.after, amount.after + 7)
         gives += _list_eras(amount.value) if amount.is_whole else []
         kind: Kind = "ordinal" if amount.kind == "ordinal" else "number"
         if amount.kind != "digits" and 0 <= amount.value <= _SMALL:
@@ -246,42 +246,34 @@ class _Scan:
 
     def _read_chunk(self, at: int) -> int:
         """Read digits with signs between: a date, a time, a range, or numbers."""
-        token = self._tokens.all[at]
+        token = self._all[at]
         if dates := list(_read_numeric_date(token.text)):
             readings = [[("day", month, day), *_list_years(year)] for year, month, day in dates]
-            gives = [key for year, month, day in dates for key in _list_day_keys(year, month, day)]
-            return self._add(at, at + 1, "date", readings, gives)
+            return self._add(at, at + 1, "date", readings, (key for each in dates for key in _list_day_keys(*each)))
         if clock := re.fullmatch(r"(\d\d?):([0-5]\d)(?::[0-5]\d)?", token.text):
-            time = make_time(float(clock[1]), float(clock[2]))
-            return self._add(
-                at,
-                self._skip_half_day(at + 1),
-                "time",
-                [[("time", time)]],
-                [("number", float(part)) for part in clock.groups()],
-            )
-        if (
-            self._tokens.plain(at + 1) == "s"
-            and self._tokens.joins(at + 1, "", "'")
-            and re.fullmatch(r"(\d\d)?\d0", token.text)
-        ):
+            hour, minute = map(float, clock.groups())
+            time: Key = ("time", make_time(hour, minute))
+            return self._add(at, self._skip_half_day(at + 1), "time", [[time]], [("number", hour), ("number", minute)])
+        if self._plain(at + 1) == "s" and self._joins(at + 1, "", "'") and re.fullmatch(r"(\d\d)?\d0", token.text):
             decade = float(token.text)
             return self._add(at, at + 2, "date", [[("decade", decade)]], [("decade", decade % 100)])
         pieces = list(re.finditer(r"[^:/–-]+", token.text))
-        if len(pieces) == 1:
-            return 0
-        unit = self._find_unit(at + 1)
-        for number, piece in enumerate(pieces):
+        for number, piece in enumerate(pieces if len(pieces) > 1 else ()):
             ways = read_digits(piece[0])
             if number == 1 and len(pieces[0][0]) == 4 and len(piece[0]) == 2:  # the second year of "1914-18"
                 ways = ((float(pieces[0][0][:2] + piece[0]),), *ways)
-            given: list[Key] = [("bare", each) for way in ways for each in way]
-            for each in ways[0]:
-                if not isinstance(each, str):
-                    given += [*_list_eras(each), *([("quantity", round(each * unit[1], 4), unit[0])] if unit else [])]
+            first = ways[0][0]
+            gives: list[Key] = [("bare", each) for way in ways for each in way]
+            if not isinstance(first, str):
+                gives += [*_list_eras(first), *self._list_quantities(first, at + 1, at + 2)]
             start = token.start + piece.start()
-            self._add_span(start, start + len(piece[0]), "number", _list_number_keys(ways), given)
-        return at + 1
+            self._add_span(start, start + len(piece[0]), "number", _list_number_keys(ways), gives)
+        return at + 1 if len(pieces) > 1 else 0
+
+    def _list_quantities(self, number: float, first: int, after: int) -> list[Key]:
+        """The quantity of a number and the first unit among these tokens."""
+        units = (unit for at in range(first, min(after, len(self._all))) if (unit := self._find_unit(at, far=True)))
+        return [("quantity", round(number * factor, 4), base) for base, factor in islice(units, 1)]
 
     # Dates and times
 
@@ -289,24 +281,22 @@ class _Scan:
         month = self._find_month(at, alone=True)
         if month is None:
             return self._read_day_first(at)
-        after = self._tokens.skip(at + 1, "the")
-        day = self._tokens.read_amount(after) if self._tokens.joins(after, " ", ", ", ". ", "-") else None
+        after = self._skip(at + 1, "the")
+        day = self._read_amount(after) if self._joins(after, " ", ", ", ". ", "-") else None
         if day and day.is_whole and 1 <= day.value <= 31 and day.kind != "words":
             return self._add_day(at, day.after, month, day.value)
         year, after = self._read_year(at + 1)
-        if not year and not self._is_month_alone(at):
-            return (
-                self._add(at, at + 1, "date", [[]], [("month", month)]) if self._tokens.all[at].text[0].isupper() else 0
-            )
+        if not year and self._plain(at) in ("may", "march") and self._plain(at - 1) not in _BEFORE_MONTHS:
+            return self._add(at, at + 1, "date", [[]], [("month", month)])  # perhaps a verb that opens a sentence
         return self._add(at, after, "date", [[("month", month), *_list_years(year)]], _list_eras(year))
 
     def _read_day_first(self, at: int) -> int:
-        day = self._tokens.read_amount(at)
+        day = self._read_amount(at)
         if day is None or not day.is_whole or not 1 <= day.value <= 31:
             return 0
-        after = self._tokens.skip(day.after, "day", "of")
+        after = self._skip(day.after, "day", "of")
         month = self._find_month(after, alone=False)
-        if month is None or not self._tokens.joins(after):
+        if month is None or not self._joins(after):
             return 0
         return self._add_day(at, after + 1, month, day.value)
 
@@ -318,72 +308,45 @@ class _Scan:
 
     def _read_year(self, at: int) -> tuple[float, int]:
         """The year that stands here, or 0, and where it ends."""
-        if not self._tokens.joins(at, " ", ", ", ". ", "., "):
+        if not self._joins(at, " ", ", ", ". ", "., "):
             return 0, at
-        amount = self._tokens.read_amount(self._tokens.skip(at, "of", "in"))
+        amount = self._read_amount(self._skip(at, "of", "in"))
         if amount and amount.is_whole and 1000 <= amount.value < 2200 and amount.kind != "ordinal":
             return amount.value, amount.after
         return 0, at
 
     def _find_month(self, at: int, *, alone: bool) -> float | None:
         """The month that a word names; a short form needs a number beside it."""
-        plain = self._tokens.plain(at)
+        plain = self._plain(at)
         month = _MONTHS.get(plain)
-        if month is None or not self._tokens.all[at].text[0].isupper():
+        if month is None or not self._all[at].text[0].isupper():
             return None
         is_short = len(plain) < 5 and plain not in ("may", "june", "july")
-        if alone and is_short and not self._tokens.plain(at + 1)[:1].isdigit():
+        if alone and is_short and not self._plain(at + 1)[:1].isdigit():
             return None
         return month
 
-    def _is_month_alone(self, at: int) -> bool:
-        """Whether "May" or "March" is a month here and not a verb that opens a sentence."""
-        token = self._tokens.all[at]
-        if token.plain not in ("may", "march"):
-            return True
-        return self._tokens.plain(at - 1) in (
-            "in",
-            "of",
-            "since",
-            "until",
-            "till",
-            "last",
-            "next",
-            "by",
-            "this",
-            "from",
-            "to",
-            "and",
-            "late",
-            "early",
-            "during",
-        )
-
     def _skip_half_day(self, at: int) -> int:
         """Skip "o'clock", "am", "p.m."."""
-        at += self._tokens.plain(at) in ("o'clock", "oclock")
-        if self._tokens.plain(at) in ("am", "pm") and self._tokens.joins(at, " ", ""):
+        at += self._plain(at) in ("o'clock", "oclock")
+        if self._plain(at) in ("am", "pm") and self._joins(at, " ", ""):
             return at + 1
         return (
-            at + 2
-            if self._tokens.plain(at) in ("a", "p")
-            and self._tokens.plain(at + 1) == "m"
-            and self._tokens.gap(at + 1) == "."
-            else at
+            at + 2 if self._plain(at) in ("a", "p") and self._plain(at + 1) == "m" and self._gap(at + 1) == "." else at
         )
 
     def _read_time(self, at: int) -> int:
-        plain, amount = self._tokens.plain(at), self._tokens.read_amount(at)
+        plain, amount = self._plain(at), self._read_amount(at)
         if plain in ("noon", "midday", "midnight"):
             return self._add(at, at + 1, "time", [[("time", 0.0)], [("number", 12.0)]])
         share = at + (plain == "a")
-        if self._tokens.plain(share) in FRACTIONS:
-            minutes, after = 60 * FRACTIONS[self._tokens.plain(share)], share + 1
+        if self._plain(share) in FRACTIONS:
+            minutes, after = 60 * FRACTIONS[self._plain(share)], share + 1
         elif amount and amount.is_whole and amount.kind != "ordinal":
-            minutes, after = amount.value, self._tokens.skip(amount.after, "minutes")
+            minutes, after = amount.value, self._skip(amount.after, "minutes")
         else:
             minutes, after = 60.0, at
-        sign = _SIDES.get(self._tokens.plain(after), 0)
+        sign = _SIDES.get(self._plain(after), 0)
         hour = self._read_hour(after + 1) if sign and minutes < 60 else None
         if hour:
             numbers: list[Key] = [("number", minutes), ("number", hour.value)]
@@ -401,7 +364,7 @@ class _Scan:
         return self._read_spoken_time(at, amount)
 
     def _read_hour(self, at: int) -> Amount | None:
-        hour = self._tokens.read_amount(at) if self._tokens.joins(at) else None
+        hour = self._read_amount(at) if self._joins(at) else None
         is_hour = hour and hour.is_whole and 1 <= hour.value <= 12 and hour.kind != "ordinal"
         return hour if hour and is_hour and not self._find_unit(hour.after) else None
 
@@ -410,12 +373,12 @@ class _Scan:
         if hour.kind != "words" or not hour.is_whole or not 0 < hour.value <= 12:
             return 0
         after, digits = hour.after, ""
-        minute = self._tokens.read_amount(after) if self._tokens.joins(after, " ", "-") else None
+        minute = self._read_amount(after) if self._joins(after, " ", "-") else None
         if minute and minute.kind == "words" and 10 <= minute.value < 60 and not self._find_unit(minute.after):
             numbers, after, minutes = [hour.value, minute.value], minute.after, minute.value
         else:
-            while len(digits) < 2 and self._tokens.plain(after) in DIGITS and self._tokens.joins(after, ", "):
-                digits, after = digits + str(int(DIGITS[self._tokens.plain(after)])), after + 1
+            while len(digits) < 2 and self._plain(after) in DIGITS and self._joins(after, ", "):
+                digits, after = digits + str(int(DIGITS[self._plain(after)])), after + 1
             numbers, minutes = [hour.value, *map(float, digits)], float(digits.ljust(2, "0"))
         if len(numbers) == 1 or minutes >= 60:
             return 0
@@ -426,14 +389,14 @@ class _Scan:
 
     def _find_unit(self, at: int, *, far: bool = False) -> tuple[str, float] | None:
         """The unit that a word names; short forms are units directly behind digits only."""
-        plain = self._tokens.plain(at)
-        if plain == "per" and self._tokens.plain(at + 1) == "cent":
+        plain = self._plain(at)
+        if plain == "per" and self._plain(at + 1) == "cent":
             return _UNIT["percent"]
-        if plain not in _UNIT or plain in _RATES or (plain in ("$", "£", "€") and self._tokens.joins(at, " ")):
+        if plain not in _UNIT or plain in _RATES or (plain in ("$", "£", "€") and self._joins(at, " ")):
             return None
-        if not far and not self._tokens.joins(at):
+        if not far and not self._joins(at):
             return None
-        if plain in _ABBREVIATED and (far or not self._tokens.plain(at - 1)[-1:].isdigit()):
+        if plain in _ABBREVIATED and (far or not self._plain(at - 1)[-1:].isdigit()):
             return None
         return None if far and plain in ("second", "$", "£", "€") else _UNIT[plain]
 
@@ -444,7 +407,7 @@ class _Scan:
         value, (base, factor), after = quantity
         numbers, units, total = [value], [factor], value * factor
         while (following := self._skip_and(after)) > 0:
-            share = FRACTIONS.get(self._tokens.plain(following + 1), 0) if self._tokens.plain(following) == "a" else 0
+            share = FRACTIONS.get(self._plain(following + 1), 0) if self._plain(following) == "a" else 0
             if share and not self._find_unit(following + 2):  # "an hour and a half"
                 total, after = total + share * units[-1], following + 2
                 break
@@ -455,46 +418,44 @@ class _Scan:
             total, after = total + numbers[-1] * units[-1], more[2]
         whole = round(total / units[-1], 4)
         key: Key = ("quantity", round(total, 4), base)
-        is_one = total == factor and not self._tokens.plain(at)[0].isdigit()
+        is_one = total == factor and not self._plain(at)[0].isdigit()
         ways: list[list[Key]] = [[("unit", base, factor)]] if is_one else [[key], [("loose", whole)]]
         gives: list[Key] = [key, ("measured", whole), *(("number", number) for number in (*numbers, whole))]
         return self._add(at, after, "quantity", ways, [*gives, *(("unit", base, unit) for unit in units)])
 
     def _skip_and(self, at: int) -> int:
         """Where the next part of a sum would begin; 0 if none can."""
-        return self._tokens.skip(at, "and") if self._tokens.joins(at, " ", ", ") else 0
+        return self._skip(at, "and") if self._joins(at, " ", ", ") else 0
 
     def _read_one_quantity(self, at: int) -> tuple[float, tuple[str, float], int] | None:
         """A number and its unit: value, unit, and where it ends."""
-        plain = self._tokens.plain(at)
+        plain = self._plain(at)
         if plain in ("$", "£", "€"):
-            amount = self._tokens.read_amount(at + 1) if self._tokens.joins(at + 1, "", " ") else None
+            amount = self._read_amount(at + 1) if self._joins(at + 1, "", " ") else None
             return (amount.value, _UNIT[plain], amount.after) if amount and amount.value >= 0 else None
-        if plain in FRACTIONS or (plain == "a" and self._tokens.plain(at + 1) in FRACTIONS):
+        if plain in FRACTIONS or (plain == "a" and self._plain(at + 1) in FRACTIONS):
             share = at + (plain == "a")
-            after = self._tokens.skip(share + 1, "of", "a", "an")
+            after = self._skip(share + 1, "of", "a", "an")
             unit = self._find_unit(after)
-            return (FRACTIONS[self._tokens.plain(share)], unit, after + 1) if unit and after > share + 1 else None
+            return (FRACTIONS[self._plain(share)], unit, after + 1) if unit and after > share + 1 else None
         if (
             plain in ("a", "an")
             and (unit := self._find_unit(at + 1))
-            and self._tokens.plain(at + 1) not in ("second", "day", "foot", "degree", "pound")
+            and self._plain(at + 1) not in ("second", "day", "foot", "degree", "pound")
         ):
             return 1.0, unit, at + 2
-        amount = self._tokens.read_amount(at)
+        amount = self._read_amount(at)
         if amount is None or amount.kind == "ordinal" or amount.value < 0:
             return None
-        after = self._tokens.skip(
-            amount.after, "more", "full", "whole", "square", "cubic", "us", "long", "solid", "old"
-        )
+        after = self._skip(amount.after, "more", "full", "whole", "square", "cubic", "us", "long", "solid", "old")
         unit = self._find_unit(after)
         if unit is None:
             return None
-        return amount.value, unit, after + 1 + (self._tokens.plain(after) == "per")
+        return amount.value, unit, after + 1 + (self._plain(after) == "per")
 
     def _read_unit(self, at: int) -> int:
         """A unit without a number is not checked, and gives itself."""
-        plain = self._tokens.plain(at)
+        plain = self._plain(at)
         unit = _UNIT.get(plain)
         if unit is None or plain in _ABBREVIATED or plain == "second" or not plain.isalpha():
             return 0
@@ -503,7 +464,7 @@ class _Scan:
     # Words
 
     def _read_word(self, at: int) -> int:
-        token = self._tokens.all[at]
+        token = self._all[at]
         plain = token.plain
         day = _DAYS.get(plain.removesuffix("s")) if token.text[0].isupper() else None
         if day is not None:
@@ -518,8 +479,8 @@ class _Scan:
         return 0
 
     def _read_roman(self, at: int) -> float:
-        token = self._tokens.all[at]
-        before = self._tokens.all[at - 1] if at and self._tokens.joins(at, " ") else None
+        token = self._all[at]
+        before = self._all[at - 1] if at and self._joins(at, " ") else None
         if before is None or len(token.text) > 12 or not _ROMAN.fullmatch(token.text.lower()):
             return 0
         is_part = before.plain in _PARTS
@@ -531,15 +492,11 @@ class _Scan:
 
     def _list_denied(self, at: int) -> Iterator[str]:
         """The stems of up to three content words behind a negation, in its sentence; none of the answer "No," """
-        left = (
-            0
-            if self._tokens.gap(at + 1) != " " and self._tokens.plain(at) in ("no", "none", "nothing", "nobody")
-            else 3
-        )
-        for near in range(at + 1, min(at + 12, len(self._tokens.all))):
-            if not left or (_CLAUSE if near > at + 1 else _END).search(self._tokens.gap(near)):
+        left = 0 if self._gap(at + 1) != " " and self._plain(at) in ("no", "none", "nothing", "nobody") else 3
+        for near in range(at + 1, min(at + 12, len(self._all))):
+            if not left or (_CLAUSE if near > at + 1 else _END).search(self._gap(near)):
                 return
-            plain = self._tokens.all[near].plain
+            plain = self._all[near].plain
             if plain not in STOP and len(plain) > 1 and plain[0].isalpha():
                 yield stem(plain)
                 left -= 1
@@ -580,16 +537,11 @@ def _list_day_keys(year: float, month: float, day: float) -> list[Key]:
 
 def _read_numeric_date(digits: str) -> Iterator[tuple[float, float, float]]:
     """Year, month and day of "1871-03-05"; those of "05.03.1871" in both orders that countries have."""
-    parts = re.fullmatch(r"(\d{1,4})([-./])(\d{1,2})\2(\d{1,4})", digits)
-    if parts is None:
-        return
-    first, second, last = parts[1], parts[3], parts[4]
-    if len(first) == 4 and len(last) <= 2:
-        orders = [(first, second, last)]
-    elif len(first) <= 2 and len(last) in (2, 4):
-        orders = [(last, first, second), (last, second, first)]
+    parts = re.fullmatch(r"(\d{4})([-./])(\d\d?)\2(\d\d?)|(\d\d?)([-./])(\d\d?)\6(\d{4}|\d\d)", digits)
+    if parts and parts[1]:
+        orders = [(parts[1], parts[3], parts[4])]
     else:
-        return
+        orders = [(parts[8], parts[5], parts[7]), (parts[8], parts[7], parts[5])] if parts else []
     for year, month, day in orders:
         if 1 <= int(month) <= 12 and 1 <= int(day) <= 31:
             yield float(year), float(month), float(day)
