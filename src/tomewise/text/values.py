@@ -232,6 +232,10 @@ class _Scan:
         plain = self._plain(amount.after)
         if plain in ("century", "centuries") and amount.kind == "ordinal":
             return self._add(at, amount.after + 1, "date", [[("century", amount.value)]], [("number", amount.value)])
+        if plain in _DECADES and 10 <= amount.value <= 20:  # the eighteen-seventies
+            decade = _DECADES[plain]
+            full: Key = ("decade", 100 * amount.value + decade)
+            return self._add(at, amount.after + 1, "date", [[full]], [("decade", decade)])
         ways = _list_number_keys(amount.readings)
         if amount.time is not None:
             ways.append([("time", amount.time)])
