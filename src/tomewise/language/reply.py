@@ -40,7 +40,8 @@ _LONGEST = 1_000_000  # characters; no bound on tokens that we set lets a model 
 _LONGEST_REPAIRED = 60_000  # characters: near misses of JSON are read in seconds up to here
 _DEEPEST = 8  # values inside one another: no output of a role is so deep
 _TYPES = {"string": "text", "integer": "number", "number": "number", "boolean": "true or false", "null": "null"}
-_DECODER = json.JSONDecoder(strict=False)  # not strict, since line breaks inside strings are common
+# Not strict, since line breaks inside strings are common. A decimal stays as it is written: 1.50 is an answer.
+_DECODER = json.JSONDecoder(strict=False, parse_float=str)
 _CURLY = str.maketrans("“”", '""')
 _NO_WORD = re.compile(r"[\W_]+")
 
