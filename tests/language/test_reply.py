@@ -219,6 +219,21 @@ def test_a_word_for_nothing_is_no_quotation(written):
     assert decode(roles.ANSWER, json.dumps({"answer": "a", "quotes": written})).quotes == []
 
 
+@pytest.mark.parametrize(
+    "written", ["3:30", "10%", "$5", "-5 degrees", "5 (five)", '"not" nine', '"""He did "not" go"""', "007"]
+)
+def test_a_value_of_which_a_repair_would_keep_a_part_is_not_read(written):
+    with pytest.raises(BadReply):
+        decode(roles.ANSWER, f'{{"supported": "full", "answer": {written}}}')
+
+
+def test_an_answer_that_was_cut_claims_nothing():
+    whole = '{"supported": "full", "answer": "The ship did not sink", "missing": ""}'
+    assert decode(roles.ANSWER, whole).claim == "full"
+    assert decode(roles.ANSWER, whole[:-22]).claim == "none"
+    assert decode(roles.ANSWER, whole[:-1]).claim == "full", "the answer itself is whole"
+
+
 def test_a_decimal_stays_as_it_is_written_and_null_is_no_answer():
     assert decode(roles.ANSWER, '{"answer": 1.50}').answer == "1.50"
     assert decode(roles.ANSWER, '{"answer": null}').is_declined(may_decline=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
 
 from tomewise.language.labels import Label
 from tomewise.language.memory_faults import find_excuse
@@ -110,6 +110,13 @@ class AnswerOut(BaseModel):
     )
     choice: Text | None = describe("letter of the chosen option, for a question with options", None)
     missing: Text = describe("what the evidence lacks, unless it supports the answer in full")
+
+    @model_validator(mode="after")
+    def _claim_nothing_if_cut(self, info: ValidationInfo) -> AnswerOut:
+        """An answer with which the text of the reply ends may have gone on."""
+        if info.context and self.answer and info.context.endswith(self.answer):
+            self.supported = ""
+        return self
 
     @property
     def claim(self) -> Claim:
