@@ -75,7 +75,7 @@ class Quote(BaseModel):
             value = {"label": value[0], "quote": value[1]}
         if isinstance(value, str):
             if value.strip().lower() in _NO_QUOTE:
-                raise ValueError("it is no quotation")
+                raise ValueError("nothing is quoted")
             return {"label": "", "quote": value}
         if isinstance(value, dict) and isinstance(quote := value.get("quote", value.get("text")), list):
             value = {**value, "quote": " … ".join(map(str, quote))}
