@@ -42,10 +42,12 @@ _LONGEST_REPAIRED = 60_000  # characters: near misses of JSON are read in second
 _DEEPEST = 8  # values inside one another: no output of a role is so deep
 _TYPES = {"string": "text", "integer": "number", "number": "number", "boolean": "true or false", "null": "null"}
 # Not strict, since line breaks inside strings are common. A decimal stays as it is written: 1.50 is an answer.
-_DECODER = json.JSONDecoder(strict=False, parse_float=str, parse_constant=str)
+_DECODER = json.JSONDecoder(
+    strict=False, parse_float=lambda text: float(text) if str(float(text)) == text else text, parse_constant=str
+)
 _CURLY = str.maketrans("“”", '""')
 # What stands before a value of JSON, and behind it; and a value that is empty, or begins where the text ends.
-_OPENS = re.compile(r"(?:[\[{(,=\n]|[\s\"'“”‘’`*]:|:[\s\"'“”‘’`*\\])[\s\"'“”‘’`*\\]*+\Z")
+_MARKS = " \t\r\n\"'“”‘’`*\\"
 _CLOSES = re.compile(r"[\s\"'“”‘’`*\\]*?(?:[,}\])\n]|//|#|/\*)")
 _NOTHING = re.compile(r"[:=]\s*+(?:(?:\"\"|''|“”|null|None)\s*+(?:[,}\]\n]|\Z)|[\"'“]?\s*+\Z)")
 _NO_WORD = re.compile(r"[\W_]+")
@@ -221,6 +223,14 @@ def _list_leaves(value: Any) -> Iterator[str]:
         yield str(value)
 
 
+def _may_open(gap: str) -> bool:
+    """Whether a value of JSON may follow these signs; a colon between two words, as in 3:30, opens none."""
+    bare = gap.rstrip(_MARKS)
+    marks = gap[len(bare) :]
+    is_apart = bool(marks) or (len(bare) > 1 and bare[-2] in _MARKS)
+    return bare.endswith(tuple("[{(,=")) or "\n" in marks or (bare.endswith(":") and is_apart)
+
+
 def _has_whole(text: str, leaves: Sequence[str]) -> bool:
     """Whether a text has these values, and each as a whole: of `3:30`, `10%` or `"not" nine` a repair keeps a part."""
     places = [place for place, sign in enumerate(text) if sign.isalnum()]
@@ -238,7 +248,7 @@ def _has_whole(text: str, leaves: Sequence[str]) -> bool:
             before_it = (text[places[at - 1] + 1 : places[at]] if at else "[").removesuffix(head)
             behind = text[places[after - 1] + 1 : places[after] if after < len(places) else None]
             behind += "\n" if after == len(places) else ""
-            if _OPENS.search(before_it) and _CLOSES.match(behind.removeprefix(tail)):
+            if _may_open(before_it) and _CLOSES.match(behind.removeprefix(tail)):
                 return True
             at = letters.find(wanted, at + 1)
         return False
