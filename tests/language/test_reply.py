@@ -214,7 +214,7 @@ def test_a_quotation_is_read_in_other_forms(written, label, quote):
     assert output.quotes == [roles.Quote(label=label, quote=quote)]
 
 
-@pytest.mark.parametrize("written", ["none", "N/A", "", "*", ["none"]])
+@pytest.mark.parametrize("written", ["none", "N/A", "", "*", ["none"], [{"label": "E1", "quote": "none"}]])
 def test_a_word_for_nothing_is_no_quotation(written):
     assert decode(roles.ANSWER, json.dumps({"answer": "a", "quotes": written})).quotes == []
 

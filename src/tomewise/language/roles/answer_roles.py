@@ -74,12 +74,14 @@ class Quote(BaseModel):
         if isinstance(value, list | tuple) and len(value) == 2:
             value = {"label": value[0], "quote": value[1]}
         if isinstance(value, str):
-            if value.strip().lower() in _NO_QUOTE:
-                raise ValueError("nothing is quoted")
-            return {"label": "", "quote": value}
-        if isinstance(value, dict) and isinstance(quote := value.get("quote", value.get("text")), list):
-            value = {**value, "quote": " … ".join(map(str, quote))}
-        return {"label": "", "quote": value.get("text"), **value} if isinstance(value, dict) else value
+            value = {"quote": value}
+        if not isinstance(value, dict):
+            return value
+        quote = value.get("quote", value.get("text"))
+        quote = " … ".join(map(str, quote)) if isinstance(quote, list) else quote
+        if isinstance(quote, str) and quote.strip().lower() in _NO_QUOTE:
+            raise ValueError("nothing is quoted")
+        return {"label": "", **value, "quote": quote}
 
 
 def _read_claim(written: Any) -> Any:
