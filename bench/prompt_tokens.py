@@ -44,6 +44,8 @@ def make_fields(number: int) -> dict[str, Any]:
         "before": first[1][:300],
         "entities": ["Miss Thorle", "the Tide House", "the clock", "Everard Lisle"][number:],
         "texts": first,
+        "has_text": True,
+        "children": 3,
         "max_tokens": (200, 120)[number],
         "name": ("Annis", "Constance")[number],
         "descriptions": [text[:200] for text in first],
@@ -69,7 +71,10 @@ def make_fields(number: int) -> dict[str, Any]:
         "inferences": [{"label": "I1", "text": first[0][:120]}],
         "note": first[0][:1200],
         "words": 400 + number,
-        "nodes": first,
+        "nodes": [{"label": f"S{n}", "text": text, "kind": "summary"} for n, text in enumerate(first, start=1)],
+        "report": first[0],
+        "query": asked.question,
+        "relations": [],
         "turns": [{"question": asked.question, "answer": asked.answers[0]}],
     }
 
@@ -79,6 +84,9 @@ def make_input(role: Role[Any, Any], number: int) -> BaseModel:
     fields = {name: value for name, value in make_fields(number).items() if name in role.input.model_fields}
     if role.name == "extract_facts":
         fields["entities"] = []
+    if role.name == "write_report":
+        fields["entities"] = [{"name": name, "description": "", "degree": 1} for name in fields["entities"]]
+        fields["findings"] = 8
     if role.name in ("infer_notes", "refine_questions"):
         fields["facts"] = [{"label": f"F{n}", "text": text} for n, text in enumerate(fields["facts"], start=1)]
     return role.input(**fields)

@@ -65,7 +65,8 @@ class Keeper:
                 status, reply = response.status, json.loads(response.read())
         except urllib.error.HTTPError as error:
             status, reply = error.code, json.loads(error.read())
-        row = {"digest": digest, "status": status, "seconds": round(time.monotonic() - started, 1), "reply": reply}
+        kept = {name: reply[name] for name in ("choices", "usage", "error") if name in reply}
+        row = {"digest": digest, "status": status, "seconds": round(time.monotonic() - started, 1), "reply": kept}
         self.kept[digest] = row
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -84,7 +84,7 @@ EXAMPLES: list[tuple[str, dict[str, Any], str]] = [
     ("rephrased", {"asked": "why?", "question": "why so?"}, "asked: why?, question: why so?"),
     ("resumed", {"session": "s", "question": 2, "known": ["n"]}, "session: s, question: 2, known: 1"),
     ("session", {"notes": ["n"], "dropped": ["d", "e"]}, "notes taken: 1, passages taken: 0, dropped: d; e"),
-    ("waiting", {"seconds": 1.6, "reason": "429"}, "waiting 2 s: 429"),
+    ("waiting", {"seconds": 1.6, "reason": "429"}, "waiting up to 2 s: 429"),
     ("fallbacks", {"counts": {"reply skipped": 2}}, "reply skipped: 2"),
 ]
 

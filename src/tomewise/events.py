@@ -566,7 +566,7 @@ EVENTS: Mapping[str, Kind] = {
             "reason": "text: what the server replied, or why it is waited for",
         },
         lambda seconds, reason, asked=None: (
-            f"waiting {seconds:.0f} s{f', since the server asks for {asked:.0f} s' if asked else ''}: {reason}"
+            f"waiting up to {seconds:.0f} s{f', since the server asks for {asked:.0f} s' if asked else ''}: {reason}"
         ),
     ),
     "fallbacks": Kind(

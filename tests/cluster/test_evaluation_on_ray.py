@@ -131,6 +131,7 @@ def test_a_lost_machine_costs_no_row_and_no_kept_reply(
         nodes.cluster.remove_node(node, allow_graceful=False)
         before = len(server.requests)
         running.result(120)
+    assert kept
     assert not count_repeated(server, kept, before)
     assert server.most_at_once <= 4
     check_rows(experiment, whole_run)

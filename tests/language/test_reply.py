@@ -105,6 +105,10 @@ def test_null_is_forgiven():
     [
         *[(word, "full") for word in ("full", "Full", " fully supported.", "**full**")],
         *[(word, "partly") for word in ("partly", "Partially", "PARTIAL", "part of it")],
+        *[
+            (word, "none")
+            for word in ("full or partly or none", "full | none", "fully unsupported", "Full support is absent")
+        ],
         *[(word, "none") for word in ("none", "not at all", "yes", True, "supported", "", 3, {"a": 1}, ["full"], None)],
     ],
 )
@@ -163,6 +167,9 @@ def test_names_inside_of_texts_stay_as_they_are():
         ("I think so.\n\n**Answer:** Ada Marsh", "Ada Marsh"),
         ("<think>Who?</think>\nAda Marsh.", "Ada Marsh."),
         ("```\nAda Marsh\n```", "Ada Marsh"),
+        ("Answer: The ship sank\nbecause it hit a rock.", "The ship sank\nbecause it hit a rock."),
+        ("Answer: maybe ten\n\nFinal answer: nine\nmissing: the day", "nine"),
+        ("[E1] The tide turns. So: Ada Marsh", "[E1] The tide turns. So: Ada Marsh"),
     ],
 )
 def test_prose_is_at_last_an_answer_that_nothing_supports(text, answer):
@@ -173,6 +180,63 @@ def test_prose_is_at_last_an_answer_that_nothing_supports(text, answer):
     assert output == roles.AnswerOut(answer=answer)
     assert (output.claim, output.is_declined(may_decline=True)) == ("none", False)
     assert used.fallbacks == {PROSE_READ: 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'quotes: []\nsupported: none\nanswer: ""\nmissing: the date',
+        "answer:\nsupported: none",
+        'answer: "*"',
+        "**Answer:** *",
+        "I do not know.",
+        "Answer: not stated",
+        "The evidence does not say who it was.",
+        "N/A",
+    ],
+)
+def test_prose_that_declines_declines(text):
+    assert decode(roles.ANSWER, text, prose=True).is_declined(may_decline=True)
+
+
+@pytest.mark.parametrize(
+    ("written", "label", "quote"),
+    [
+        ({"E1": "the tide turns"}, "E1", "the tide turns"),
+        (["E1", "the tide turns"], "E1", "the tide turns"),
+        ({"label": "E1", "text": "the tide turns"}, "E1", "the tide turns"),
+        ({"label": "E1", "quote": ["the tide", "turns"]}, "E1", "the tide … turns"),
+        ("the tide turns", "", "the tide turns"),
+    ],
+)
+def test_a_quotation_is_read_in_other_forms(written, label, quote):
+    output = decode(roles.ANSWER, json.dumps({"answer": "a", "quotes": [written]}))
+    assert output.quotes == [roles.Quote(label=label, quote=quote)]
+
+
+@pytest.mark.parametrize("written", ["none", "N/A", "", "*", ["none"], [{"label": "E1", "quote": "none"}]])
+def test_a_word_for_nothing_is_no_quotation(written):
+    assert decode(roles.ANSWER, json.dumps({"answer": "a", "quotes": written})).quotes == []
+
+
+@pytest.mark.parametrize(
+    "written", ["3:30", "10%", "$5", "-5 degrees", "5 (five)", '"not" nine', '"""He did "not" go"""', "007"]
+)
+def test_a_value_of_which_a_repair_would_keep_a_part_is_not_read(written):
+    with pytest.raises(BadReply):
+        decode(roles.ANSWER, f'{{"supported": "full", "answer": {written}}}')
+
+
+def test_an_answer_that_was_cut_claims_nothing():
+    whole = '{"supported": "full", "answer": "The ship did not sink", "missing": ""}'
+    assert decode(roles.ANSWER, whole).claim == "full"
+    assert decode(roles.ANSWER, whole[:-22]).claim == "none"
+    assert decode(roles.ANSWER, whole[:-1]).claim == "full", "the answer itself is whole"
+
+
+def test_a_decimal_stays_as_it_is_written_and_null_is_no_answer():
+    assert decode(roles.ANSWER, '{"answer": 1.50}').answer == "1.50"
+    assert decode(roles.ANSWER, '{"answer": null}').is_declined(may_decline=True)
 
 
 @pytest.mark.parametrize("text", ["{broken", "[1, 2", "I'm sorry, but I can't help with that.", "<think>Who?", "``"])

@@ -397,5 +397,5 @@ async def test_waits_are_logged_and_told_where_the_server_asks_for_them_and_with
         await retry(fail, Backoff(retries=2, first=0.0, longest=9.0), sleep)
     asked = "9 s, since the server asks for 3600 s: http://[hidden]@host did not reply"
     assert caplog.messages == [f"retrying {number} of 2 in {asked}" for number in (1, 2)]
-    assert [wait.summary for wait in reported] == [f"waiting {asked}"] * 2
+    assert [wait.summary for wait in reported] == [f"waiting up to {asked}"] * 2
     assert waited == [9.0, 9.0]

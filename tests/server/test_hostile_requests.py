@@ -224,7 +224,7 @@ DOWN = ("--model", "openai:test", "--base-url", "http://127.0.0.1:9/v1")
         (None, ("--model", "openai:gpt-4o"), 502, "key"),
         (None, DOWN, 502, "127.0.0.1:9"),
         (None, (*DOWN, "--max-calls", "0"), 402, "limit of 0"),
-        (Behaviour({}, delay=60.0), (), 502, "reply within 1 s"),
+        (Behaviour({}, delay=60.0), (), 502, "reply within 1."),
         (fail_with(401, "wrong key"), (), 502, "401"),
         (reply_with(None, refusal="I will not."), (), 502, "I will not."),
         (fail_with(429, "too many"), (), 502, "429"),

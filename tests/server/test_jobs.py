@@ -206,12 +206,12 @@ def test_a_small_build_of_which_every_call_fails_has_failed_and_says_why(tmp_pat
 
 
 def test_a_job_says_why_it_waits_and_an_answer_did(tmp_path: Path, model: OpenAIServer):
-    model.handler = in_turn(fail_with(429, "slow down", retry_after="3000"))
+    model.handler = in_turn(fail_with(429, "slow down", retry_after="300"))
     with serve_long(tmp_path, model, documents=1) as served:
         job = f"/api/jobs/{build(served)}"
         wait_until(lambda: served.http.get(job).json()["note"])
         note = served.http.get(job).json()["note"]
-        assert note.startswith("waiting 60 s, since the server asks for 3000 s: openai:test")
+        assert note.startswith("waiting up to 60 s, since the server asks for 300 s: openai:test")
         assert "slow down" in note
         assert served.http.delete(job).json()["note"] is None
         busy = fail_with(429, "slow down", retry_after_ms="10")

@@ -168,7 +168,7 @@ class Client:
         return self.timeout * (1 + (request.prompt_tokens / _READ_IN_TIME if self.spec.is_near else 0))
 
     def _report_silence(self, seconds: float) -> None:
-        reason = f"no word from {self.spec.full_name} for {SILENCE:.0f} s; `timeout` gives it {seconds:,.0f} s"
+        reason = f"no word from {self.spec.full_name} for {SILENCE:.0f} s; `timeout` gives it so long"
         _log.warning("%s", report_wait(seconds, reason))
 
     async def _receive(self, request: ChatRequest) -> AsyncGenerator[str | messages.ModelResponse]:

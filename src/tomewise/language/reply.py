@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import chain, islice
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
@@ -34,14 +34,22 @@ _OPENING = re.compile(r"""\{(?=\s*["}])|\[(?=\s*["{}\[\]\dtfnNI-])""")  # only w
 _LOOSE_COMMA = re.compile(r'("(?:\\.|[^"\\])*+"?)|,(?=\s*[}\]])', re.DOTALL)
 _COMMA_AND_END = re.compile(r",\s*[}\]]")
 _MOST_PIECES = 1000  # openings that are tried in one text: more come from an attack or a confused model
+_MOST_LOOKS = 100_000  # at places where a value may stand
 _MOST_PASSES = 8  # the search for JSON ends when it has read so many times the length of the text without success
 _LONG = 20_000  # characters; longer replies are read in a thread
 _LONGEST = 1_000_000  # characters; no bound on tokens that we set lets a model write so much
 _LONGEST_REPAIRED = 60_000  # characters: near misses of JSON are read in seconds up to here
 _DEEPEST = 8  # values inside one another: no output of a role is so deep
 _TYPES = {"string": "text", "integer": "number", "number": "number", "boolean": "true or false", "null": "null"}
-_DECODER = json.JSONDecoder(strict=False)  # not strict, since line breaks inside strings are common
+# Not strict, since line breaks inside strings are common. A decimal stays as it is written: 1.50 is an answer.
+_DECODER = json.JSONDecoder(
+    strict=False, parse_float=lambda text: float(text) if str(float(text)) == text else text, parse_constant=str
+)
 _CURLY = str.maketrans("“”", '""')
+# What stands before a value of JSON, and behind it; and a value that is empty, or begins where the text ends.
+_MARKS = " \t\r\n\"'“”‘’`*\\"
+_CLOSES = re.compile(r"[\s\"'“”‘’`*\\]*?(?:[,}\])\n]|//|#|/\*)")
+_NOTHING = re.compile(r"[:=]\s*+(?:(?:\"\"|''|“”|null|None)\s*+(?:[,}\]\n]|\Z)|[\"'“]?\s*+\Z)")
 _NO_WORD = re.compile(r"[\W_]+")
 
 
@@ -129,6 +137,8 @@ async def decode_reply(role: Role[In, Out], reply: Reply, *, last: bool = False)
 def decode(role: Role[In, Out], text: str, *, near: bool = True, prose: bool = False) -> Out:
     """The role's output from the first piece of JSON in `text` that fits, or with `near` from what comes near to it.
 
+    Its validators get the text as context, since a reply may be cut.
+
     With `prose` a role that can read prose gets the text where nothing else fits. Raises `BadReply` that says what is
     wrong.
     """
@@ -142,7 +152,7 @@ def decode(role: Role[In, Out], text: str, *, near: bool = True, prose: bool = F
             problem = f"it has none of the fields {', '.join(role.output.model_fields)}"
             continue
         try:
-            return role.output.model_validate(_drop_nulls(role.output, fields))
+            return role.output.model_validate(_drop_nulls(role.output, fields), context=text.rstrip())
         except ValidationError as error:
             problem = describe_problems(error)
     if (
@@ -199,7 +209,51 @@ def _repair(text: str) -> Iterator[Any]:
     from json_repair import repair_json
 
     with suppress(ValueError, RecursionError):
-        yield repair_json(text, return_objects=True, skip_json_loads=True)
+        value = repair_json(text, return_objects=True, skip_json_loads=True)
+        if _has_whole(text, list(_list_leaves(value))):
+            yield value
+
+
+def _list_leaves(value: Any) -> Iterator[str]:
+    """The texts and numbers in a value. Raises RecursionError for a deep one."""
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _list_leaves(each)
+    elif isinstance(value, str) or type(value) in (int, float):
+        yield str(value)
+
+
+def _may_open(gap: str) -> bool:
+    """Whether a value of JSON may follow these signs; a colon between two words, as in 3:30, opens none."""
+    bare = gap.rstrip(_MARKS)
+    marks = gap[len(bare) :]
+    is_apart = bool(marks) or (len(bare) > 1 and bare[-2] in _MARKS)
+    return bare.endswith(tuple("[{(,=")) or "\n" in marks or (bare.endswith(":") and is_apart)
+
+
+def _has_whole(text: str, leaves: Sequence[str]) -> bool:
+    """Whether a text has these values, and each as a whole: of `3:30`, `10%` or `"not" nine` a repair keeps a part."""
+    places = [place for place, sign in enumerate(text) if sign.isalnum()]
+    letters = "".join(text[place] for place in places)
+    looks = count()
+
+    def stands(leaf: str) -> bool:
+        wanted = "".join(filter(str.isalnum, leaf))
+        if not wanted:
+            return leaf in text if leaf else bool(_NOTHING.search(text))
+        head, tail = leaf[: leaf.index(wanted[0])], leaf[leaf.rindex(wanted[-1]) + 1 :]
+        at = letters.find(wanted)
+        while at >= 0 and next(looks) < _MOST_LOOKS:
+            after = at + len(wanted)
+            before_it = (text[places[at - 1] + 1 : places[at]] if at else "[").removesuffix(head)
+            behind = text[places[after - 1] + 1 : places[after] if after < len(places) else None]
+            behind += "\n" if after == len(places) else ""
+            if _may_open(before_it) and _CLOSES.match(behind.removeprefix(tail)):
+                return True
+            at = letters.find(wanted, at + 1)
+        return False
+
+    return all(map(stands, dict.fromkeys(leaves)))
 
 
 def _drop_thoughts(text: str) -> str:

@@ -93,7 +93,7 @@ async def retry(
             wait = min(wait, _LOADING) if loads else wait
             number += 1
             waiting = report_wait(wait, str(failure), failure.retry_after or None)
-            words = (number, backoff.retries, waiting.removeprefix("waiting "))
+            words = (number, backoff.retries, waiting.removeprefix("waiting up to "))
             _log.info("retrying %d of %d in %s", *words, extra={"seconds": wait})
         await sleep(wait)
 

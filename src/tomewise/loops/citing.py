@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 # What a model writes around a quotation: "E1: ...", "[E1] ...", "Quote: ...", and the label behind it.
 _KIND = "evidence|excerpt|passage|quotation|quote|source|text"
-_LABEL = re.compile(rf"\A[\W_]*+(?:(?:{_KIND})(?: ?E?\d{{1,4}})?|E\d{{1,4}})\s?[:.\])'\"“*–—-][\W_]*+", re.I)
+_LABEL = re.compile(
+    rf"\A[\W_]*+(?:(?:{_KIND})(?: ?E?\d{{1,4}})?|E\d{{1,4}})\s?[:.\])'\"“*–—-][\s\"'“”‘’*_\[\](]*+", re.I
+)
 _LABEL_BEHIND = re.compile(rf"[\[(](?:(?:{_KIND}) )?E\d{{1,4}}(?:[,;&\s-]+E?\d{{1,4}})*+[\])][\W_]*+\Z", re.I)
 _PASSAGES = 10  # that the model gets
 _AROUND = 1500  # characters on either side of a sentence, in which its neighbours are

@@ -5,18 +5,30 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
 
 from tomewise.language.labels import Label
 from tomewise.language.memory_faults import find_excuse
-from tomewise.language.roles.fields import OptionalRecords, Shown, Text, describe, read_word
+from tomewise.language.roles.fields import OptionalRecords, Shown, Text, describe
 from tomewise.types import Claim, Role
 
 _CLAIMS: tuple[Claim, ...] = get_args(Claim)
 FAILURE = "*"  # the failure signal: an answering role replies with it when the evidence is not sufficient
 _OPENING = " \n\"'`(["  # signs that may precede the signal
-_STATED = re.compile(r"^[^\w\n]*+answer[^\w:\n]*+:\W*+(\w.*)", re.IGNORECASE | re.MULTILINE)
-_JSON = re.compile(r"^\s*[{\[]|[\"”]\s*:")
+# A line that begins as a field of the reply does, as in YAML, up to the next such line.
+_FIELD = r"^[^\w\n]*+(?:final )?{}[^\w:\n]*+:"
+_STATED = re.compile(
+    rf"{_FIELD.format('answer')}(.*?)(?={_FIELD.format('(?:answer|quotes|reasoning|supported|choice|missing)')}|\Z)",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+_UNKNOWN = re.compile(
+    r"(?:i (?:do not|don't) know|(?:it is )?(?:not (?:stated|mentioned|given|known)|unknown)|none|null|n/?a"
+    r"|the (?:evidence|text|passages?) (?:do|does) not (?:say|state|mention|hold)\b[^\n]{0,200})\W*",
+    re.IGNORECASE,
+)
+_NO_QUOTE = frozenset({"", "none", "null", "n/a", "*", "-"})
+_DENIES = re.compile(r"un|no|lack|absen|without|insuff")
+_JSON = re.compile(r"^\s*(?:\{|\[\s*(?:[\"{\[]|-?\d+\s*,))|[\"”]\s*:")
 _EMPHASIS = re.compile(r"(\*{1,3})\w(?:[^*]*[^*\s])?\1")  # "*Dracula*" is a title and "**nine**" is bold
 
 
@@ -55,11 +67,30 @@ class Quote(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _accept_no_label(cls, value: Any) -> Any:
-        """A quotation may come alone: without its label it is looked for in all evidence."""
+    def _accept_other_forms(cls, value: Any) -> Any:
+        """A quotation may come alone, or beside its label; without one it is looked for in all evidence."""
+        if isinstance(value, dict) and not {"label", "quote"} & value.keys() and len(value) == 1:
+            value = next(iter(value.items()))
+        if isinstance(value, list | tuple) and len(value) == 2:
+            value = {"label": value[0], "quote": value[1]}
         if isinstance(value, str):
-            return {"label": "", "quote": value}
-        return {"label": "", **value} if isinstance(value, dict) else value
+            value = {"quote": value}
+        if not isinstance(value, dict):
+            return value
+        quote = value.get("quote", value.get("text"))
+        quote = " … ".join(map(str, quote)) if isinstance(quote, list) else quote
+        if isinstance(quote, str) and quote.strip().lower() in _NO_QUOTE:
+            raise ValueError("nothing is quoted")
+        return {"label": "", **value, "quote": quote}
+
+
+def _read_claim(written: Any) -> Any:
+    """The claim that a text begins with, as in "Fully supported"; of several the weakest, none if it denies them."""
+    words = re.findall(r"\w+", written.lower()) if isinstance(written, str) else []
+    found = [claim for claim in _CLAIMS if any(word.startswith(claim[:4]) for word in words)]
+    if not found or not words[0].startswith(tuple(claim[:4] for claim in _CLAIMS)):
+        return ""
+    return "" if any(_DENIES.match(word) and word != "none" for word in words) else found[-1]
 
 
 class AnswerOut(BaseModel):
@@ -73,12 +104,21 @@ class AnswerOut(BaseModel):
     reasoning: Text = describe("which clues are joined and what follows, in at most 3 sentences")
     supported: Annotated[
         Claim | Literal[""],
-        read_word(*_CLAIMS, otherwise=""),
+        BeforeValidator(_read_claim),
         WithJsonSchema({"type": "string", "enum": list(_CLAIMS)}),
     ] = describe("how far the evidence holds the answer")
-    answer: Text = Field(description="the answer alone, as short as the question allows")
+    answer: Annotated[Text, BeforeValidator(lambda written: "" if written is None else written)] = Field(
+        description="the answer alone, as short as the question allows"
+    )
     choice: Text | None = describe("letter of the chosen option, for a question with options", None)
     missing: Text = describe("what the evidence lacks, unless it supports the answer in full")
+
+    @model_validator(mode="after")
+    def _claim_nothing_if_cut(self, info: ValidationInfo) -> AnswerOut:
+        """An answer with which the text of the reply ends may have gone on."""
+        if info.context and self.answer and info.context.endswith(self.answer):
+            self.supported = ""
+        return self
 
     @property
     def claim(self) -> Claim:
@@ -136,12 +176,14 @@ class RephraseOut(BaseModel):
 def read_prose(text: str) -> AnswerOut | None:
     """An answer that came as prose, which claims nothing: not that evidence supports it, nor that it is a guess.
 
-    Of lines such as "Answer: ...", as in YAML, only that one is the answer. None for an excuse, and for broken JSON.
+    Of lines such as "Answer: ...", as in YAML, the last one is the answer. None for an excuse, and for broken JSON.
     """
-    if stated := _STATED.search(text):
-        text = stated[1]
-    answer = text.strip(" \n`\"'*")
-    if not answer or _JSON.search(text) or find_excuse(answer):
+    stated = [found[1] for found in _STATED.finditer(text)]
+    written = stated[-1] if stated else text
+    answer = written.strip(" \n`\"'*")
+    if (stated and not answer) or _UNKNOWN.fullmatch(answer):
+        return AnswerOut(answer=FAILURE, missing=answer)
+    if not answer or _JSON.search(written) or find_excuse(answer):
         return None
     return AnswerOut(answer=answer)
 
