@@ -45,9 +45,9 @@ from tomewise.reading.fetching import is_allowed
 from tomewise.reading.metadata import read_front_matter
 from tomewise.reading.places import mark_headings, mark_speakers
 from tomewise.recall.several_searches import split_comparison
+from tomewise.text.grounds import Grounds
 from tomewise.text.names import find_mentions
 from tomewise.text.quotable import find_sentences
-from tomewise.text.value_support import Values, find_unsupported
 from tomewise.tome.scopes import parse_condition
 from tomewise.types import Passage
 
@@ -412,8 +412,8 @@ DOORS: dict[str, Callable[[str], object]] = {
     "an answer": answer,
     "labels": lambda text: (read_labels(text), read_labels(f"E1{text}")),
     "a memory": lambda text: (find_fault(text, [PASSAGE]), find_fault(PASSAGE, [text])),
-    "a gist": lambda text: find_unsupported(text, PASSAGE),
-    "what supports a statement": lambda text: Values([text]).compare("The clerk did not forge it in May, at one."),
+    "a gist": lambda text: Grounds([PASSAGE]).find_missing(text),
+    "what supports a statement": lambda text: Grounds([text]).judge("The clerk did not forge it in May, at one."),
     "a passage": lambda text: write_gist(PassageIn(text=text, title=text)),
     "sentences": lambda text: list(find_sentences(text)),
     "names": find_mentions,

@@ -16,7 +16,7 @@ from tomewise.memory.leading import find_leads
 from tomewise.memory.mapped import MappedLayer, PlanResult
 from tomewise.memory.token_estimates import Typical
 from tomewise.run import GIST_REPEATED, GIST_REPLACED
-from tomewise.text.value_support import find_unsupported
+from tomewise.text.grounds import Grounds
 from tomewise.types import Node, Passage
 
 NAME = "gists"
@@ -32,7 +32,7 @@ class GistsLayer(MappedLayer[Passage, GistIn, _Gist]):
     """One gist per passage, checked against the passage and the text before it; a pure function of its documents.
 
     The paper's reply has two fields: the memory is the gist, and the notes are in `data`. When the memory names
-    something that these do not support (`value_support.find_unsupported`), the model is asked once more and gets
+    something that these do not support (`Grounds.find_missing`), the model is asked once more and gets
     the list of what to leave out. When the second memory still names such things, the text of the passage becomes the
     gist, with `fallback` in `data`. The unsupported names are in `data` under `unsupported`. Deviation: the paper does
     not check, and its code falls back only when a call fails. Recall does not search gists, so recipes make them
@@ -86,13 +86,13 @@ class GistsLayer(MappedLayer[Passage, GistIn, _Gist]):
     async def _check_gist(self, role_input: GistIn, reply: GistOut | ModelError) -> _Gist:
         if isinstance(reply, ModelError):
             raise reply
-        source = "\n".join(filter(None, role_input.grounds))
-        inventions = await run_in_thread(find_unsupported, reply.memory, source)
+        grounds = await run_in_thread(Grounds, [*filter(None, role_input.grounds)])
+        inventions = await run_in_thread(grounds.find_missing, reply.memory)
         if not inventions:
             return _Gist(reply.memory, {"notes": reply.notes})
         # The input differs from the first, so that the cache does not return the first reply.
         reply = await self._model.ask(GIST, role_input.model_copy(update={"avoid": inventions}))
-        remaining = await run_in_thread(find_unsupported, reply.memory, source)
+        remaining = await run_in_thread(grounds.find_missing, reply.memory)
         if not remaining:
             return _Gist(reply.memory, {"notes": reply.notes, "unsupported": inventions})
         return _Gist(role_input.text, {"notes": "", "unsupported": remaining, "fallback": True})

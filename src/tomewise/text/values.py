@@ -68,7 +68,7 @@ _ROMAN = re.compile(r"(?=.)m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3}
 _ROMAN_SIGNS = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 _BEFORE_MONTHS = frozenset("in of since until till last next by this from to and late early during".split())
 _SIDES = {"past": 1, "after": 1, "to": -1, "before": -1, "till": -1}  # of the hour
-_DENYING = frozenset("not never no none nobody nothing nor neither without cannot nowhere".split())
+DENYING = frozenset("not never no none nobody nothing nor neither without cannot nowhere".split())
 _ACTS = frozenset(
     """came went gave took made saw got began became kept left found knew met ran set put let sat stood held
     brought read lost won fell felt led sent paid""".split()
@@ -477,7 +477,7 @@ class _Scan:
             return self._add(at, at + 1, "date", [[("decade", _DECADES[plain])]])
         if numeral := self._read_roman(at):
             return self._add(at, at + 1, "ordinal", [[("number", numeral)]], [("bare", numeral)])
-        if plain in _DENYING or plain.endswith("n't"):
+        if plain in DENYING or plain.endswith("n't"):
             words = tuple(self._list_denied(at))
             return self._add(at, at + 1, "negation", [[]], [("negation", *words)]) if words else 0
         return 0

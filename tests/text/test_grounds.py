@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.text.value_support import Values, find_unsupported
+from tomewise.text.grounds import Grounds
 
 PASSAGE = (
     "Dr. Hart's sister, mary, met John O'Brien in the U.S. on 2 Mar. 1871. They paid 3 million dollars for "
@@ -62,17 +62,19 @@ GERMAN = "Der Hund und die Katze liefen auf der Straße, und das war nicht gut."
     ],
 )
 def test_what_the_passage_does_not_name_in_any_form_is_found(memory: str, source: str, inventions: list[str]) -> None:
-    assert find_unsupported(memory, source) == inventions
+    assert Grounds([source]).find_missing(memory) == inventions
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200))
 def test_every_text_supports_itself(text: str) -> None:
-    assert find_unsupported(text, text) == []
+    assert Grounds([text]).find_missing(text) == []
 
 
 @given(st.lists(st.sampled_from(PASSAGE.split()), max_size=30).map(" ".join))
 def test_words_of_the_passage_are_supported_in_any_order(memory: str) -> None:
-    unsupported = [number for number in find_unsupported(memory, PASSAGE) if not any(sign.isdigit() for sign in number)]
+    unsupported = [
+        number for number in Grounds([PASSAGE]).find_missing(memory) if not any(sign.isdigit() for sign in number)
+    ]
     allowed = {"million", "Twenty-one"}  # numbers in a new combination are other numbers
     assert [name for name in unsupported if not allowed.intersection(name.replace(",", "").split())] == []
 
@@ -85,31 +87,63 @@ LOG = (
 
 
 @pytest.mark.parametrize(
-    ("statement", "findings"),
+    ("statement", "support", "findings"),
     [
-        ("The Marten sailed on 8 July.", [("8 July", "differs", "7 July")]),
-        ("The Marten sailed from Troy with six ships.", [("six", "differs", "five")]),
-        ("The clerk read statements for two hours.", [("two hours", "differs", "three hours")]),
-        ("The Marten sailed from Sparta.", [("Sparta", "missing", None)]),
-        ("The clerk did not read the statements aloud.", [("not", "differs", None)]),
-        ("The owner paid the crew.", [("never", "differs", None)]),
-        ("The owner did not pay the crew.", []),
-        ("The pilot was not aboard the Marten.", []),
-        ("The court heard forty witnesses, and the clerk read their statements.", [("forty", "misplaced", None)]),
-        ("The court heard 11 witnesses.", []),
+        ("The Marten sailed from Troy with five ships.", "quoted", []),
+        ("The harbour master signed the log on Sunday. No pilot was aboard.", "quoted", []),
+        ("Five ships and forty men sailed from Troy.", "inferred", []),  # the same words, in another order
+        ("The court heard 11 witnesses.", "inferred", []),
+        ("The owner did not pay the crew.", "inferred", []),
+        ("The Marten sailed on 8 July.", "contradicted", [("8 July", "differs", "7 July")]),
+        ("The Marten sailed from Troy with six ships.", "contradicted", [("six", "differs", "five")]),
+        (
+            "The clerk read the statements aloud for two hours.",
+            "contradicted",
+            [("two hours", "differs", "three hours")],
+        ),
+        ("The clerk did not read the statements aloud.", "contradicted", [("not", "differs", None)]),
+        ("The owner paid the crew.", "contradicted", [("never", "differs", None)]),
+        ("The Marten sailed from Sparta.", "none", [("Sparta", "missing", None)]),
+        ("The weather was fair and the sea calm.", "none", []),
+        ("Yes.", "none", []),
     ],
 )
-def test_what_differs_is_told_from_what_stands(statement: str, findings: list[tuple[str, str, str | None]]) -> None:
-    found = [each for each in Values(LOG.split("\n")).compare(statement) if each.verdict != "stands"]
+def test_a_statement_has_the_support_of_its_words_and_values(
+    statement: str, support: str, findings: list[tuple[str, str, str | None]]
+) -> None:
+    judgement = Grounds([LOG]).judge(statement)
+    found = [each for each in judgement.findings if each.verdict != "stands"]
     shown = [(each.value.text, each.verdict, each.counterpart and each.counterpart.text) for each in found]
-    assert shown == findings
+    assert (judgement.support, shown) == (support, findings)
+
+
+@pytest.mark.parametrize(
+    ("answer", "support"),
+    [("Eleven.", "quoted"), ("Forty.", "contradicted"), ("Pellmarsh, in Spain", "none")],
+)
+def test_a_short_answer_belongs_to_its_question(answer: str, support: str) -> None:
+    judgement = Grounds([LOG]).judge(answer, about="How many witnesses did the court of Pellmarsh hear?")
+    assert judgement.support == support
+
+
+def test_a_hint_comes_first_among_equals() -> None:
+    texts = ["The tide turns at nine.", "He said so. The tide turns at nine."]
+    assert Grounds(texts).judge("The tide turns at nine.").sentences == ((0, 0, 23),)
+    assert Grounds(texts).judge("The tide turns at nine.", hints=[(1, 12, 35)]).sentences == ((1, 12, 35),)
 
 
 def test_a_counterpart_has_its_place_in_the_texts() -> None:
     texts = ["Café\u0301 first.", "The Marten sailed on 7\u00a0July."]
-    counterpart = Values(texts).compare("The Marten sailed on 8 July.")[-1].counterpart
+    counterpart = Grounds(texts).judge("The Marten sailed on 8 July.").findings[-1].counterpart
     assert counterpart is not None
     assert "\n\n".join(texts)[counterpart.start : counterpart.end] == counterpart.text == "7\u00a0July"
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200))
+def test_sentences_of_a_judgement_stand_in_their_texts(text: str) -> None:
+    texts = [text, LOG]
+    for number, start, end in Grounds(texts).judge(f"{text} The owner never paid.").sentences:
+        assert texts[number][start:end].strip()
 
 
 @pytest.mark.parametrize(
@@ -122,10 +156,10 @@ def test_a_counterpart_has_its_place_in_the_texts() -> None:
     ],
 )
 def test_nothing_but_digits_is_compared_in_languages_that_are_not_read(statement: str, source: str) -> None:
-    assert find_unsupported(statement, source) == []
-    assert find_unsupported(f"{statement} 1999", source) == ["1999"]
+    assert Grounds([source]).find_missing(statement) == []
+    assert Grounds([source]).find_missing(f"{statement} 1999") == ["1999"]
 
 
 @given(st.lists(st.sampled_from(LOG.split()), max_size=40).map(" ".join))
 def test_a_new_name_is_always_missing(words: str) -> None:
-    assert "Quillon" in find_unsupported(f"It is of the and to that Quillon was here. {words}", LOG)
+    assert "Quillon" in Grounds([LOG]).find_missing(f"It is of the and to that Quillon was here. {words}")
