@@ -107,10 +107,8 @@ def report_planted(title: str, edits: dict[str, Edit], cases: list[Case], each: 
                     print(f"NOT FOUND {kind} {corpus}: {wrong}  (true: {case.statement})")
     print(f"\n| {title} | | found | contradicted |\n| --- | ---: | ---: | ---: |")
     for kind, count in found.items():
-        lost = count["contradicted"] + count["none"]
-        print(
-            f"| {kind} | {count['planted']} | {lost / count['planted']:.1%} | {count['contradicted'] / count['planted']:.1%} |"
-        )
+        of, differs = count["planted"], count["contradicted"]
+        print(f"| {kind} | {of} | {(differs + count['none']) / of:.1%} | {differs / of:.1%} |")
 
 
 def report_wice(half: int) -> None:

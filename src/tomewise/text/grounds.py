@@ -103,9 +103,9 @@ class Grounds:
     def judge(self, statement: str, about: str = "", hints: Iterable[tuple[int, int, int]] = ()) -> Judgement:
         """How far the texts support a statement.
 
-        It is "quoted" if its words stand in this order in a sentence, in two neighbours, or in what hints name, and
-        "inferred" if its values stand and enough of its words. It is "contradicted" if a value or a negation differs in
-        the sentence that is most like it, and has no support, "none", if a value is missing or too few words stand.
+        It is "quoted" if its words stand in this order in a sentence or in two neighbours, and "inferred" if its values
+        stand and enough of its words. It is "contradicted" if a value or a negation differs in the sentence that is
+        most like it, and has no support, "none", if a value is missing or too few words stand.
 
         `about` is the question that a short answer belongs to: where its words are the answer is looked for. `hints`
         are places (the number of a text, start, end) where support is said to be; they come first among equals.
@@ -113,7 +113,8 @@ class Grounds:
         folded = FoldedText(statement)
         values = [folded.restore(value) for value in folded.find_values()]
         terms = frozenset(list_terms(statement))
-        weights = {term: self._weigh(term) for term in {*terms, *(set(list_terms(about)) - ASKING_STEMS)}}
+        asked = frozenset(list_terms(about)) - terms - ASKING_STEMS
+        weights = {term: self._weigh(term) for term in (*terms, *asked)}
         places = [(self._offsets[text] + start, self._offsets[text] + end) for text, start, end in hints]
         hinted = {number for place in places for number in self._list_touched(*place)}
         chosen = self._choose(weights, hinted)
@@ -131,7 +132,7 @@ class Grounds:
             support = "contradicted"
         elif "missing" in verdicts or covered < _COVERED:
             support = "none"
-        elif self._quotes(statement, chosen, places):
+        elif self._quotes(statement, weights, asked, {*chosen, *hinted}):
             support = "quoted"
         return Judgement(support, covered, tuple(map(self._locate, chosen)), tuple(findings))
 
@@ -175,20 +176,23 @@ class Grounds:
         text = bisect_right(self._offsets, start) - 1
         return text, start - self._offsets[text], end - self._offsets[text]
 
-    def _quotes(self, statement: str, chosen: Sequence[int], places: Sequence[tuple[int, int]]) -> bool:
-        """Whether the words of a statement stand in this order in one of the sentences, or in the places."""
-        near = {
-            (first, first + count) for number in chosen for first, count in ((number, 1), (number - 1, 2), (number, 2))
-        }
-        spans = [
-            (self._spans[first][0], self._spans[after - 1][1])
-            for first, after in near
-            if first >= 0 and after <= len(self._spans)
-        ]
-        texts = [self._text[start:end] for start, end in spans]
-        texts.append("\n".join(self._text[start:end] for start, end in sorted(places)))
+    def _quotes(
+        self, statement: str, weights: Mapping[str, float], asked: Collection[str], candidates: Collection[int]
+    ) -> bool:
+        """Whether one of these sentences, or it and a neighbour, has the words of a statement in this order.
+
+        It must have enough of the words of the question too: an answer of one word stands in many sentences.
+        """
         wanted = [word for word in list_words(statement) if word not in _ARTICLES]
-        return any(_has_in_order(list_words(text), wanted) for text in texts)
+        for number in candidates:
+            for first, last in ((number, number), (number - 1, number), (number, number + 1)):
+                if first < 0 or last >= len(self._spans):
+                    continue
+                if _measure(weights, asked or weights.keys(), self._bags[first] | self._bags[last]) < _COVERED:
+                    continue
+                if _has_in_order(list_words(self._text[self._spans[first][0] : self._spans[last][1]]), wanted):
+                    return True
+        return False
 
     # Values
 
