@@ -261,6 +261,15 @@ def _move_rules(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**first, "content": "\n\n".join([*rules, first["content"]])}, *rest]
 
 
+def merge(before: Learnt, after: Learnt, others: Learnt) -> Learnt:
+    """What `others` say, with what changed from `before` to `after`."""
+    changed = {name: value for name, value in asdict(after).items() if value != getattr(before, name)}
+    if "refused" in changed:
+        gone = set(before.refused) - set(after.refused)
+        changed["refused"] = tuple(dict.fromkeys(each for each in others.refused + after.refused if each not in gone))
+    return replace(others, **changed)
+
+
 def _find_file() -> Path:
     return find_cache_folder() / "servers.json"
 
@@ -282,15 +291,6 @@ def _read_row(row: Any) -> Learnt:
     with suppress(ValueError):
         return read_plain(Learnt, row)
     return Learnt()
-
-
-def merge(before: Learnt, after: Learnt, others: Learnt) -> Learnt:
-    """What `others` say, with what changed from `before` to `after`."""
-    changed = {name: value for name, value in asdict(after).items() if value != getattr(before, name)}
-    if "refused" in changed:
-        gone = set(before.refused) - set(after.refused)
-        changed["refused"] = tuple(dict.fromkeys(each for each in others.refused + after.refused if each not in gone))
-    return replace(others, **changed)
 
 
 def _write(name: str, before: Learnt, after: Learnt) -> bool:
