@@ -275,14 +275,18 @@ def test_prose_is_refused_by_all_roles_but_the_one_that_answers(role):
 
 
 STRENGTH = {"none": 0, "partly": 1, "full": 2}
-WORDS = ("full", "none", "null", "```", "//", "</think>", "\ud800", "é")
-SIGNS = st.sampled_from([*"{}[]\"':,\\\n`“”<>/*#0", *WORDS])
+WORDS = ("not ", " or ", "none", "null", "```", "//", "</think>", "\ud800", "é")
+SIGNS = st.sampled_from([*"{}[]\"':,;%$-\\\n`“”<>/*#07", *WORDS])
 CHANGES = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 12), SIGNS | st.just("")), min_size=1, max_size=6)
 
 
-@settings(max_examples=300, deadline=None)
+def keep_words(text):
+    return "".join(filter(str.isalnum, text))
+
+
+@settings(max_examples=500, deadline=None)
 @given(st.sampled_from(["partly", "none", "full"]), CHANGES, st.booleans())
-def test_no_change_of_a_right_reply_makes_another_error_or_a_stronger_claim(claim, changes, last):
+def test_no_change_of_a_right_reply_makes_another_error_a_stronger_claim_or_other_words(claim, changes, last):
     text = json.dumps({**FIELDS, "supported": claim})
     for at, length, sign in changes:
         text = text[:at] + sign + text[at + length :]
@@ -290,8 +294,9 @@ def test_no_change_of_a_right_reply_makes_another_error_or_a_stronger_claim(clai
         output = decode(roles.ANSWER, text, prose=last)
     except BadReply:
         return
-    written = [word for word in STRENGTH if word in text[text.find("supported") :]]
-    assert STRENGTH[output.claim] <= max(map(STRENGTH.__getitem__, [claim, *written]), default=0)
+    assert STRENGTH[output.claim] <= STRENGTH[claim]
+    for words in (output.answer, *(quote.quote for quote in output.quotes)):
+        assert keep_words(words) in keep_words(text)
 
 
 @pytest.mark.parametrize("sign", ["{", "[", '"', "'", '{"answer":', '{"answer": "x", ', "`", "//", "<think>", "\\"])
