@@ -20,12 +20,11 @@ from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.citing import cite, only_quotes, prepare_quoting, quote_sentences
 from tomewise.loops.evidence import Count, describe_origin, fit_to_budget, fit_to_window, name_kind
 from tomewise.loops.last_prompt import Context, Layout, Note, Searched, join
+from tomewise.loops.proof import Marked, prove, read_marks
 from tomewise.recall.ranking import as_evidence, drop_repeats, take_turns
 from tomewise.store.records import PASSAGES
-from tomewise.text.words import list_words
 from tomewise.types import (
     Answer,
-    Claim,
     Coverage,
     Evidence,
     In,
@@ -33,11 +32,9 @@ from tomewise.types import (
     NodeId,
     Out,
     Question,
-    Quote,
     Role,
     Scope,
     Statement,
-    Support,
 )
 from tomewise.types.place import describe_place
 
@@ -315,12 +312,12 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
     if not resolved:
         return replace(decline(reply.missing, evidence), coverage=coverage)
     cited = cite(store, reply.quotes, evidence if prepared.labelled is None else prepared.labelled)
-    text = question.options[ord(choice) - ord("A")] if choice else reply.answer
-    support = measure_support(text, reply.claim, cited.quotes)
+    written = Marked(question.options[ord(choice) - ord("A")]) if choice else read_marks(reply.answer)
+    statements = prove(written, cited, question.text)
     return Answer(
-        text=text,
+        text=written.text,
         choice=choice,
-        statements=(Statement(text=text, end=len(text), support=support, quotes=cited.quotes, choice=choice),),
+        statements=tuple(_weaken(each, reply, None if number else choice) for number, each in enumerate(statements)),
         evidence=tuple(evidence),
         coverage=coverage,
         claimed=reply.claim,
@@ -330,17 +327,14 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
     )
 
 
-def measure_support(text: str, claimed: Claim, quotes: Sequence[Quote]) -> Support:
-    """How far the quotes that were found prove a text, as far as its words alone can say.
-
-    "quoted" if all its words but articles stand in them, as they are: "not" and "before" count. "inferred" if they do
-    not, or if the model claims a part alone; "none" without a quote, or where the model itself claims none.
-    """
-    if claimed == "none" or not quotes:
-        return "none"
-    words, quoted = list_words(text), list_words("\n".join(quote.text for quote in quotes))
-    stands = bool(words) and _ARTICLES.issuperset(set(words).difference(quoted))
-    return "quoted" if claimed == "full" and stands else "inferred"
+def _weaken(statement: Statement, reply: AnswerOut, choice: str | None) -> Statement:
+    """The statement with no more support than the model itself claims; it is right where it owns a guess."""
+    support = statement.support
+    if reply.is_guess:
+        support = "none"
+    elif reply.claim == "partly" and support == "quoted":
+        support = "inferred"
+    return replace(statement, support=support, choice=choice)
 
 
 def decline(missing: str = "", evidence: Sequence[Evidence] = ()) -> Answer:

@@ -7,14 +7,14 @@ hint where to look, and so is a mark such as `[E3]`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tomewise.loops.citing import make_quote
-from tomewise.text.grounds import Grounds, Judgement
+from tomewise.language.labels import find_labelled
+from tomewise.loops.citing import Cited, make_quote
+from tomewise.text.grounds import Grounds, Place
 from tomewise.text.quotable import find_sentences
 from tomewise.text.words import make_bag
-from tomewise.types import Passage, Quote, Statement
+from tomewise.types import Quote, Statement
 
 _MARK = re.compile(r"[^\S\n]*\[(E\d{1,4}(?:[,;\s]+E\d{1,4})*)\]")
 _SHORT = 4  # content words: a statement of fewer is read as the answer to its question
@@ -39,54 +39,44 @@ def read_marks(text: str) -> Marked:
     return Marked("".join([*pieces, text[end:]]), tuple(marks))
 
 
-def prove(
-    text: str,
-    passages: Sequence[Passage],
-    *,
-    question: str = "",
-    quotes: Sequence[Quote] = (),
-    marks: Sequence[tuple[int, Passage]] = (),
-) -> tuple[Statement, ...]:
+def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement, ...]:
     """The statements of a text: sentences, items, rows; each with its support and the quotes that show it.
 
-    `quotes` are what the text is said to rest on, and `marks` name passages behind an offset of the text. A quotation
-    that has no word in common with a statement or the question proves nothing, and belongs to none.
+    What it is said to rest on is `cited`. A quotation that has no word in common with a statement or the question
+    proves nothing, and belongs to none.
     """
-    grounds = Grounds([passage.text for passage in passages])
+    passages = list({passage.id: passage for below in cited.below for passage in below}.values())
     numbers = {passage.id: number for number, passage in enumerate(passages)}
-    places = {
-        quote: (numbers[quote.passage], quote.start - passages[numbers[quote.passage]].start, quote.end - quote.start)
-        for quote in quotes
-        if quote.passage in numbers
-    }
-    hints = {quote: (number, start, start + length) for quote, (number, start, length) in places.items()}
+    grounds = Grounds([passage.text for passage in passages])
+    hints: dict[Quote, Place] = {}
+    for quote in cited.quotes:
+        number = numbers[quote.passage]
+        begins = passages[number].start
+        hints[quote] = (number, quote.start - begins, quote.end - begins)
+    text = written.text
     spans = list(find_sentences(text)) or [(0, len(text))]
+    ends = [start for start, _ in spans[1:]] + [len(text) + 1]
     statements = []
-    for at, (start, end) in enumerate(spans):
+    for (start, end), after in zip(spans, ends, strict=True):
         words = text[start:end]
-        after = spans[at + 1][0] if at + 1 < len(spans) else len(text) + 1
-        marked = [(numbers[passage.id], 0, len(passage.text)) for offset, passage in marks if start < offset < after]
-        about = question if len(make_bag(words)) < _SHORT else ""
-        judgement = grounds.judge(words, about, [*hints.values(), *marked])
-        own = [quote for quote in hints if len(spans) == 1 or _touches(hints[quote], judgement)]
+        labels = [label for offset, labels in written.marks if start < offset < after for label in labels]
+        marked = [passage for label in labels for below in find_labelled(label, cited.below) for passage in below]
+        said = [*hints.values(), *((numbers[passage.id], 0, len(passage.text)) for passage in marked)]
+        judgement = grounds.judge(words, question if len(make_bag(words)) < _SHORT else "", said)
         related = make_bag(f"{words} {question}")
-        shown = [quote for quote in own if not related.isdisjoint(make_bag(quote.text))]
-        shown += _quote_sentences(judgement, passages, [hints[quote] for quote in shown])
+        shown = [
+            quote
+            for quote, place in hints.items()
+            if (len(spans) == 1 or any(_overlap(place, each) for each in judgement.sentences))
+            and not related.isdisjoint(make_bag(quote.text))
+        ]
+        if judgement.support != "none":
+            places = [hints[quote] for quote in shown]
+            sentences = (each for each in judgement.sentences if not any(_overlap(each, place) for place in places))
+            shown += [make_quote(passages[number], begin, stop) for number, begin, stop in sentences]
         statements.append(Statement(text=words, start=start, end=end, support=judgement.support, quotes=tuple(shown)))
     return tuple(statements)
 
 
-def _touches(place: tuple[int, int, int], judgement: Judgement) -> bool:
-    """Whether a place of a text has signs in common with the sentences of a judgement."""
-    return any(text == place[0] and start < place[2] and place[1] < end for text, start, end in judgement.sentences)
-
-
-def _quote_sentences(
-    judgement: Judgement, passages: Sequence[Passage], shown: Sequence[tuple[int, int, int]]
-) -> Iterator[Quote]:
-    """The sentences of a judgement that are not quoted yet; none where they prove nothing."""
-    if judgement.support == "none":
-        return
-    for text, start, end in judgement.sentences:
-        if not any(text == other and start < after and before < end for other, before, after in shown):
-            yield make_quote(passages[text], start, end)
+def _overlap(one: Place, other: Place) -> bool:
+    return one[0] == other[0] and one[1] < other[2] and other[1] < one[2]

@@ -17,6 +17,8 @@ from tomewise.text.words import ASKING_STEMS, WORD, list_terms, list_words
 
 Support = Literal["quoted", "inferred", "contradicted", "none"]
 Verdict = Literal["stands", "missing", "differs"]
+Place = tuple[int, int, int]
+"""The number of a text, and the offsets in it where the place begins and ends."""
 
 _SPELLED = re.compile(r"(?<![^\W_])[A-Z](?:[._ ]{1,2}[A-Z](?![^\W_])){1,6}")
 _CLAUSE = re.compile(r"[^,;:.!?\n]+")
@@ -58,13 +60,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """How far texts support a statement, and the sentences that show it: as offsets in the texts, best first."""
+    """How far texts support a statement, and the sentences that show it, best first."""
 
     support: Support
     covered: float
     """The share of the weight of its words that stands in these sentences, from 0 to 1."""
-    sentences: tuple[tuple[int, int, int], ...] = ()
-    """The number of the text, and where the sentence begins and ends in it."""
+    sentences: tuple[Place, ...] = ()
     findings: tuple[Finding, ...] = ()
 
 
@@ -100,7 +101,7 @@ class Grounds:
         self._initials = frozenset("".join(self._acronyms)).union(word[0] for word in self._words)
         self._is_english = _may_be_english(words)
 
-    def judge(self, statement: str, about: str = "", hints: Iterable[tuple[int, int, int]] = ()) -> Judgement:
+    def judge(self, statement: str, about: str = "", hints: Iterable[Place] = ()) -> Judgement:
         """How far the texts support a statement.
 
         It is "quoted" if its words stand in this order in a sentence or in two neighbours, and "inferred" if its values
@@ -108,7 +109,7 @@ class Grounds:
         most like it, and has no support, "none", if a value is missing or too few words stand.
 
         `about` is the question that a short answer belongs to: where its words are the answer is looked for. `hints`
-        are places (the number of a text, start, end) where support is said to be; they come first among equals.
+        are places where support is said to be; they come first among equals.
         """
         folded = FoldedText(statement)
         values = [folded.restore(value) for value in folded.find_values()]
@@ -171,7 +172,7 @@ class Grounds:
         """The sentences that a span touches."""
         return range(max(0, bisect_right(self._starts, start) - 1), bisect_left(self._starts, end))
 
-    def _locate(self, number: int) -> tuple[int, int, int]:
+    def _locate(self, number: int) -> Place:
         start, end = self._spans[number]
         text = bisect_right(self._offsets, start) - 1
         return text, start - self._offsets[text], end - self._offsets[text]
