@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.loops.doubles import EMBEDDER, Shelves, converse, make_desk
 from tests.stories import put_texts
 
+from tomewise.errors import PromptTooLong
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import ANSWER, AnswerOut
 from tomewise.loops.desk import find_choice, make_answer_input, measure_support
@@ -121,11 +122,13 @@ GUESS, CHOSEN = {"answer": "the widow", "supported": "none"}, {"answer": "x", "c
         # Words outside of the options do not answer.
         ({"answer": "the widow"}, {"options": OPTIONS}, "", None, "none", ""),
         ({"answer": "", "choice": "Z"}, {"options": OPTIONS}, "", None, "none", ""),
+        ({"answer": "", "choice": "B"}, {"options": OPTIONS}, "", None, "none", ""),
+        ({"answer": "", "choice": "B", "supported": "partly"}, {"options": OPTIONS}, "", None, "none", ""),
         # What is asked for is given, and says how far it is supported.
         (GUESS, {"force": True}, "the widow", None, "none", ""),
         (CHOSEN, {"options": OPTIONS, "force": True}, "The clerk.", "B", "none", ""),
         ({"answer": "* unclear", "choice": "B"}, {"options": OPTIONS, "force": True}, "The clerk.", "B", "none", ""),
-        ({"answer": "", "choice": "a"}, {"options": OPTIONS}, "the doctor", "A", "none", ""),
+        ({"answer": "", "choice": "a", "supported": "full"}, {"options": OPTIONS}, "the doctor", "A", "full", ""),
         ({"answer": "Ada", "supported": "partly", "missing": "who paid"}, {}, "Ada", None, "partly", "who paid"),
         ({"answer": "Ada", "supported": "full", "missing": "who paid"}, {}, "Ada", None, "full", ""),
     ],
@@ -191,6 +194,19 @@ async def test_the_call_fits_the_window(store, letters, window):
     if 0 < kept < 6:
         more = call.model_copy(update={"evidence": [*call.evidence, call.evidence[0]]})
         assert model.count_input_tokens(ANSWER, more) > room
+
+
+@pytest.mark.parametrize("numbers", [(), (0, 3000), (1500, 1900)])
+async def test_after_a_refusal_the_answer_rests_on_what_was_shown_then(store, parts, letters, numbers):
+    summary = make_derived("tree", *letters[:2], text="The clerk forged letters in May.")
+    refusals = [PromptTooLong("too long", *numbers)] * (1 + (not numbers))
+    quotes = [{"label": "E2", "quote": "the clerk forged the letter in May"}]
+    model, loop = make_once(store, [summary, *letters], *refusals, {"answer": "the clerk", "quotes": quotes})
+    with pytest.warns(UserWarning, match=r"asked again with \d of \d pieces"):
+        _, found = await converse(loop, ASKED)
+    shown = [piece.text for piece in model.calls[-1].given.evidence]
+    assert [piece.text for piece in found.evidence] == shown
+    assert 1 <= len(shown) == 7 - found.coverage.dropped < 7
 
 
 def test_fitting_counts_titles_and_passes_over_what_is_too_long():

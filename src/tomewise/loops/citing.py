@@ -31,9 +31,15 @@ if TYPE_CHECKING:
 # What a model writes around a quotation: "E1: ...", "[E1] ...", "Quote: ...", and the label behind it.
 _KIND = "evidence|excerpt|passage|quotation|quote|source|text"
 _LABEL = re.compile(
-    rf"\A[\W_]*+(?:(?:{_KIND})(?: ?E?\d{{1,4}})?|E\d{{1,4}})\s?[:.\])'\"“*–—-][\s\"'“”‘’*_\[\](]*+", re.I
+    rf"\A[\W_]*+(?:(?:(?:{_KIND})(?: ?E?\d{{1,4}})?|E\d{{1,4}})\s?[:.\])'\"“*–—-]|E\d{{1,4}} (?-i:(?=[A-Z]))"
+    r"|(?<=<)evidence\b[^<>]*+>)[\s\"'“”‘’*_\[\](]*+",
+    re.I,
 )
-_LABEL_BEHIND = re.compile(rf"[\[(](?:(?:{_KIND}) )?E\d{{1,4}}(?:[,;&\s-]+E?\d{{1,4}})*+[\])][\W_]*+\Z", re.I)
+_LABEL_BEHIND = re.compile(
+    rf"(?:(?:[\[(](?:(?:{_KIND}) )?E\d{{1,4}}(?:[,;&\s-]+E?\d{{1,4}})*+[\])]|(?<=[^\w\s]\s)E\d{{1,4}}\b|</evidence>)"
+    r"[^\w\[(<]*+){1,4}[\W_]*+\Z",
+    re.I,
+)
 _PASSAGES = 10  # that the model gets
 _AROUND = 1500  # characters on either side of a sentence, in which its neighbours are
 _DROP = 0.02  # off the worth of a rewrite for each rank of the passage that gave its name
