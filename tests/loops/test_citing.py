@@ -116,7 +116,7 @@ def cite(open_store):
     [
         ([("E2", "The tide turned")], [("b", "The tide turned")], 0),  # what is named comes first, any other then
         ([("[E2]", "The keeper slept")], [("a", "The keeper slept")], 0),
-        ([("E1", "tide turned"), ("E1", "tide  turned"), NOWHERE, ("E2", "…")], [("a", "tide turned")], 2),
+        ([("E1", "tide turned"), ("E1", "tide  turned"), NOWHERE, ("E2", "he")], [("a", "tide turned")], 2),
         # Parts around an ellipsis are cited each if all stand in one passage.
         ([("E1", "The tide turned … The keeper slept.")], [("a", "The tide turned"), ("a", "The keeper slept.")], 0),
         ([("E1", "The tide turned [...] never said")], [], 1),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # These patterns never backtrack: replies may be long and broken.
 _FENCE = re.compile(r"```[\w-]*+[^\S\n]*+\n(.*?)```", re.DOTALL)
 _THOUGHT_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
-_AT_END = re.compile(r"[^\S\n]*+(?:[\n{\[`]|\Z)")  # of a line, or of what is no reply
+_AT_END = re.compile(r"[^\S\n]*+(?:[\n{\[`]|\Z)")  # of a line, or before JSON
 _THOUGHT_BEGINS = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 THINKING_ROOM = 8192  # tokens added to the bound on a reply for models that think before they write
 _OPENING = re.compile(r"""\{(?=\s*["}])|\[(?=\s*["{}\[\]\dtfnNI-])""")  # only where JSON may begin
@@ -342,9 +342,9 @@ def _find_fields(output: type[BaseModel], value: Any) -> dict[str, Any] | None:
         return _find_in_list(output, value)
     if not isinstance(value, dict):
         return None
-    value = {f"{key}s": each for key, each in value.items() if f"{key}s" in known} | value
-    if known.keys() & value.keys():
-        return value
+    fields: dict[str, Any] = {f"{key}s": each for key, each in value.items() if f"{key}s" in known} | value
+    if known.keys() & fields.keys():
+        return fields
     if len(known) == 1 and _is_numbered(next(iter(known)), value):
         return {name: list(value.values()) for name in known}
     inner = [each for each in value.values() if isinstance(each, dict) and known.keys() & each.keys()]

@@ -177,11 +177,11 @@ def read_prose(text: str) -> AnswerOut | None:
     text is the failure signal alone, it declines. None for an excuse, and for broken JSON.
     """
     stated = [found[1] for found in _STATED.finditer(text)]
-    told = [each for each in stated or [text] if not _EMPTY.fullmatch(each)]
-    if not told:
+    answers = [each for each in stated or [text] if not _EMPTY.fullmatch(each)]
+    if not answers:
         return AnswerOut(answer=FAILURE) if stated or FAILURE in text else None
-    answer = told[-1].strip(" \n`\"'*")
-    return None if _JSON.search(told[-1]) or find_excuse(answer) else AnswerOut(answer=answer)
+    answer = answers[-1].strip(" \n`\"'*")
+    return None if _JSON.search(answers[-1]) or find_excuse(answer) else AnswerOut(answer=answer)
 
 
 ANSWER = Role("answer", AnswerIn, AnswerOut, output_tokens=768, read_prose=read_prose)
