@@ -322,7 +322,7 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
         coverage=coverage,
         claimed=reply.claim,
         missing=reply.missing if reply.claim == "partly" else "",
-        dropped_quotes=cited.dropped,
+        dropped_quotes=cited.dropped + len(set(cited.quotes).difference(*(each.quotes for each in statements))),
         derived_quotes=cited.derived,
     )
 

@@ -42,8 +42,8 @@ def read_marks(text: str) -> Marked:
 def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement, ...]:
     """The statements of a text: sentences, items, rows; each with its support and the quotes that show it.
 
-    What it is said to rest on is `cited`. A quotation that has no word in common with a statement or the question
-    proves nothing, and belongs to none.
+    What it is said to rest on is `cited`. A quotation belongs to the statements whose sentences it touches, and to one
+    that stands alone if it has a word of it or of the question, or if nothing else is there.
     """
     passages = list({passage.id: passage for below in cited.below for passage in below}.values())
     numbers = {passage.id: number for number, passage in enumerate(passages)}
@@ -64,16 +64,18 @@ def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement,
         said = [*hints.values(), *((numbers[passage.id], 0, len(passage.text)) for passage in marked)]
         judgement = grounds.judge(words, question if len(make_bag(words)) < _SHORT else "", said)
         related = make_bag(f"{words} {question}")
-        shown = [
-            quote
+        own = {
+            quote: place
             for quote, place in hints.items()
-            if (len(spans) == 1 or any(_overlap(place, each) for each in judgement.sentences))
-            and not related.isdisjoint(make_bag(quote.text))
+            if any(_overlap(place, each) for each in judgement.sentences)
+            or (len(spans) == 1 and not related.isdisjoint(make_bag(quote.text)))
+        }
+        sentences = [
+            make_quote(passages[number], start, end)
+            for number, start, end in judgement.sentences
+            if judgement.support != "none" and not any(_overlap((number, start, end), each) for each in own.values())
         ]
-        if judgement.support != "none":
-            places = [hints[quote] for quote in shown]
-            sentences = (each for each in judgement.sentences if not any(_overlap(each, place) for place in places))
-            shown += [make_quote(passages[number], begin, stop) for number, begin, stop in sentences]
+        shown = [*own, *sentences] or (list(hints) if len(spans) == 1 else [])
         statements.append(Statement(text=words, start=start, end=end, support=judgement.support, quotes=tuple(shown)))
     return tuple(statements)
 
