@@ -4,8 +4,11 @@ import asyncio
 import json
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from unittest.mock import Mock
 
 import httpx2
 import pytest
@@ -242,6 +245,57 @@ async def test_a_broken_memory_of_servers_is_none(learnt, page):
     async with open_chat(fail_with(400, "no temperature"), GOOD) as (model, _):
         assert await fuse(model) == CUE
         assert adapting.read_servers()[model.adapter.name] == Learnt(refused=("temperature",))
+
+
+def make_adapters(*names):
+    """Adapters of processes that have all begun."""
+    adapters = [adapting.Adapter(name) for name in names]
+    assert [adapter.known for adapter in adapters] == [Learnt()] * len(names)
+    return adapters
+
+
+def keep(adapter, **known):
+    adapter.known = Learnt(**known)
+    adapter.keep()
+
+
+def test_what_two_processes_learn_is_kept_side_by_side_and_what_one_takes_back_goes():
+    first, second = make_adapters("openai:test", "openai:test")
+    keep(first, refused=("temperature",), window=9_000)
+    keep(second, refused=("system",), thoughts=200)
+    both = Learnt(refused=("temperature", "system"), window=9_000, thoughts=200)
+    assert adapting.read_servers() == {"openai:test": both}
+    keep(first, window=9_000)
+    assert adapting.read_servers() == {"openai:test": replace(both, refused=("system",))}
+
+
+def test_what_is_learnt_at_one_moment_is_all_kept():
+    adapters = make_adapters(*map(str, range(40)))
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(partial(keep, window=9), adapters))
+    assert len(adapting.read_servers()) == len(adapters)
+
+
+def test_rows_of_another_version_harm_no_other_and_the_latest_is_the_last(learnt):
+    learnt.mkdir()
+    rows = {"a": {"window": 5, "newer": 1}, "b": 3, "c": {"window": "wide"}, "d": {"window": 7}}
+    (learnt / "servers.json").write_text(json.dumps(rows))
+    assert adapting.read_servers() == {"a": Learnt(window=5), "d": Learnt(window=7)}
+    adapter = adapting.Adapter("a")
+    adapter.known = replace(adapter.known, thoughts=9)
+    adapter.keep()
+    kept = json.loads((learnt / "servers.json").read_text())
+    assert list(kept.items()) == [*list(rows.items())[1:], ("a", {"window": 5, "thoughts": 9})]
+
+
+def test_what_could_not_be_written_leaves_no_file_and_is_written_later(learnt, monkeypatch):
+    (adapter,) = make_adapters("a")
+    with monkeypatch.context() as full:
+        full.setattr(adapting.os, "replace", Mock(side_effect=OSError("the disk is full")))
+        keep(adapter, window=9)
+    assert [path.name for path in learnt.iterdir() if path.suffix != ".lock"] == []
+    adapter.keep()
+    assert adapting.read_servers() == {"a": Learnt(window=9)}
 
 
 OLDER, NEWER = adapting.LENGTHS

@@ -16,17 +16,21 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryDirectory
 from typing import Any
+
+from filelock import FileLock
 
 from tomewise.credentials import hide_credentials
 from tomewise.language.usage import estimate_tokens
 from tomewise.settings import find_cache_folder
+from tomewise.types import read_plain
 
 SYSTEM = "system"  # the role of the rules; where it is refused, they stand in the first turn of the user
 LENGTHS = ("max_tokens", "max_completion_tokens")  # fields that bound a reply: the older one, the newer one
 _RULES = (SYSTEM, "developer")
 _KEPT = 200  # models that are remembered
+_LOCK_SECONDS = 1.0  # another process writes for milliseconds
 _READ = 2_000  # characters of a refusal: what follows may repeat the request
 _NEVER_REFUSED = frozenset({"model", "messages", "input", "stream", "prompt", "system"})  # a request has these
 _LEAST = 512  # tokens: no window is smaller
@@ -51,7 +55,8 @@ _LENGTH = re.compile(
     re.IGNORECASE,
 )
 _BATCH = re.compile(
-    r"(?<!physical )\bbatch\b|too many (?:inputs|items|texts|documents)|\binputs\b.{0,20}\b(?:most|max)|\barray\b",
+    r"(?<!physical )(?<!current )\bbatch\b|too many (?:inputs|items|texts|documents)|"
+    r"\binputs\b.{0,20}\b(?:most|max)|\barray\b",
     re.IGNORECASE,
 )
 _NUMBER = r"(?>\d{1,3}(?:,\d{3})+(?!\d)|\d+)"
@@ -271,10 +276,9 @@ class Adapter:
         return True
 
     def keep(self) -> None:
-        """Remember on this machine what is new."""
-        if (known := self.known) != self._kept:
+        """Remember on this machine what is new, beside what other processes learnt."""
+        if (known := self.known) != self._kept and _write(self.name, self._kept, known):
             self._kept = known
-            write_servers({**read_servers(), self.name: known})
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         """The body of a request as the model takes it."""
@@ -309,18 +313,37 @@ def _find_file() -> Path:
 
 def read_servers() -> dict[str, Learnt]:
     """What is kept on this machine, by model and address; the latest last."""
-    found: dict[str, Learnt] = {}
-    with suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
-        for name, row in json.loads(_find_file().read_bytes()).items():
-            found[name] = Learnt(**{**row, "refused": tuple(map(str, row.get("refused", ())))})
-    return found
+    return {name: known for name, row in _read_rows().items() if (known := _read_row(row)) != Learnt()}
 
 
-def write_servers(servers: Mapping[str, Learnt]) -> None:
-    """Keep this, of the latest `_KEPT`. A folder that cannot be written keeps nothing: it is learnt again."""
-    rows = {name: {key: value for key, value in asdict(each).items() if value} for name, each in servers.items()}
-    with suppress(OSError):
-        _find_file().parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile("w", dir=_find_file().parent, delete=False) as file:
-            json.dump(dict(list(rows.items())[-_KEPT:]), file)
-        os.replace(file.name, _find_file())
+def _read_rows() -> dict[str, Any]:
+    with suppress(OSError, ValueError, RecursionError):
+        rows = json.loads(_find_file().read_bytes())
+        return rows if isinstance(rows, dict) else {}
+    return {}
+
+
+def _read_row(row: Any) -> Learnt:
+    """What a row says; one that another version wrote may have more fields."""
+    with suppress(ValueError):
+        return read_plain(Learnt, row)
+    return Learnt()
+
+
+def _write(name: str, before: Learnt, after: Learnt) -> bool:
+    """Keep what changed of one model, and of all models the latest `_KEPT`. Returns whether the file could be written.
+
+    Where it cannot, it is learnt again.
+    """
+    file = _find_file()
+    with suppress(OSError, NotImplementedError):  # the latter where files have no locks
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{file}.lock", timeout=_LOCK_SECONDS), TemporaryDirectory(dir=file.parent) as folder:
+            rows = _read_rows()
+            known = merge(before, after, _read_row(rows.pop(name, {})))
+            rows[name] = {key: value for key, value in asdict(known).items() if value}
+            new = Path(folder, file.name)
+            new.write_text(json.dumps(dict(list(rows.items())[-_KEPT:])))
+            os.replace(new, file)
+        return True
+    return False

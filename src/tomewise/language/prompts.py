@@ -66,7 +66,7 @@ class Prompts:
 
     def get_templates(self, role: Role[In, Out]) -> str:
         """The text of the template of `role`, and behind it that of its short form. Raises `UsageError` as `render`."""
-        return "".join(self._find(role, short=short)[0].text for short in (False, True))
+        return "\0".join(self._find(role, short=short)[0].text for short in (False, True))
 
     def read_own(self) -> dict[str, str]:
         """The prompts of the user's folder as text, by the name of their file. Raises `UsageError`."""

@@ -17,8 +17,11 @@ E = TypeVar("E", bound=Exception)
 _NOT_IMPLEMENTED = 501
 _PATIENCE = 600.0  # seconds: who asks for a longer wait is not asked again
 _BUSY_STATUS = frozenset({408, 409, 425, 429, 503, 529})
-_LOADING = re.compile(r"\bloading\b|warming up", re.IGNORECASE)
-_QUOTA = re.compile(r"quota|insufficient|billing|credits?\b|balance", re.IGNORECASE)
+_LOADING = re.compile(r"(?<!error )(?<!failed )(?<!while )\bloading\b(?!.{0,20}\bfail)|warming up", re.IGNORECASE)
+_QUOTA = {  # by status
+    400: re.compile(r"your credit balance|billing hard limit", re.IGNORECASE),
+    429: re.compile(r"quota|insufficient|billing|credits?\b|balance", re.IGNORECASE),
+}
 
 
 def classify_error(error: Exception, spec: ModelSpec) -> AttemptFailed:
@@ -79,10 +82,10 @@ def _classify_stray(error: NotAReply, spec: ModelSpec) -> AttemptFailed:
 
 def _is_spent(error: exceptions.ModelAPIError) -> bool:
     """Whether the account has no quota left, which no later attempt changes."""
-    is_limited = isinstance(error, exceptions.ModelHTTPError) and error.status_code == 429 and error.retry_after is None
-    return isinstance(error, exceptions.ModelQuotaExceededError) or (
-        is_limited and bool(_QUOTA.search(_read_message(error)))
-    )
+    words = None
+    if isinstance(error, exceptions.ModelHTTPError) and error.retry_after is None:
+        words = _QUOTA.get(error.status_code)
+    return isinstance(error, exceptions.ModelQuotaExceededError) or bool(words and words.search(_read_message(error)))
 
 
 def _read_message(error: exceptions.ModelAPIError) -> str:
