@@ -125,8 +125,13 @@ CUT = Behaviour(GOOD.body, cut=True)
 
 @pytest.mark.parametrize(
     "passing",
-    [*map(fail_with, (429, 500, 502, 503, 408)), CUT, Behaviour(b"busy")],
-    ids=["429", "500", "502", "503", "408", "cut half-way", "no JSON"],
+    [
+        *map(fail_with, (429, 500, 502, 503, 408)),
+        CUT,
+        Behaviour(b"busy"),
+        fail_with(413, "Request too large on tokens per minute (TPM): Limit 6000, Used 5900, Requested 700"),
+    ],
+    ids=["429", "500", "502", "503", "408", "cut half-way", "no JSON", "tokens of a minute"],
 )
 async def test_passing_failures_are_tried_again(passing):
     async with open_chat(passing, passing, GOOD) as (model, server):

@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -284,7 +285,7 @@ def keep_words(text):
     return "".join(filter(str.isalnum, text))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=2_000, deadline=None)
 @given(st.sampled_from(["partly", "none", "full"]), CHANGES, st.booleans())
 def test_no_change_of_a_right_reply_makes_another_error_a_stronger_claim_or_other_words(claim, changes, last):
     text = json.dumps({**FIELDS, "supported": claim})
@@ -296,7 +297,7 @@ def test_no_change_of_a_right_reply_makes_another_error_a_stronger_claim_or_othe
         return
     assert STRENGTH[output.claim] <= STRENGTH[claim]
     for words in (output.answer, *(quote.quote for quote in output.quotes)):
-        assert keep_words(words) in keep_words(text)
+        assert keep_words(words) in keep_words(re.sub(r"\\[bfnrt]", "", text))
 
 
 @pytest.mark.parametrize("sign", ["{", "[", '"', "'", '{"answer":', '{"answer": "x", ', "`", "//", "<think>", "\\"])

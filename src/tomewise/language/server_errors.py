@@ -64,7 +64,7 @@ def classify_error(error: Exception, spec: ModelSpec) -> AttemptFailed:
 def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:
     """The error of this kind among an error and its causes."""
     while error is not None and not isinstance(error, kind):
-        error = error.__cause__ or error.__context__
+        error = error.__cause__
     return error
 
 
@@ -103,7 +103,7 @@ def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> A
     message, status = _read_message(error), error.status_code
     refusal = read_refusal(error)
     loads = status in (400, 500, 503) and bool(_LOADING.search(message))
-    busy = loads or status in _BUSY_STATUS
+    busy = loads or status in _BUSY_STATUS or bool(refusal and refusal.passes)
     final: ModelError
     if status in (401, 403):
         final = ModelUnavailable(f"{spec.full_name} refused the key: check {spec.key_variables} ({message})")
