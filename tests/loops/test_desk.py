@@ -83,10 +83,25 @@ async def test_a_quotation_of_a_summary_is_cited_from_a_passage_or_counted_apart
 @pytest.mark.parametrize(
     ("supported", "support"), [("full", "quoted"), ("", "quoted"), ("partly", "inferred"), ("none", "none")]
 )
-async def test_no_statement_has_more_support_than_the_model_claims(store, parts, supported, support):
-    reply = {"answer": "Ada met Tom at the lamp.", "supported": supported}
-    _, found = await answer(store, parts[2:4], reply, force=True)
-    assert (found.support, [quote.text for quote in found.quotes]) == (support, ["Then Ada met Tom at the lamp."])
+async def test_no_statement_has_more_support_than_the_model_claims(store, letters, supported, support):
+    reply = {"answer": "The clerk forged the letter in May.", "supported": supported}
+    _, found = await answer(store, letters[:1], reply, force=True)
+    assert (found.support, [quote.document for quote in found.quotes]) == (support, ["d0"])
+
+
+async def test_each_statement_of_an_answer_has_its_own_support_and_quotes(store, letters):
+    text = "- The clerk forged the letter in May [E2]\n- The clerk forged the letter in June\n- The letter was forged by a clerk"
+    quotes = [{"label": "E4", "quote": "the clerk forged"}]
+    _, found = await answer(store, letters, {"answer": text, "quotes": quotes, "supported": "full"})
+    assert found.text == text.replace(" [E2]", "")
+    shown = [(found.text[each.start : each.end], each.support) for each in found.statements]
+    assert shown == [
+        ("The clerk forged the letter in May", "quoted"),
+        ("The clerk forged the letter in June", "contradicted"),
+        ("The letter was forged by a clerk", "inferred"),
+    ]
+    assert [[quote.document for quote in each.quotes] for each in found.statements][0] == ["d1"]
+    assert found.support == "contradicted"
 
 
 async def test_what_did_not_fit_is_counted_where_the_answer_is_made(store, letters):
