@@ -7,14 +7,16 @@ hint where to look, and so is a mark such as `[E3]`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tomewise.events import shorten
 from tomewise.language.labels import find_labelled
 from tomewise.loops.citing import Cited, make_quote
 from tomewise.text.grounds import Grounds, Place
 from tomewise.text.quotable import find_sentences
 from tomewise.text.words import make_bag
-from tomewise.types import Quote, Statement
+from tomewise.types import Answer, Quote, Statement
+from tomewise.types.proof import PROVED
 
 _MARK = re.compile(r"[^\S\n]*\[(E\d{1,4}(?:[,;\s]+E\d{1,4})*)\]")
 _SHORT = 4  # content words: a statement of fewer is read as the answer to its question
@@ -82,3 +84,27 @@ def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement,
 
 def _overlap(one: Place, other: Place) -> bool:
     return one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
+
+
+def keep_proved(answer: Answer) -> Answer:
+    """The answer without the statements that are not supported; declined if none is left.
+
+    A line goes with its bullet or number if nothing else of it is left.
+    """
+    gone = [each for each in answer.statements if each.support not in PROVED]
+    if not gone:
+        return answer
+    if len(gone) == len(answer.statements):
+        lacks = f"support for what the model answered: {shorten(answer.text)}"
+        return replace(answer, text="", choice=None, resolved=False, missing=lacks, withheld=len(gone))
+    text, moved, end = "", [], 0
+    for statement in answer.statements:
+        between = answer.text[end : statement.start]
+        end = statement.end
+        if statement.support in PROVED:
+            start = len(text + between)
+            moved.append(replace(statement, start=start, end=start + len(statement.text)))
+            text += between + statement.text
+        elif "\n" in between:
+            text += between[: between.rindex("\n")]
+    return replace(answer, text=text + answer.text[end:], statements=tuple(moved), withheld=len(gone))
