@@ -90,7 +90,9 @@ async def test_no_statement_has_more_support_than_the_model_claims(store, letter
 
 
 async def test_each_statement_of_an_answer_has_its_own_support_and_quotes(store, letters):
-    text = "- The clerk forged the letter in May [E2]\n- The clerk forged the letter in June\n- It was forged by a clerk"
+    text = (
+        "- The clerk forged the letter in May [E2]\n- The clerk forged the letter in June\n- It was forged by a clerk"
+    )
     quotes = [{"label": "E4", "quote": "the clerk forged"}]
     _, found = await answer(store, letters, {"answer": text, "quotes": quotes, "supported": "full"})
     assert found.text == text.replace(" [E2]", "")
