@@ -138,6 +138,7 @@ async def test_prompts_of_the_user_are_sent_as_text_and_a_key_is_not_sent(tmp_pa
         model: Any = parts.make_model(HashEmbedder())
         await model.ask(roles.FUSE, GIVEN)
         await model.close()
-        assert server.prompts == ["My own prompt: Who hid the letter?"]
+        (prompt,) = server.prompts
+        assert prompt.startswith("My own prompt: Who hid the letter?\n\n")
     with pytest.raises(UsageError, match="`api_key` is not sent to workers: set the variable of the key"):
         make_model_parts("openai:test", None, Prompts(), "sk-a-key-of-mine", Settings())

@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tomewise.errors import BadReply
@@ -291,13 +291,14 @@ def test_no_change_of_a_right_reply_makes_another_error_a_stronger_claim_or_othe
     text = json.dumps({**FIELDS, "supported": claim})
     for at, length, sign in changes:
         text = text[:at] + sign + text[at + length :]
+    assume(not re.search(r"\\[bfnrtu]", text))  # a letter that stands for another sign
     try:
         output = decode(roles.ANSWER, text, prose=last)
     except BadReply:
         return
     assert STRENGTH[output.claim] <= STRENGTH[claim]
     for words in (output.answer, *(quote.quote for quote in output.quotes)):
-        assert keep_words(words) in keep_words(re.sub(r"\\[bfnrt]", "", text))
+        assert keep_words(words) in keep_words(text)
 
 
 @pytest.mark.parametrize("sign", ["{", "[", '"', "'", '{"answer":', '{"answer": "x", ', "`", "//", "<think>", "\\"])

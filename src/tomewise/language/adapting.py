@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,11 +33,11 @@ _LOCK_SECONDS = 1.0  # another process writes for milliseconds
 _READ = 2_000  # characters of a refusal: what follows may repeat the request
 _NEVER_REFUSED = frozenset({"model", "messages", "input", "stream", "prompt", "system"})  # a request has these
 _LEAST = 512  # tokens: no window is smaller
-_NAMED_FOR = {  # words that mean a field
-    "response_format": r"json.?(?:mode|schema)|structured.outputs?|response.?format|\b(?:grammar|schema)\b",
-    "reasoning_effort": "thinking|reasoning",
-    "chat_template_kwargs": "thinking|reasoning",
-}
+# Words that mean a field.
+_SCHEMA = re.compile(
+    r"json.?(?:mode|schema)|structured.outputs?|response.?format|\b(?:grammar|schema)\b", re.IGNORECASE
+)
+_THINKING = re.compile("thinking|reasoning", re.IGNORECASE)
 _NO_FIELD = re.compile(r"overload|try (?:again )?later|flagged|moderation|content.?(?:filter|policy)", re.IGNORECASE)
 _TOO_MUCH = re.compile(r"too (?:large|high|big|many|long)|exceed|greater", re.IGNORECASE)
 _ROLE = re.compile(
@@ -212,9 +211,10 @@ def _find_name(refusal: Refusal) -> str:
     """The field of the request that a refusal names; empty if it names none."""
     words = "" if _NO_FIELD.search(refusal.words) else refusal.words
     known = refusal.sent.keys() - _NEVER_REFUSED
-    named = (str(word) for word in re.findall(r"\w+", f"{refusal.parameter} {words}") if word in known)
-    meant = (name for name, sign in _NAMED_FOR.items() if name in known and re.search(sign, words, re.IGNORECASE))
-    return next(chain(named, meant), "")
+    named = map(str, re.findall(r"\w+", f"{refusal.parameter} {words}"))
+    meant = ["response_format"] if _SCHEMA.search(words) else []
+    meant += ["reasoning_effort", "chat_template_kwargs"] if _THINKING.search(words) else []
+    return next((name for name in (*named, *meant) if name in known), "")
 
 
 def _learn_of_texts(known: Learnt, refusal: Refusal, count: int, longest: int) -> Learnt | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PACKAGED = Path(__file__).parent.parent / "prompts"
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 # The weights of a model, and names that stand for few.
-_WEIGHTS = re.compile(r"(?<![a-z\d.])e?(\d*\.?\d+)(b|m)(?![a-z])", re.IGNORECASE)
+_WEIGHTS = re.compile(r"(?<![a-z\d.])e?(\d{1,5}(?:\.\d{1,5})?)(b|m)(?![a-z])", re.IGNORECASE)
 _SMALL = re.compile(r"tinyllama|smollm|phi\W?\d(?:\.\d)?\W?mini|llama\W?3\.2(?![-:])", re.IGNORECASE)
 _MOST_WEIGHTS = 4  # billion
 _SMALL_WINDOW = 8_192  # tokens: in a larger one a long prompt takes little of the room

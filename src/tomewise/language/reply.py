@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # These patterns never backtrack: replies may be long and broken.
 _FENCE = re.compile(r"```[\w-]*+[^\S\n]*+\n(.*?)```", re.DOTALL)
-_THOUGHT_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_THOUGHT_ENDS = re.compile(r"([}`]\s?)?</think(?:ing)?>", re.IGNORECASE)
 _AT_END = re.compile(r"[^\S\n]*+(?:[\n{\[`]|\Z)")  # of a line, or before JSON
 _THOUGHT_BEGINS = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 THINKING_ROOM = 8192  # tokens added to the bound on a reply for models that think before they write
@@ -270,10 +270,10 @@ def _has_whole(text: str, leaves: Sequence[str]) -> bool:
 def _drop_thoughts(text: str) -> str:
     """The text after the last tag that ends a thought. Empty if the text begins with a thought that never ends.
 
-    A tag inside of a line ends none, unless the text begins with one.
+    A tag inside of a line of prose ends none, unless the text begins with one.
     """
     begins = _THOUGHT_BEGINS.match(text)
-    ends = [match.end() for match in _THOUGHT_ENDS.finditer(text) if begins or _AT_END.match(text, match.end())]
+    ends = [tag.end() for tag in _THOUGHT_ENDS.finditer(text) if begins or tag[1] or _AT_END.match(text, tag.end())]
     return text[ends[-1] :] if ends else "" if begins else text
 
 
