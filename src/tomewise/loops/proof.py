@@ -41,6 +41,11 @@ def read_marks(text: str) -> Marked:
     return Marked("".join([*pieces, text[end:]]), tuple(marks))
 
 
+def list_statements(text: str) -> list[tuple[int, int]]:
+    """Where the statements of a text begin and end: its sentences, items and rows, without headings."""
+    return list(find_sentences(text)) or [(0, len(text))]
+
+
 def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement, ...]:
     """The statements of a text: sentences, items, rows; each with its support and the quotes that show it.
 
@@ -55,8 +60,7 @@ def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement,
         number = numbers[quote.passage]
         begins = passages[number].start
         hints[quote] = (number, quote.start - begins, quote.end - begins)
-    text = written.text
-    spans = list(find_sentences(text)) or [(0, len(text))]
+    text, spans = written.text, list_statements(written.text)
     ends = [start for start, _ in spans[1:]] + [len(text) + 1]
     statements = []
     for (start, end), after in zip(spans, ends, strict=True):

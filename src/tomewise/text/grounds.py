@@ -24,6 +24,7 @@ Place = tuple[int, int, int]
 
 _SPELLED = re.compile(r"(?<![^\W_])[A-Z](?:[._ ]{1,2}[A-Z](?![^\W_])){1,6}")
 _CLAUSE = re.compile(r"[^,;:.!?\n]+")
+_RELATIVE = re.compile(r"\s*(?:who|which|that|whom)\b")
 _TITLES = """doctor=dr mister=mr missus=mrs saint=st mount=mt professor=prof captain=capt colonel=col general=gen
     lieutenant=lt sergeant=sgt senator=sen reverend=rev governor=gov junior=jr senior=sr company=co corporation=corp"""
 _SHORT_FORMS = dict(pair.split("=") for pair in _TITLES.split())
@@ -43,6 +44,7 @@ _MOST = 3  # sentences that are joined
 # Shares of the weight of a statement's words, chosen on the even lines of WiCE and of the story: what must stand in
 # the sentences together, what in one whose value or negation differs, and what in the clause that denies.
 _COVERED, _SAME, _DENIED = 0.35, 0.4, 0.5
+_MORE = 0.1  # what a sentence must add to be shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +161,9 @@ class Grounds:
         found = frozenset().union(*(self._bags[number] for number in chosen))
         covered = sum(weight for term, weight in weights.items() if term in found) / total if total else 0.0
         best = next(iter(chosen), None)
+        shown = [number for number, weight in chosen.items() if number == best or weight >= _MORE * total]
         findings = [
-            *self._compare(values, statement, weights, chosen),
+            *self._compare(values, statement, weights, list(chosen)),
             *self._find_denials(values, statement, weights, best),
         ]
         verdicts = {finding.verdict for finding in findings}
@@ -171,7 +174,7 @@ class Grounds:
             support = "none"
         elif self._quotes(statement, weights, asked, {*chosen, *hinted}):
             support = "quoted"
-        return Judgement(support, covered, tuple(self._sentences[number] for number in chosen), tuple(findings))
+        return Judgement(support, covered, tuple(self._sentences[number] for number in shown), tuple(findings))
 
     def find_missing(self, statement: str) -> list[str]:
         """The values of a text that these texts have in no spelling, each once, in order."""
@@ -179,9 +182,10 @@ class Grounds:
         values = self._list_compared(folded.find_values(), statement)
         return list(dict.fromkeys(folded.restore(value).text for value in values if not self.has(value)))
 
-    def has(self, value: Value) -> bool:
-        """Whether the texts have a value, in any spelling."""
-        return any(all(map(self._has_key, reading)) for reading in value.readings)
+    def has(self, value: Value, within: Collection[int] | None = None) -> bool:
+        """Whether the texts, or some of them, have a value, in any spelling."""
+        texts = self._texts if within is None else [self._texts[number] for number in within]
+        return any(all(_has_key(key, texts) for key in reading) for reading in value.readings)
 
     # Sentences
 
@@ -189,9 +193,9 @@ class Grounds:
         """The weight of a stem: the fewer sentences have it, the more."""
         return max(0.3, log((len(self._bags) + 1) / (len(self._places.get(term, ())) + 0.5)))
 
-    def _choose(self, weights: Mapping[str, float], hinted: Collection[int]) -> list[int]:
-        """The sentences that have most of the words together, the best first."""
-        left, chosen = dict(weights), []
+    def _choose(self, weights: Mapping[str, float], hinted: Collection[int]) -> dict[int, float]:
+        """The sentences that have most of the words together, the best first, with the weight that each adds."""
+        left, chosen = dict(weights), dict[int, float]()
         for _ in range(_MOST):
             shares: dict[int, float] = defaultdict(float)
             for term, weight in left.items():
@@ -200,7 +204,7 @@ class Grounds:
             if not shares:
                 break
             best = max(shares, key=lambda each: (shares[each] * (1 + (each in hinted)), -len(self._bags[each]), -each))
-            chosen.append(best)
+            chosen[best] = shares[best]
             left = {term: weight for term, weight in left.items() if term not in self._bags[best]}
         return chosen
 
@@ -252,6 +256,8 @@ class Grounds:
         near = [number for number in chosen if number == chosen[0] or not rest.isdisjoint(self._bags[number])]
         groups = [self._values[each] for number in near for each in self._list_neighbours(number)]
         here = frozenset().union(*(value.gives for group in groups for value in group))
+        # A value far from all of them, in a passage that none of them is in, belongs to something else.
+        texts = {self._sentences[number][0] for number in near}
         is_same = bool(chosen) and _measure(weights, rest, self._bags[chosen[0]]) >= _SAME
         for value in self._list_compared(values, statement):
             is_here = value.kind == "name" or any(reading <= here for reading in value.readings)
@@ -263,7 +269,8 @@ class Grounds:
             if other := next(others, None):
                 yield Finding(value, "differs", other)
             else:
-                yield Finding(value, "stands" if self.has(value) else "missing")
+                within = None if value.kind == "name" else texts
+                yield Finding(value, "stands" if self.has(value, within) else "missing")
 
     def _find_denials(
         self, values: Sequence[Value], statement: str, weights: Mapping[str, float], best: int | None
@@ -282,33 +289,36 @@ class Grounds:
         if not _has_cue(statement):
             for other in self._values[best]:
                 denied = _list_denied(other)
-                clause = next(c[0] for c in _CLAUSE.finditer(text, start) if c.end() >= other.end)
-                if denied and denied[0] in weights and _measure(weights, weights.keys(), list_terms(clause)) >= _DENIED:
+                clause = next(c for c in _CLAUSE.finditer(text, start) if c.end() >= other.end)
+                # "Tim, who did not die": the subject stands before the clause.
+                begin = start if _RELATIVE.match(clause[0]) else clause.start()
+                terms = list_terms(text[begin : clause.end()])
+                if denied and denied[0] in weights and _measure(weights, weights.keys(), terms) >= _DENIED:
                     yield Finding(other, "differs")
 
-    def _has_key(self, key: Key) -> bool:
-        sort, *rest = key
-        if any(key in text.keys for text in self._texts):
-            return True
-        if sort == "name":
-            return self._has_name(str(rest[0]))
-        if sort == "acronym":
-            return any(rest[0] in text.acronyms for text in self._texts)
-        if sort == "loose":  # a number without its unit, unless it has another
-            bare, measured = ("bare", rest[0]), ("measured", rest[0])
-            return any(bare in text.keys for text in self._texts) and not any(
-                measured in text.keys for text in self._texts
-            )
-        return sort == "day" and any(_has_day(text.keys, *rest) for text in self._texts)
 
-    def _has_name(self, word: str) -> bool:
-        forms = {word, _SHORT_FORMS.get(word, word)}
-        if any(not forms.isdisjoint(text.words) or word in text.acronyms for text in self._texts):
-            return True
-        if len(word) == 1:
-            return any(word in text.initials for text in self._texts)
-        stems = list(_list_stems(word))
-        return any(not text.stems.isdisjoint(stems) for text in self._texts)
+def _has_key(key: Key, texts: Sequence[_Text]) -> bool:
+    sort, *rest = key
+    if any(key in text.keys for text in texts):
+        return True
+    if sort == "name":
+        return _has_name(str(rest[0]), texts)
+    if sort == "acronym":
+        return any(rest[0] in text.acronyms for text in texts)
+    if sort == "loose":  # a number without its unit, unless it has another
+        bare, measured = ("bare", rest[0]), ("measured", rest[0])
+        return any(bare in text.keys for text in texts) and not any(measured in text.keys for text in texts)
+    return sort == "day" and any(_has_day(text.keys, *rest) for text in texts)
+
+
+def _has_name(word: str, texts: Sequence[_Text]) -> bool:
+    forms = {word, _SHORT_FORMS.get(word, word)}
+    if any(not forms.isdisjoint(text.words) or word in text.acronyms for text in texts):
+        return True
+    if len(word) == 1:
+        return any(word in text.initials for text in texts)
+    stems = list(_list_stems(word))
+    return any(not text.stems.isdisjoint(stems) for text in texts)
 
 
 def _has_day(keys: Mapping[Key, Sequence[int]], month: str | float, day: str | float) -> bool:

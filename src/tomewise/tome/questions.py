@@ -27,13 +27,14 @@ from tomewise.systems.answer import OnEvent, run_loop
 from tomewise.systems.efforts import Effort, choose_by_effort
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.lag import LagFinder
-from tomewise.systems.registry import Choice, Variant, choose_variant
+from tomewise.systems.registry import DEFAULT, Choice, Variant, choose_variant
 from tomewise.tome.arguments import check_type
 from tomewise.tome.fixed_settings import check_embedder
 from tomewise.tome.scopes import check_scope
 from tomewise.tome.session_memory import Continuation
 from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
+from tomewise.tome.verifying import verify_text
 from tomewise.types import Answer, Coverage, Event, Evidence, LanguageModel, Passage, Question, Source
 
 T = TypeVar("T")
@@ -129,6 +130,16 @@ class Questions:
         with open_run():
             found = await recall.retriever.retrieve(question.text, limit, within=question.within)
         return list(await asyncio.to_thread(complete_evidence, found, self._kit.store))
+
+    async def verify(self, text: Question, *, judge: bool) -> Answer:
+        """See `Tome.verify`; the text of the question is the text."""
+        ready = await self.prepare(text, DEFAULT)
+        retriever = find_recall(ready.name, ready.system).retriever
+        with open_run() as used:
+            answer = await verify_text(text.text, retriever, self._kit.desk, text.within, judge=judge)
+            answer = await asyncio.to_thread(complete_answer, answer, text, self._kit.store)
+            model = self._kit.model.name if judge else ""
+            return replace(answer, system="verify", model=model, cost=used.measure_cost())
 
     def wire(self, system: Choice | System | None) -> ReadySystem:
         """The system, or the default one, whether or not its layers are built. Raises UnknownName, UsageError."""

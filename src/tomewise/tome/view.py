@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, overload
 
 from tomewise.errors import UsageError
-from tomewise.tome.arguments import make_question, read_integer
+from tomewise.tome.arguments import check_type, make_question, read_integer
 from tomewise.tome.open_tome import PartOfTome, names_damage, plain, plain_stream
 from tomewise.tome.session import Sessions
 from tomewise.types import Question, Scope
@@ -161,6 +161,20 @@ class TomeView(PartOfTome):
         return await self._opened.questions.search(question, system, limit)
 
     search = plain(asearch)
+
+    @names_damage
+    async def averify(self, text: str, *, judge: bool = False) -> Answer:
+        """Prove a text, such as a draft or a report of an agent, by the documents: each sentence, item and row of it.
+
+        The answer has the text, and its `statements` with support and quotes: "quoted" (the words stand there),
+        "inferred" (the values stand, and most of the words), "contradicted" (a value or a negation differs) or "none".
+        No model is asked; with `judge` it is asked about statements that are inferred or none, some in one call.
+        With the setting `only_supported`, the text is shown without what is not proved. Raises UsageError, ModelError.
+        """
+        check_type("judge", judge, bool, "True or False")
+        return await self._opened.questions.verify(self._make_question(text), judge=judge)
+
+    verify = plain(averify)
 
     @names_damage
     async def alag(self, question: str | Question, *, system: Choice | System | None = None) -> Lagging | None:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from tomewise.language.roles.fields import Text, read_word
+from tomewise.language.roles.fields import Records, Shown, Text, describe, read_word
 from tomewise.types import Role
 
 
@@ -51,7 +51,30 @@ class StatementsOut(BaseModel):
     missing: list[str] = []
 
 
+class VerifyIn(BaseModel):
+    """Statements, numbered from 1, and what may state them."""
+
+    statements: list[str]
+    evidence: list[Shown]
+
+
+StatedWord = Literal["stated", "contradicted", "not stated"]
+
+
+class StatementVerdict(BaseModel):
+    number: int
+    reasoning: Text = ""
+    verdict: Annotated[
+        Literal["stated", "contradicted", "not stated"], read_word("stated", "contradicted", "not stated")
+    ]
+
+
+class VerifyOut(BaseModel):
+    verdicts: Records[StatementVerdict] = describe("one verdict for each statement, in their order")
+
+
 JUDGE_CORRECT = Role("judge_correct", JudgeIn, VerdictOut, output_tokens=256)
 JUDGE_ENTAILED = Role("judge_entailed", JudgeIn, VerdictOut, output_tokens=256)
 JUDGE_LEVEL = Role("judge_level", LevelIn, LevelOut, output_tokens=256)
+VERIFY = Role("verify", VerifyIn, VerifyOut, output_tokens=1024)
 JUDGE_STATEMENTS = Role("judge_statements", JudgeIn, StatementsOut, output_tokens=1024)
