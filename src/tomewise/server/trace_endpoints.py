@@ -6,16 +6,19 @@ They are plain functions, which FastAPI calls in threads: they read tomes.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Query, Request
 from pydantic import AfterValidator
 
 from tomewise.errors import TomewiseError, UnknownName, suggest
 from tomewise.pictures import LIMIT, Picture, list_nodes
 from tomewise.server.bodies import MOST_ID, PAGE, After, Limit
+from tomewise.server.openai_api import link_quote
 from tomewise.server.operations import Family
 from tomewise.server.replies import (
+    Copies,
     Deleted,
     EvidenceTexts,
     LayerList,
@@ -30,6 +33,8 @@ from tomewise.tome.session_memory import list_notes
 from tomewise.tome.session_record import SessionRecord
 from tomewise.tome.tome import Tome
 from tomewise.tome.traces import Trace
+from tomewise.types import Answer
+from tomewise.types.proof import list_quotes, write_markdown
 
 family = Family("/api/tomes/{tome}", "traces")
 _MOST_HOPS = 20
@@ -89,6 +94,17 @@ def list_evidence(number: Number, opened: Opened) -> Any:
             break
         found[piece.id] = piece
     return opened.documents.names.hide({"evidence": found})
+
+
+@family.post("/copies")
+def copy_answer(tome: str, body: Answer, request: Request, opened: Opened) -> Copies:
+    """An answer, as it was replied, in the forms in which it is pasted elsewhere."""
+    find = opened.documents.names.read().find
+    ids = {quote.document: id for quote in list_quotes(body) if (id := find(quote.document)) is not None}
+    known = {record.id: record.metadata for record in opened.store.documents(list(ids.values()))}
+    metadata = {name: known[id] for name, id in ids.items() if id in known}
+    link = partial(link_quote, tome=tome, trace=body.trace, address=str(request.base_url).rstrip("/"))
+    return Copies(text=str(body), markdown=write_markdown(body, metadata, link))
 
 
 @family.delete("/traces/{number}", errors=("locked",))
