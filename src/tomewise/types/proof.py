@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from html import escape
-from itertools import accumulate, chain
+from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tomewise.types.nouns import (
@@ -271,14 +271,14 @@ def cut_text(answer: Answer) -> list[Piece]:
         own = tuple(dict.fromkeys(numbers[quote] for quote in statement.quotes))
         is_said = len(answer.statements) == 1 and (answer.claimed == "none" or not own)
         support = None if is_said and statement.support == "none" else statement.support
-        words, start = statement.text, statement.start
+        words, start = statement.text.rstrip(), statement.start
         if start < at or not text.startswith(words, start):  # the text was changed on its way, as paths are hidden
             start = text.find(words, at)
         if start < 0 or not words:
             lost.append(Piece("", own, support))
             continue
-        is_row = words.lstrip().startswith("|") and words.rstrip().endswith("|") and not words.rstrip().endswith("\\|")
-        end = start + len(words.rstrip()[:-1].rstrip() if is_row else words)
+        is_row = words.lstrip().startswith("|") and words.endswith("|") and not words.endswith("\\|")
+        end = start + len(words[:-1].rstrip() if is_row else words)
         pieces += [Piece(text[at:start]), Piece(text[start:end], own, support)]
         at = end
     return [piece for piece in (*pieces, Piece(text[at:]), *dict.fromkeys(lost)) if piece.text or piece.mark()]
@@ -337,14 +337,16 @@ def write_markdown(
     """The answer with a footnote for each quote, with its `link`, and the documents whose author or year is known."""
     quotes = list_quotes(answer)
     shown = answer if answer.resolved or (answer.only_quotes and quotes) else replace(answer, text=decline(answer))
-    text = "".join(piece.text + piece.mark("[^{}]") for piece in escape_pieces(cut_text(shown))).strip()
-    notes = [
-        f"[^{number}]: {escape_markdown(f'{quote} <{link(quote)}>' if link else str(quote))}"
-        for number, quote in enumerate(quotes, start=1)
-    ]
+    text = "".join(piece.text + piece.mark("[^{}]") for piece in escape_pieces(cut_text(shown)))
+    notes = []
+    for number, quote in enumerate(
+        quotes, start=1
+    ):  # the place first, as “words” (place) is read as an address with its title
+        note = f"{describe_source(quote)}: “{' '.join(quote.text.split())}”" + (f" <{link(quote)}>" if link else "")
+        notes.append(f"[^{number}]: {escape_markdown(note)}")
     works = dict.fromkeys(_write_work(quote, metadata.get(quote.document, {})) for quote in quotes)
     listed = "\n".join(f"- {escape_markdown(work)}" for work in works if work)
-    return "\n\n".join(filter(None, [text, *map(escape_markdown, list_remarks(answer)), listed, *notes]))
+    return "\n\n".join(filter(None, [text.strip("\n"), *map(escape_markdown, list_remarks(answer)), listed, *notes]))
 
 
 def _write_work(quote: Quote, metadata: Metadata) -> str:
@@ -367,16 +369,14 @@ def escape_markdown(text: str) -> str:
 
 
 def escape_pieces(pieces: Iterable[Piece]) -> list[Piece]:
-    """The pieces of a text, escaped as one text."""
-    pieces = list(pieces)
-    signs, at, mark = _escape_signs("".join(piece.text for piece in pieces)), 0, ""
-    for place, piece in enumerate(pieces):
-        own = signs[at : at + len(piece.text)]
-        at += len(own)
-        if mark and own[:1] == ["("]:
-            own[0] = "\\("  # no mark becomes a link
-        pieces[place], mark = replace(piece, text="".join(own)), piece.mark()
-    return pieces
+    """The pieces of a text, escaped as one text. Where a mark would do harm inside, all stand at the end."""
+    given = list(pieces)
+    signs = iter(_escape_signs("".join(piece.text for piece in given)))
+    escaped = [replace(piece, text="".join(islice(signs, len(piece.text)))) for piece in given]
+    if _does_harm("".join(piece.text + piece.mark() for piece in escaped)):
+        whole = "".join(piece.text for piece in escaped)
+        return [Piece(whole), *(replace(piece, text="") for piece in given if piece.mark())]
+    return escaped
 
 
 def _escape_signs(text: str) -> list[str]:
@@ -385,10 +385,14 @@ def _escape_signs(text: str) -> list[str]:
         signs = list(text)
         for found in harmful.finditer(text):
             if not found[1]:
-                signs[found.start()] = f"\\{signs[found.start()]}"
+                signs[found.start()] = _escape_sign(found.string[found.start()])
         if not _does_harm("".join(signs)):
             return signs
-    return [f"\\{sign}" if sign in _SIGNS else sign for sign in text]
+    return [_escape_sign(sign) if sign in _SIGNS else sign for sign in text]
+
+
+def _escape_sign(sign: str) -> str:
+    return "&lt;" if sign == "<" else f"\\{sign}"  # some parsers know no backslash before a tag
 
 
 def _does_harm(text: str) -> bool:
