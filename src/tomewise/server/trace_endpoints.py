@@ -103,7 +103,7 @@ def copy_answer(tome: str, body: dict[str, Any], request: Request, opened: Opene
     try:
         answer = read_plain(Answer, body)
     except ValueError as error:
-        raise UsageError(f"the body is no answer as `/ask` replies it ({describe_invalid(error)})") from None
+        raise UsageError(f"the body is not an answer of `/ask` ({describe_invalid(error)})") from None
     find = opened.documents.names.read().find
     ids = {quote.document: id for quote in list_quotes(answer) if (id := find(quote.document)) is not None}
     known = {record.id: record.metadata for record in opened.store.documents(list(ids.values()))}

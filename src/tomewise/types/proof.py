@@ -84,7 +84,7 @@ class Quote(Noun):
         return self.text
 
     def __str__(self) -> str:
-        return f"“{' '.join(self.text.split())}” ({describe_source(self)})"
+        return " ".join(f"“{self.text}” ({describe_source(self)})".split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,13 +339,11 @@ def write_markdown(
     shown = answer if answer.resolved or (answer.only_quotes and quotes) else replace(answer, text=decline(answer))
     text = "".join(piece.text + piece.mark("[^{}]") for piece in escape_pieces(cut_text(shown)))
     notes = []
-    for number, quote in enumerate(
-        quotes, start=1
-    ):  # the place first, as “words” (place) is read as an address with its title
-        note = f"{describe_source(quote)}: “{' '.join(quote.text.split())}”" + (f" <{link(quote)}>" if link else "")
-        notes.append(f"[^{number}]: {escape_markdown(note)}")
+    for number, quote in enumerate(quotes, start=1):  # “words” (place) would be read as an address with its title
+        note = f"In {describe_source(quote)}: “{quote.text}”" + (f" <{link(quote)}>" if link else "")
+        notes.append(f"[^{number}]: {escape_markdown(' '.join(note.split()))}")
     works = dict.fromkeys(_write_work(quote, metadata.get(quote.document, {})) for quote in quotes)
-    listed = "\n".join(f"- {escape_markdown(work)}" for work in works if work)
+    listed = "\n".join(escape_markdown(f"- {work}") for work in works if work)
     return "\n\n".join(filter(None, [text.strip("\n"), *map(escape_markdown, list_remarks(answer)), listed, *notes]))
 
 
@@ -357,7 +355,7 @@ def _write_work(quote: Quote, metadata: Metadata) -> str:
         return ""
     author = ", ".join(map(str, authors if isinstance(authors, list | tuple) else [authors]))
     title = quote.title or str(metadata.get("title", "")) or name_document(quote.document)
-    return ". ".join(filter(None, (author, title, year))) + "."
+    return " ".join(". ".join(filter(None, (author, title, year))).split()) + "."
 
 
 def escape_markdown(text: str) -> str:
