@@ -327,7 +327,7 @@ def test_a_copy_has_footnotes_and_a_bibliography():
     evidence = Evidence(id="p1", layer="passages", text="x", score=1.0, origins=(origin,), metadata=metadata)
     text = make_answer("It came.", [("It came.", "quoted", (ONE, TWO))], evidence=(evidence,)).to_markdown()
     assert text == (
-        "It came. [^1][^2]\n\n- Ada Marsh, T. Reed. log.txt. 1911.\n\n"
+        "It came. [^1][^2]\n\n- Ada Marsh, T. Reed. log.txt. 1911\n\n"
         "[^1]: In log.txt, part 2: “Words 1.”\n\n[^2]: In log.txt, part 3: “Words 2.”"
     )
 

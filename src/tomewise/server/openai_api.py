@@ -396,7 +396,7 @@ def write_answer(answer: Answer, tome: str, address: str, sent: str = "") -> dic
     # Without a model nothing answers: the quotations are all there is.
     is_listed = bool(answer.only_quotes and quotes)
     words = " ".join(list_remarks(answer)) if is_listed else decline(answer)
-    pieces = escape_pieces(cut_text(answer) if answer.resolved and not is_listed else [Piece(words)])
+    pieces = escape_pieces(([] if is_listed else cut_text(answer)) or [Piece(words)])
     is_new = not "".join(piece.text for piece in pieces).startswith(sent)
     content = f"{sent}\n\nThe model began anew:\n\n" if is_new else ""
     before = len(content) if is_new else len(sent)  # no mark stands before it

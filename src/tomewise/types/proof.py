@@ -78,11 +78,6 @@ class Quote(Noun):
     after: str = ""
     """The sentence after it."""
 
-    @property
-    def quote(self) -> str:
-        """Its text."""
-        return self.text
-
     def __str__(self) -> str:
         return " ".join(f"“{self.text}” ({describe_source(self)})".split())
 
@@ -180,11 +175,6 @@ class Answer(Noun):
     def quotes(self) -> tuple[Quote, ...]:
         """The quotes of all statements, each once, as `[1]`, `[2]` ... name them; none if the question was declined."""
         return tuple(list_quotes(self)) if self.resolved else ()
-
-    @property
-    def citations(self) -> tuple[Quote, ...]:
-        """Its `quotes`."""
-        return self.quotes
 
     @property
     def support(self) -> Support:
@@ -286,14 +276,18 @@ def cut_text(answer: Answer) -> list[Piece]:
 
 def write_marked(answer: Answer) -> str:
     """The text of the answer with its marks."""
-    return "".join(piece.text + piece.mark() for piece in cut_text(answer)).strip()
+    return join_pieces(cut_text(answer)).strip()
+
+
+def join_pieces(pieces: Iterable[Piece], sign: str = "[{}]") -> str:
+    """The pieces with their marks."""
+    return "".join(piece.text + piece.mark(sign) for piece in pieces)
 
 
 def write_answer(answer: Answer) -> str:
     """The answer with `[1]` for each quote, what a reader must know of it, and the quotes with their places."""
     quotes = list_quotes(answer)
-    text = write_marked(answer) if answer.resolved else decline(answer)
-    text = "" if answer.only_quotes and quotes else text
+    text = "" if answer.only_quotes and quotes else write_marked(answer) or decline(answer)
     lines = (f"[{number}] {quote}" for number, quote in enumerate(quotes, start=1))
     return "\n".join([*filter(None, [text]), *list_remarks(answer), *lines])
 
@@ -336,26 +330,22 @@ def write_markdown(
 ) -> str:
     """The answer with a footnote for each quote, with its `link`, and the documents whose author or year is known."""
     quotes = list_quotes(answer)
-    shown = answer if answer.resolved or (answer.only_quotes and quotes) else replace(answer, text=decline(answer))
-    text = "".join(piece.text + piece.mark("[^{}]") for piece in escape_pieces(cut_text(shown)))
+    text = join_pieces(escape_pieces(cut_text(answer) or [Piece(decline(answer))]), "[^{}]")
     notes = []
     for number, quote in enumerate(quotes, start=1):  # “words” (place) would be read as an address with its title
         note = f"In {describe_source(quote)}: “{quote.text}”" + (f" <{link(quote)}>" if link else "")
         notes.append(f"[^{number}]: {escape_markdown(' '.join(note.split()))}")
     works = dict.fromkeys(_write_work(quote, metadata.get(quote.document, {})) for quote in quotes)
-    listed = "\n".join(escape_markdown(f"- {work}") for work in works if work)
+    listed = "\n".join(escape_markdown(f"- {' '.join(work.split())}") for work in works if work)
     return "\n\n".join(filter(None, [text.strip("\n"), *map(escape_markdown, list_remarks(answer)), listed, *notes]))
 
 
 def _write_work(quote: Quote, metadata: Metadata) -> str:
     """Author, title and year of a document; empty without author and year."""
-    authors = metadata.get("author", "")
-    year = str(metadata.get("year", "")) or str(metadata.get("date", ""))[:4]
-    if not authors and not year:
-        return ""
-    author = ", ".join(map(str, authors if isinstance(authors, list | tuple) else [authors]))
-    title = quote.title or str(metadata.get("title", "")) or name_document(quote.document)
-    return " ".join(". ".join(filter(None, (author, title, year))).split()) + "."
+    author, year = metadata.get("author", ""), str(metadata.get("year") or metadata.get("date", ""))[:4]
+    authors = ", ".join(map(str, author)) if isinstance(author, list | tuple) else str(author)
+    title = quote.title or name_document(quote.document)
+    return ". ".join(filter(None, (authors, title, year))) if authors or year else ""
 
 
 def escape_markdown(text: str) -> str:
@@ -371,10 +361,9 @@ def escape_pieces(pieces: Iterable[Piece]) -> list[Piece]:
     given = list(pieces)
     signs = iter(_escape_signs("".join(piece.text for piece in given)))
     escaped = [replace(piece, text="".join(islice(signs, len(piece.text)))) for piece in given]
-    if _does_harm("".join(piece.text + piece.mark() for piece in escaped)):
-        whole = "".join(piece.text for piece in escaped)
-        return [Piece(whole), *(replace(piece, text="") for piece in given if piece.mark())]
-    return escaped
+    if not _does_harm(join_pieces(escaped)):
+        return escaped
+    return [Piece("".join(piece.text for piece in escaped)), *(replace(piece, text="") for piece in given)]
 
 
 def _escape_signs(text: str) -> list[str]:
@@ -437,15 +426,10 @@ def write_html(answer: Answer) -> str:
     lag = f"<p>{escape(summarize_lag(answer.lagging))}</p>" if answer.lagging else ""
     calls = f"{answer.cost.calls} call{'' if answer.cost.calls == 1 else 's'}"
     origin = f"<p><small>{escape(' · '.join(filter(None, (answer.system, answer.model, calls))))}</small></p>"
-    if answer.only_quotes and lines:
-        return f"<div>{remarks}{listed}{lag}{origin}</div>"
-    if not answer.resolved:
-        missing = answer.missing or "the evidence does not say"
-        return f"<div><p><b>Not answered:</b> {escape(missing)}</p>{lag}{origin}</div>"
-    choice = f"{answer.choice}. " if answer.choice else ""
-    text = "".join(piece.text + piece.mark() for piece in escape_pieces([Piece(choice), *cut_text(answer)]))
-    missing = f"<p>Missing: {escape(answer.missing)}</p>" if answer.missing else ""
+    pieces = [Piece(f"{answer.choice}. " if answer.choice else ""), *(cut_text(answer) or [Piece(decline(answer))])]
+    text = "" if answer.only_quotes and lines else join_pieces(escape_pieces(pieces))
     shown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image").render(text)
+    missing = f"<p>Missing: {escape(answer.missing)}</p>" if answer.missing and answer.resolved and text else ""
     return f"<div>{shown}{missing}{remarks}{listed}{lag}{origin}</div>"
 
 
