@@ -114,7 +114,7 @@ def report_planted(title: str, edits: dict[str, Edit], cases: list[Case], each: 
 def report_wice(half: int) -> None:
     """F1 of "supported" for claims that are marked, against all others, and the marks of what is not supported."""
     rows = [row for number, row in enumerate(read_rows("wice/dev.jsonl")) if number % 2 == half]
-    marks = [(row["label"], Grounds(row["evidence"]).judge(row["claim"]).support) for row in rows]
+    marks = [(row["label"], Grounds(["\n".join(row["evidence"])]).judge(row["claim"]).support) for row in rows]
     print(f"\n| WiCE | | {' | '.join(SUPPORTS)} |\n| --- |{' ---: |' * (len(SUPPORTS) + 1)}")
     for label in dict.fromkeys(row["label"] for row in rows):
         count = Counter(mark for of, mark in marks if of == label)
@@ -145,7 +145,7 @@ def read_cases(half: int) -> Iterator[Case]:
             yield from (Case("story", f"{' '.join(triple)}.", sources) for triple in reply.get("triples", ()))
     for number, row in enumerate(read_rows("wice/dev.jsonl")):
         if number % 2 == half and row["label"] == "supported":
-            yield Case("wice", row["claim"], (*row["evidence"], row["meta"]["claim_title"]))
+            yield Case("wice", row["claim"], ("\n".join(row["evidence"]), row["meta"]["claim_title"]))
     for number, row in enumerate(read_rows("qmsum/test.jsonl")):
         if number % 2 == half:
             for query in row["specific_query_list"]:

@@ -54,7 +54,10 @@ class Keeper:
         digest = sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:16]
         with self.lock:
             row = self.kept.get(digest) or self._ask(digest, request, body)
-            self.asked.append(row)
+            is_again = any(
+                turn["role"] == "assistant" for turn in request["messages"]
+            )  # it shows a reply that did not fit
+            self.asked.append({**row, "again": is_again})
         return row["status"], json.dumps(row["reply"]).encode()
 
     def _ask(self, digest: str, request: dict[str, Any], body: bytes) -> dict[str, Any]:
@@ -64,9 +67,15 @@ class Keeper:
             with urllib.request.urlopen(ask, timeout=PATIENCE) as response:
                 status, reply = response.status, json.loads(response.read())
         except urllib.error.HTTPError as error:
-            status, reply = error.code, json.loads(error.read())
+            status, text = error.code, error.read().decode(errors="replace")
+            try:
+                reply = json.loads(text)
+            except ValueError:
+                reply = {"error": {"message": text}}
         kept = {name: reply[name] for name in ("choices", "usage", "error") if name in reply}
         row = {"digest": digest, "status": status, "seconds": round(time.monotonic() - started, 1), "reply": kept}
+        if status >= 500 or status == 429:  # the same request may be answered later
+            return row
         self.kept[digest] = row
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -175,7 +184,8 @@ def ask_one(tome: Tome, question: dict[str, Any], keeper: Keeper, system: str) -
         row |= {"error": f"{type(error).__name__}: {error}"}
     texts = [reply["reply"].get("choices", [{}])[0].get("message", {}).get("content") for reply in keeper.asked]
     seconds = sum(reply["seconds"] for reply in keeper.asked)
-    return row | {"requests": len(texts), "seconds": round(seconds, 1), "replies": texts}
+    again = sum(reply["again"] for reply in keeper.asked)
+    return row | {"requests": len(texts), "again": again, "seconds": round(seconds, 1), "replies": texts}
 
 
 def main() -> None:
@@ -193,10 +203,10 @@ def main() -> None:
     if given.out:
         given.out.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     answered = [row for row in rows if "error" not in row]
-    at_once = sum(row["requests"] == 1 and bool(row["quotes"]) for row in answered)
+    at_once = sum(not row["again"] and bool(row["quotes"]) for row in answered)
     print(
         f"{given.name} · {given.system} · {given.half}{' · plain' if given.plain else ''}: {len(rows)} questions, "
-        f"{at_once} at once with a true quotation, {sum(row['requests'] > 1 for row in answered)} asked again, "
+        f"{at_once} at once with a true quotation, {sum(row['again'] > 0 for row in answered)} asked again, "
         f"{len(rows) - len(answered)} lost, {sum(len(row['quotes']) for row in answered)} quotations found, "
         f"{sum(row['dropped'] for row in answered)} dropped"
     )

@@ -61,7 +61,8 @@ def test_a_bad_file_is_named_with_what_is_wrong(folders, text, part):
 
 
 def test_variables_are_read_and_bad_ones_named(folders, monkeypatch):
-    for variable, value in (("TOMEWISE_LIMIT", "none"), ("TOMEWISE_TIMEOUT", "-3")):
+    bad = {"TOMEWISE_LIMIT": "none", "TOMEWISE_TIMEOUT": "-3", "TOMEWISE_SERVER": "temprature=off"}
+    for variable, value in bad.items():
         monkeypatch.setenv(variable, value)
         with pytest.raises(UsageError, match=f"{variable}.*{value}"):
             load()

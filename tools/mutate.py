@@ -58,7 +58,7 @@ MUTATIONS = (
     Mutation(
         "declining: no answer without support, where declining is allowed",
         "loops/desk.py",
-        "(reply.refused or reply.is_guess)",
+        'reply.refused or (reply.claim != "full" and reply.is_declined(may_decline))',
         "reply.refused",
         ("tests/loops/test_desk.py",),
     ),

@@ -31,6 +31,10 @@ LIMITS = ("max_calls", "max_tokens", "max_cost")  # of what may be spent
 _PREFIX = "TOMEWISE_"
 _MAX_BYTES = 100_000  # of a configuration file
 _KEY_ENDS = ("key", "secret", "password")  # of names of what is never kept in a file
+_SERVER = (  # the amount of thoughts, a role, and fields of requests
+    *("reasoning", "system", "temperature", "response_format", "max_tokens", "max_completion_tokens"),
+    *("stream_options", "reasoning_effort", "chat_template_kwargs", "thinking"),
+)
 _ROLE_MODEL = re.compile(r"\s*([\w.-]+)=(.+)", re.DOTALL)
 
 
@@ -121,6 +125,9 @@ class Settings:
     )
     max_failures: int = _declare(20, "Stop after so many failed calls with no reply between them.", least=1, free=True)
     current: bool = _declare(False, "Refuse memory that lags behind the documents.", free=True)
+    only_supported: bool = _declare(
+        False, "Show no statement that the evidence does not support, or contradicts.", free=True
+    )
     prompts: str | None = _declare(None, "A folder with prompts of your own.", unset="the packaged ones")
     passage_tokens: int | None = _declare(
         None, "Tokens of a passage (fixed by the first add).", least=8, unset="what the embedder sees", free=True
@@ -236,8 +243,11 @@ def _read_server(value: Any) -> dict[str, str]:
     """What a server takes: a table, or a text of words `NAME=VALUE`. Raises ValueError."""
     if isinstance(value, str):
         value = dict(each.partition("=")[::2] for each in value.split())
+    for name in value if isinstance(value, Mapping) else ():
+        if name not in _SERVER:
+            raise ValueError(f"server knows no {name!r}: {suggest(str(name), _SERVER)}known are {', '.join(_SERVER)}")
     if isinstance(value, Mapping) and all(
-        isinstance(name, str) and word in (("off", "low", "medium", "high") if name == "reasoning" else ("off", "on"))
+        word in (("off", "low", "medium", "high") if name == "reasoning" else ("off", "on"))
         for name, word in value.items()
     ):
         return dict(value)

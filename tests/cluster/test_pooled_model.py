@@ -97,7 +97,7 @@ ODD_REPLIES: dict[str, Any] = {
     "nothing": lambda: None,
     "a mapping": lambda: {"cue": "Mara hid it."},
     "the output of another role": lambda: roles.GistOut(memory="Mara hid it."),
-    "a value of another type": lambda: roles.CueOut.model_construct(cue=7),
+    "a value of another type": lambda: roles.CueOut.model_construct(cue={"a": 7}),
     "half of a letter": lambda: roles.CueOut.model_construct(cue="\ud800"),
     "a lock": lambda: roles.CueOut.model_construct(cue=threading.Lock()),
 }

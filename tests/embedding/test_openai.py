@@ -169,6 +169,10 @@ def test_a_server_that_takes_fewer_texts_gets_so_many_from_then_on(server, scrip
     [
         (413, "Input validation error: `inputs` must have less than 100 tokens. Given: 300"),
         (400, "input is too large to process: 300 tokens, at most 100"),
+        (
+            400,
+            "input (300 tokens) is too large to process. increase the physical batch size (current batch size: 100)",
+        ),
         (400, "This model's maximum context length is 100 tokens, however you requested 300 tokens"),
     ],
 )
@@ -187,7 +191,7 @@ def test_a_server_that_takes_shorter_texts_gets_their_beginning_and_the_remedy_i
 
 
 def test_a_refusal_that_stays_teaches_an_embedder_nothing(script, embedder):
-    script.script = [fail(400)]
+    script.script = [good, refuse_more(0, "the batch queue is broken today")]
     with pytest.raises(ModelError, match="refused"):
         embedder.embed(["a", "b"])
     script.script = [good]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
-from tomewise.errors import BadReply, UsageError
+from tomewise.errors import BadReply, PromptTooLong, UsageError
 from tomewise.evaluate import digests
 from tomewise.evaluate.metrics import find_metric
-from tomewise.evaluate.replay import PaidOnce
+from tomewise.evaluate.replay import PaidOnce, ask_as_before, remember_question, replay
 from tomewise.evaluate.report import make_json, write_markdown
 from tomewise.evaluate.results import tabulate
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import DECOMPOSE, GIST, DecomposeIn, GistIn
+from tomewise.language.together import ask_together
 from tomewise.language.wrapped import Wrapped
 from tomewise.run import ModelCall, meter, report_call
 from tomewise.store.sql.sql_store import SqlStore
@@ -117,6 +119,28 @@ async def test_a_stored_reply_is_charged_as_if_paid_again(calls, model):
     assert (first.calls, first.dollars, first.cached_tokens, first.reasoning_tokens) == (2, 1.0, 4, 3)
     assert again == replace(first, kept=again.kept)
     assert len(model.calls) == 1
+
+
+async def test_a_batch_is_charged_as_if_paid_again_and_asked_for_once(calls):
+    items = [{"label": "P1", "memory": KEPT}, {"label": "P2", "memory": KEPT}]
+    model, costs = ScriptedModel({"gist": lambda given: {"passages": items}}, cost=0.5), []
+    for _ in range(2):
+        paying = Wrapped(Wrapped(model, PaidOnce(Prompts(), calls)), ask_as_before)
+        with meter() as used:
+            outputs = await ask_together(paying, GIST, [GistIn(text="t"), GistIn(text="u")], 2)
+        assert [output.memory for output in outputs] == [KEPT] * 2
+        costs.append(used.measure_cost().dollars)
+    assert (len(model.calls), costs) == (1, [0.5, 0.5])
+
+
+async def test_a_prompt_that_was_too_long_is_not_sent_again_to_rank():
+    inside = ScriptedModel({"gist": [PromptTooLong("too long", 9, 10)]})
+    model = Wrapped(inside, ask_as_before)
+    with remember_question():
+        for where in (nullcontext, replay):
+            with where(), pytest.raises(PromptTooLong):
+                await model.ask(GIST, GistIn(text="t"))
+    assert len(inside.calls) == 1
 
 
 async def test_equal_asks_at_one_moment_are_one_call_and_charged_to_each(calls, model):

@@ -98,6 +98,8 @@ PLACE = r": check the base URL, which for most servers ends in /v1"
         (fail_with(400, "what is this"), ModelError, "what is this"),
         (fail_with(422, "what is this"), ModelError, "what is this"),
         (Behaviour(QUOTA, 429), ModelUnavailable, "quota.*pay first"),
+        (fail_with(400, "Your credit balance is too low"), ModelUnavailable, "no quota left.*credit balance"),
+        (fail_with(400, "error loading chat template"), ModelError, "rejected the request"),
         # A redirect meets every request.
         (Behaviour(b"", 302, {"location": "https://in.example/?n=v1"}), ModelUnavailable, "redirect to https://in.+URL"),
         (Behaviour(b"", 308), ModelUnavailable, f"sent a redirect .*{PLACE}"),
@@ -106,8 +108,8 @@ PLACE = r": check the base URL, which for most servers ends in /v1"
         (Behaviour(b"", status=204), ModelError, rf"sent an empty reply \(status 204\).*{PLACE}"),
         (Behaviour(b" \n"), ModelError, rf"sent an empty reply \(status 200\).*{PLACE}"),
     ],
-    ids=["refusal", "filter", "401", "403", "404", "400", "422", "quota", "redirect", "redirect nowhere", "page",
-         "page as JSON", "no content", "empty"],
+    ids=["refusal", "filter", "401", "403", "404", "400", "422", "quota", "credit", "loading", "redirect",
+         "redirect nowhere", "page", "page as JSON", "no content", "empty"],
 )  # fmt: skip
 async def test_what_would_come_again_is_not_asked_for_again(reply, error, says):
     async with open_chat(reply, GOOD) as (model, server):
@@ -123,8 +125,13 @@ CUT = Behaviour(GOOD.body, cut=True)
 
 @pytest.mark.parametrize(
     "passing",
-    [*map(fail_with, (429, 500, 502, 503, 408)), CUT, Behaviour(b"busy")],
-    ids=["429", "500", "502", "503", "408", "cut half-way", "no JSON"],
+    [
+        *map(fail_with, (429, 500, 502, 503, 408)),
+        CUT,
+        Behaviour(b"busy"),
+        fail_with(413, "Request too large on tokens per minute (TPM): Limit 6000, Used 5900, Requested 700"),
+    ],
+    ids=["429", "500", "502", "503", "408", "cut half-way", "no JSON", "tokens of a minute"],
 )
 async def test_passing_failures_are_tried_again(passing):
     async with open_chat(passing, passing, GOOD) as (model, server):

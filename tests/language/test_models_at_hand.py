@@ -6,7 +6,7 @@ import socket
 import pytest
 from tests.language.openai_server import GIVEN, OpenAIServer, fail_with, fuse, open_chat, reply_with, stream_with
 
-from tomewise.errors import ModelUnavailable
+from tomewise.errors import ModelError, ModelUnavailable, PromptTooLong
 from tomewise.language import models_at_hand, roles
 from tomewise.language.chat import ChatModel
 from tomewise.language.models_at_hand import LocalModel, LocalServer, find_local_models, suggest_model
@@ -175,6 +175,27 @@ def test_vllm_and_llama_cpp_state_their_windows_to_those_with_a_key(server, rows
     assert set(server.keys) == {"bearer secret"}
 
 
+async def test_a_refusal_below_the_stated_window_counts_until_the_server_states_it_anew():
+    async with open_chat(fail_with(400, "maximum context length is 4000 tokens, you requested 9000")) as (
+        model,
+        server,
+    ):
+        server.pages["/v1/models"] = lambda _: {"data": [{"id": "test", "max_model_len": 131_072}]}
+        assert model.window == 131_072
+        with pytest.raises(PromptTooLong):
+            await model.ask(roles.FUSE, roles.FuseIn(question="Who hid the letter? " * 2_000, cues=[]))
+        assert model.found_window.find() == (model.found_window.known, "a refusal of its server")
+        assert model.window == 4_000
+        assert ChatModel("openai:test", base_url=server.url).window == 131_072, "it may run with more by now"
+
+
+def test_a_server_that_loads_its_model_is_asked_again(server):
+    props = [fail_with(503, "Loading model"), {"default_generation_settings": {"n_ctx": 4_096}}]
+    server.pages["/props"] = lambda _: props.pop(0)
+    model = ChatModel("openai:mine", base_url=server.url)
+    assert [model.window, model.window, model.window] == [128_000, 4_096, 4_096]
+
+
 # ---------------------------------------------------------------- a test call
 
 
@@ -244,6 +265,9 @@ def test_a_trial_learns_what_a_server_takes_and_the_command_lists_it(command, se
     listed = json.loads(command("models", "--json").out)["learnt"]
     assert listed[f"openai:mine at {server.url}"]["refused"] == ["temperature"]
     assert command("models", "--try", "extractive").code == 2
+    assert command("models", "openai", "--try", "openai:mine", "--base-url", server.url).code == 2
+    server.handler = lambda _: fail_with(400, "what is this")
+    assert command("models", "--try", "openai:mine", "--base-url", server.url).code == ModelError.exit_code
 
 
 def test_an_answer_without_a_model_names_the_best_at_hand(command, here, server, monkeypatch):

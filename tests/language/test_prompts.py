@@ -96,9 +96,27 @@ def test_a_short_prompt_asks_for_the_same_fields_in_less_than_half_the_words(rol
 
 
 @pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"evidence": [roles.Shown(label="E1", text="t", kind="summary")] * 2}, "kind passage"),
+        ({"notes": ["n", "m"]}, "Quote no note"),
+        ({"options": ["a", "b"], "may_decline": True}, "null if `answer` is empty"),
+        ({"options": ["a", "b"]}, "the wording of one option"),
+        ({"instructions": "In French."}, "<instructions> asks"),
+    ],
+)
+def test_a_short_prompt_says_once_what_holds_in_this_case_alone(given, says):
+    plain = roles.AnswerIn(question="q", evidence=[roles.Shown(label="E1", text="t")])
+    assert Prompts().render(roles.ANSWER, plain.model_copy(update=given), short=True).count(says) == 1
+    assert says not in Prompts().render(roles.ANSWER, plain, short=True)
+
+
+@pytest.mark.parametrize(
     ("model", "window", "short"),
     [
         *[(name, None, True) for name in ("qwen2.5:1.5b", "llama3.2:3b", "Qwen2.5-0.5B-Instruct", "smollm2:135m")],
+        *[(name, None, True) for name in ("llama3.2", "tinyllama", "phi3:mini", "smollm2", "gemma3n:e4b")],
+        *[(name, None, False) for name in ("mistral-nemo-12b-128m", "llama-4-scout-17b-10m", "llama3.2-vision")],
         *[(name, 32_768, False) for name in ("gpt-4o", "qwen3:14b", "qwen3-30b-a3b", "llama-3.1-70b", "claude-4.5")],
         ("gpt-4o", 4_096, True),
     ],

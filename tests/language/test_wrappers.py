@@ -133,6 +133,7 @@ async def test_the_key_covers_role_prompt_model_input_and_schema(tmp_path):
         make_key(roles.FUSE, OTHER),
         make_key(roles.ENCODE, encode),
         make_key(replace(roles.FUSE, output=Longer), GIVEN),
+        make_key(replace(roles.FUSE, tags=("cue",)), GIVEN),
         make_key(roles.FUSE, GIVEN, name="other"),
         make_key(roles.FUSE, GIVEN, prompts=Prompts(tmp_path)),
         make_key(roles.FUSE, OTHER, prompts=Prompts(tmp_path)),

@@ -46,6 +46,10 @@ def make_passage(text=TEXT, start=100):
                 "Quote: **half-past nine**",
                 "Passage 3 - half-past nine",
                 "half-past nine [E2, E3]",
+                "half-past nine. [E1][E2]",
+                "half-past nine. — E1",
+                "E1 Half-past nine",
+                '<evidence label="E1" kind="passage">\nhalf-past nine\n</evidence>',
                 '"half-past nine" (source E1)',
             )
         ),
@@ -74,6 +78,8 @@ def test_a_quotation_is_located_without_what_a_model_puts_around_it(quote, found
         (" " * 500_000 + "abc", " " * 4000),
         ("[E1] " * 100_000, "a" * 4000),
         ("(E1" + ", 1" * 100_000, "a" * 4000),
+        (". E1" * 50_000 + "x", "a" * 4000),
+        ("<evidence" * 50_000, "a" * 4000),
     ],
 )
 def test_hostile_quotations_cost_little(quote, text):
@@ -110,7 +116,7 @@ def cite(open_store):
     [
         ([("E2", "The tide turned")], [("b", "The tide turned")], 0),  # what is named comes first, any other then
         ([("[E2]", "The keeper slept")], [("a", "The keeper slept")], 0),
-        ([("E1", "tide turned"), ("E1", "tide  turned"), NOWHERE, ("E2", "…")], [("a", "tide turned")], 2),
+        ([("E1", "tide turned"), ("E1", "tide  turned"), NOWHERE, ("E2", "he")], [("a", "tide turned")], 2),
         # Parts around an ellipsis are cited each if all stand in one passage.
         ([("E1", "The tide turned … The keeper slept.")], [("a", "The tide turned"), ("a", "The keeper slept.")], 0),
         ([("E1", "The tide turned [...] never said")], [], 1),

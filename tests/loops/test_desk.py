@@ -8,16 +8,17 @@ from hypothesis import strategies as st
 from tests.loops.doubles import EMBEDDER, Shelves, converse, make_desk
 from tests.stories import put_texts
 
+from tomewise.errors import PromptTooLong
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import ANSWER, AnswerOut
-from tomewise.loops.desk import find_choice, make_answer_input, measure_support
+from tomewise.loops.desk import find_choice, make_answer_input
 from tomewise.loops.evidence import describe_origin, drop_near_repeats, fit_to_budget, join_texts, make_token_counter
 from tomewise.loops.once import Once
 from tomewise.recall.ranking import as_evidence
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import check_loop, document_of, put_document
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.types import Evidence, Passage, Question, Quote
+from tomewise.types import Evidence, Passage, Question
 
 COUNT = make_token_counter(EMBEDDER)
 OPTIONS = ("the doctor", "The clerk.", "nobody")
@@ -80,24 +81,29 @@ async def test_a_quotation_of_a_summary_is_cited_from_a_passage_or_counted_apart
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "support"),
-    [
-        ("The clerk", "A clerk forged it.", "quoted"),
-        ("not refundable", "The deposit is refundable.", "inferred"),
-        ("Nobody died.", "He died.", "inferred"),
-        ("before 1900", "It was after 1900.", "inferred"),
-        ("Plan B", "Plan A was chosen.", "inferred"),
-        ("He dies.", "He died.", "inferred"),
-        ("Ada’s lamp", "It was Ada's lamp.", "quoted"),
-        ("東京", "東京都に住む。", "quoted"),
-        ("* !", "The clerk", "inferred"),
-    ],
+    ("supported", "support"), [("full", "quoted"), ("", "quoted"), ("partly", "inferred"), ("none", "none")]
 )
-def test_what_is_quoted_has_all_words_as_they_are(text, words, support):
-    quote = Quote(document="d", passage="p", position=0, start=0, end=len(words), text=words)
-    assert measure_support(text, "full", [quote]) == support
-    assert measure_support(text, "partly", [quote]) == "inferred"
-    assert measure_support(text, "none", [quote]) == measure_support(text, "full", []) == "none"
+async def test_no_statement_has_more_support_than_the_model_claims(store, letters, supported, support):
+    reply = {"answer": "The clerk forged the letter in May.", "supported": supported}
+    _, found = await answer(store, letters[:1], reply, force=True)
+    assert (found.support, [quote.document for quote in found.quotes]) == (support, ["d0"])
+
+
+async def test_each_statement_of_an_answer_has_its_own_support_and_quotes(store, letters):
+    text = (
+        "- The clerk forged the letter in May [E2]\n- The clerk forged the letter in June\n- It was forged by a clerk"
+    )
+    quotes = [{"label": "E4", "quote": "the clerk forged"}]
+    _, found = await answer(store, letters, {"answer": text, "quotes": quotes, "supported": "full"})
+    assert found.text == text.replace(" [E2]", "")
+    shown = [(found.text[each.start : each.end], each.support) for each in found.statements]
+    assert shown == [
+        ("The clerk forged the letter in May", "quoted"),
+        ("The clerk forged the letter in June", "contradicted"),
+        ("It was forged by a clerk", "inferred"),
+    ]
+    assert [quote.document for quote in found.statements[0].quotes] == ["d1"]
+    assert found.support == "contradicted"
 
 
 async def test_what_did_not_fit_is_counted_where_the_answer_is_made(store, letters):
@@ -121,11 +127,13 @@ GUESS, CHOSEN = {"answer": "the widow", "supported": "none"}, {"answer": "x", "c
         # Words outside of the options do not answer.
         ({"answer": "the widow"}, {"options": OPTIONS}, "", None, "none", ""),
         ({"answer": "", "choice": "Z"}, {"options": OPTIONS}, "", None, "none", ""),
+        ({"answer": "", "choice": "B"}, {"options": OPTIONS}, "", None, "none", ""),
+        ({"answer": "", "choice": "B", "supported": "partly"}, {"options": OPTIONS}, "", None, "none", ""),
         # What is asked for is given, and says how far it is supported.
         (GUESS, {"force": True}, "the widow", None, "none", ""),
         (CHOSEN, {"options": OPTIONS, "force": True}, "The clerk.", "B", "none", ""),
         ({"answer": "* unclear", "choice": "B"}, {"options": OPTIONS, "force": True}, "The clerk.", "B", "none", ""),
-        ({"answer": "", "choice": "a"}, {"options": OPTIONS}, "the doctor", "A", "none", ""),
+        ({"answer": "", "choice": "a", "supported": "full"}, {"options": OPTIONS}, "the doctor", "A", "full", ""),
         ({"answer": "Ada", "supported": "partly", "missing": "who paid"}, {}, "Ada", None, "partly", "who paid"),
         ({"answer": "Ada", "supported": "full", "missing": "who paid"}, {}, "Ada", None, "full", ""),
     ],
@@ -191,6 +199,19 @@ async def test_the_call_fits_the_window(store, letters, window):
     if 0 < kept < 6:
         more = call.model_copy(update={"evidence": [*call.evidence, call.evidence[0]]})
         assert model.count_input_tokens(ANSWER, more) > room
+
+
+@pytest.mark.parametrize("numbers", [(), (0, 3000), (1500, 1900)])
+async def test_after_a_refusal_the_answer_rests_on_what_was_shown_then(store, parts, letters, numbers):
+    summary = make_derived("tree", *letters[:2], text="The clerk forged letters in May.")
+    refusals = [PromptTooLong("too long", *numbers)] * (1 + (not numbers))
+    quotes = [{"label": "E2", "quote": "the clerk forged the letter in May"}]
+    model, loop = make_once(store, [summary, *letters], *refusals, {"answer": "the clerk", "quotes": quotes})
+    with pytest.warns(UserWarning, match=r"asked again with \d of \d pieces"):
+        _, found = await converse(loop, ASKED)
+    shown = [piece.text for piece in model.calls[-1].given.evidence]
+    assert [piece.text for piece in found.evidence] == shown
+    assert 1 <= len(shown) == 7 - found.coverage.dropped < 7
 
 
 def test_fitting_counts_titles_and_passes_over_what_is_too_long():

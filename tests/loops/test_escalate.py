@@ -18,7 +18,8 @@ from tomewise.testing import check_loop
 from tomewise.types import Answer, Event, Question, Statement
 
 DECLINED = Answer(text="", resolved=False, claimed="none", missing="who paid the clerk")
-FULL = Answer(text="at nine", claimed="full")
+FULL = Answer(text="at nine", claimed="full", statements=(Statement(text="at nine", end=7, support="quoted"),))
+UNPROVED = replace(FULL, statements=(Statement(text="at nine", end=7),))
 PARTLY = Answer(text="perhaps at nine", claimed="partly", missing="the day")
 ASKED, WHOLE = Question(text="When did the tide turn?"), Question(text="List all keepers.")
 
@@ -90,11 +91,12 @@ async def test_a_full_answer_is_the_answer():
     thorough = way("investigate")
     events, chosen, answer = await play(FULL, thorough)
     assert (answer, chosen, thorough.loop.asked) == (FULL, ["hybrid"], [])
-    assert events[-1].summary == "reason: hybrid: answered, and the evidence holds all of it"
+    assert events[-1].summary == "reason: hybrid: answered, and its weakest statement is quoted"
 
 
 @pytest.mark.parametrize(
-    ("first", "because"), [(DECLINED, "declined; missing: who paid the clerk"), (PARTLY, "partly")]
+    ("first", "because"),
+    [(DECLINED, "declined; missing: who paid the clerk"), (PARTLY, "partly"), (UNPROVED, "not supported")],
 )
 async def test_what_is_declined_or_in_doubt_goes_on_after_the_first_quick_way_that_is_built(first, because):
     before = [way("associative", lag=("graph",)), way("short", first)]

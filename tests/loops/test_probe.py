@@ -205,10 +205,10 @@ async def test_options_reach_the_answering_role_alone_and_it_may_always_decline_
 
 
 async def test_the_contract_of_loops_holds_and_an_answer_at_once_takes_one_call(store):
-    cited = {**ANSWERED, "quotes": [{"label": "E1", "quote": "the tide turned"}]}
+    cited = {"answer": "the tide turned", "quotes": [{"label": "E1", "quote": "the tide turned"}]}
     model = make_model([cited])
     answer = await check_loop(build(store, model, make_recall(store, {STEM: "v0 v1 s0"})), QUESTION)
-    assert (answer.text, answer.resolved, answer.forced) == ("at nine", True, False)
+    assert (answer.text, answer.resolved, answer.forced) == ("the tide turned", True, False)
     assert answer.quotes[0].text == "the tide turned"
     played = await play(store, {}, [cited])
     assert [event.name for event in played.events] == ["recalled", "recalled", "tried", "stopped"]

@@ -40,6 +40,8 @@ def place(quotation, text):
         ("two\u200b rows", "two<br>rows", "two<br>rows", {"notes"}),
         ("3 1/2 cups", "3½ cups", "3½ cups", {"blanks", "letters"}),
         ("10^2 men", "10² men", "10² men", {"letters"}),
+        ("was 10 000 euros", "It was 10 000 euros", "was 10 000 euros", set()),
+        ("300 men", "In 1990 300 men", "300 men", set()),
         ("5% of 1990-1995", "5 % of 1990–1995", "5 % of 1990–1995", {"letters"}),
         ("灯台は閉じた", "昔、灯台は閉じた。", "灯台は閉じた", set()),
         ("มีเรือ", "เขามีเรือสองลำ", "มีเรือ", set()),
@@ -65,6 +67,10 @@ def test_a_copy_is_found_and_what_differs_is_named(quotation, text, found, diffe
         ("below 5 mg", "below <5 mg"),
         ("costs $5", "costs €5"),
         ("95 of them", "95 % of them"),
+        ("it was 10", "it was 10 000 euros"),
+        ("was 10 … euros", "was 10 000 euros"),
+        ("000 euros", "it was 10\u202f000 euros"),
+        ("10 000", "it was 10 000 000 euros"),
         ("C is good", "C++ is good"),
         ("notable case", "no table case"),
         ("мой дом", "мои дом"),
@@ -93,6 +99,7 @@ def test_another_number_word_or_sense_is_not_found(quotation, text):
         ("is … permitted to", "is not permitted to", []),
         ("the lamp . . . lit", "the lamp isn’t ever lit", []),
         ("the bell … fell", "the bell rang not, the bell rang, the tide fell", ["the bell", "fell"]),
+        ("the bell.\n\nThe tide", "the bell rang. The tide fell", ["the bell", "The tide"]),
         ("the bell … tide", f"the bell{' rang' * 190} tide", ["the bell", "tide"]),
         ("the bell … tide", f"the bell{' rang' * 210} tide", []),
         (" … ".join(["bell"] * 9), " rang ".join(["bell"] * 9), []),
@@ -179,9 +186,12 @@ def test_a_changed_word_number_or_negation_is_found_nowhere(made, data):
     assert find_quotation(write(data.draw, changed), text) == []
 
 
-@given(
-    st.lists(st.sampled_from(NAMES), min_size=2, max_size=8), st.sampled_from(["not", "NEVER", "isn’t", "без", "不"])
+DENIALS = (
+    "not NEVER isn’t refused nirgends nadie nessuno ninguém tidak không hiç без немає 안 않고 不 ません ない ไม่".split()
 )
+
+
+@given(st.lists(st.sampled_from(NAMES), min_size=2, max_size=8), st.sampled_from(DENIALS))
 def test_no_ellipsis_hides_a_denial(words, denial):
     text = f"the mill {' '.join(words)} {denial} {' '.join(words)} sank"
     assert place("the mill … sank", text) == []

@@ -76,7 +76,7 @@ def replay(recorded: Recorded) -> Iterator[None]:
         finally:
             _asked.reset(token)
 
-    async def exchange(client: Client, request: ChatRequest) -> messages.ModelResponse:
+    async def exchange(client: Client, request: ChatRequest, bound: int) -> messages.ModelResponse:
         return await recorded.reply(client, request)
 
     with patch.object(ChatModel, "ask", remember), patch.object(Client, "exchange", exchange):

@@ -13,7 +13,7 @@ from tomewise.addresses import find_loopback
 from tomewise.credentials import remember_credentials
 from tomewise.embedding.unit_rows import UnitRows, Vectors, run_at_once
 from tomewise.errors import BadReply, MissingDependency, ModelError, ModelUnavailable, UsageError
-from tomewise.language.adapting import Adapter, read_refusal
+from tomewise.language.adapting import Adapter, learn, merge, read_refusal
 from tomewise.language.spec import check_address
 from tomewise.settings import read_key, read_variable
 
@@ -112,19 +112,21 @@ class OpenAIEmbedder(UnitRows):
         """The vectors of these texts, in smaller requests or of shorter texts where the server wants them so."""
         vectors: list[list[float]] = []
         sent: list[str] = []
+        before = known = self._adapter.known
         while left := texts[len(vectors) :]:
-            known = self._adapter.known
             part = [self._cut(text, known.text or self.max_tokens) for text in left[: known.batch or len(left)]]
             try:
                 vectors += self._request(part)
                 sent += part
             except ModelError as error:
                 longest = max(len(self.tokenizer.encode(text).ids) for text in part)
-                if (refusal := read_refusal(error)) is None or not self._adapter.learn(refusal, longest):
+                if not (refusal := read_refusal(error)) or not (found := learn(known, refusal, longest)):
                     raise
+                known = found
+        self._adapter.known = merge(before, known, self._adapter.known)
         self._adapter.keep()
         if any(len(part) < len(text) for part, text in zip(sent, texts, strict=True)):
-            most = self._adapter.known.text
+            most = known.text
             warnings.warn(
                 f"{self._source} takes {most:,} tokens of a text: of a longer one only the beginning is embedded; "
                 f"`--passage-tokens {most}` makes passages of a new tome that fit",

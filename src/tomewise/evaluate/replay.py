@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import BaseModel
 
-from tomewise.errors import BadReply, ModelError, Refused
+from tomewise.errors import BadReply, ModelError, PromptTooLong, Refused
 from tomewise.evaluate.digests import digest_code, digest_data
 from tomewise.language.cached import Cache
 from tomewise.language.choose_model import EXTRACTIVE
@@ -79,7 +79,7 @@ async def ask_as_before(model: LanguageModel, role: Role[In, Out], given: In) ->
         return replayed
     try:
         reply = await model.ask(role, given)
-    except (BadReply, Refused) as error:
+    except (BadReply, PromptTooLong, Refused) as error:
         memo.replies[key] = error
         raise
     memo.replies[key] = reply
@@ -100,6 +100,8 @@ class PaidOnce(Cache):
     cost of a system does not depend on what ran before. The replies of the extractive model depend on the code of this
     package: a changed package asks for them again.
     """
+
+    keeps_batches = True  # to charge for a batch again, it must know what the batch took
 
     def __init__(self, prompts: Prompts, calls: CallCache) -> None:
         super().__init__(prompts, calls)

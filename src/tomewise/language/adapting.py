@@ -14,43 +14,59 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from filelock import FileLock
+
 from tomewise.credentials import hide_credentials
+from tomewise.language.usage import estimate_tokens
 from tomewise.settings import find_cache_folder
+from tomewise.types import read_plain
 
 SYSTEM = "system"  # the role of the rules; where it is refused, they stand in the first turn of the user
 LENGTHS = ("max_tokens", "max_completion_tokens")  # fields that bound a reply: the older one, the newer one
 _RULES = (SYSTEM, "developer")
 _KEPT = 200  # models that are remembered
+_LOCK_SECONDS = 1.0  # another process writes for milliseconds
 _READ = 2_000  # characters of a refusal: what follows may repeat the request
 _NEVER_REFUSED = frozenset({"model", "messages", "input", "stream", "prompt", "system"})  # a request has these
-_NAMED_FOR = {"json_schema": "response_format", "grammar": "response_format", "schema": "response_format"}
-
+_LEAST = 512  # tokens: no window is smaller
+_NAMED_FOR = {  # words that mean a field
+    "response_format": r"json.?(?:mode|schema)|structured.outputs?|response.?format|\b(?:grammar|schema)\b",
+    "reasoning_effort": "thinking|reasoning",
+    "chat_template_kwargs": "thinking|reasoning",
+}
+_NO_FIELD = re.compile(r"overload|try (?:again )?later|flagged|moderation|content.?(?:filter|policy)", re.IGNORECASE)
+_TOO_MUCH = re.compile(r"too (?:large|high|big|many|long)|exceed|greater", re.IGNORECASE)
 _ROLE = re.compile(
     r"\b(?:system|developer)['\"]?[\s-]+(?:role|messages?|instructions?|prompts?)\b|roles? must alternate|"
-    r"only user (?:and|or) assistant|'messages\[\d\]\.role'",
+    r"only user (?:and|or) assistant|messages?\W{0,2}\d\W{0,2}\.?role|\brole\b.{0,40}\b(?:system|developer)\b|"
+    r"variant .(?:system|developer)",
     re.IGNORECASE,
 )
 _LENGTH = re.compile(
     r"(?<!less than the `)context[\s_](?:length|size|window)|\bn_ctx|too (?:long|many tokens)|prompt length|"
     r"token count|input length|tokens per minute|too large (?:to process|for model)|longer than|"
     r"reduce (?:the length|your message size)|"
-    r"(?:inputs?`?|tokens`?)[^.]{0,40}\b(?:must (?:be <|have less)|cannot exceed|exceed the)",
+    r"(?:inputs?`?|(?<!max_)(?<!completion_)tokens`?)[^.]{0,40}\b(?:must (?:be <|have less)|cannot exceed|exceed the)",
     re.IGNORECASE,
 )
 _BATCH = re.compile(
-    r"(?<!physical )\bbatch\b|too many (?:inputs|items|texts|documents)|\binputs\b.{0,20}\b(?:most|max)|\barray\b",
+    r"(?<!physical )(?<!current )\bbatch\b|too many (?:inputs|items|texts|documents)|"
+    r"\binputs\b.{0,20}\b(?:most|max)|\barray\b",
     re.IGNORECASE,
 )
-_MOST = re.compile(
-    r"(?:context|n_ctx|max|allowed|limit|exceeds?|<=|less than|at most|only|larger than|up to)\w{0,30}+\W{0,30}+"
-    r"(?:[a-z_'`]{1,30}+\W{1,30}+){0,6}?(\d[\d,]*+)",
+_NUMBER = r"(?>\d{1,3}(?:,\d{3})+(?!\d)|\d+)"
+_MOST = re.compile(  # no excess ("by 904"), no sum, and of a range ("[1, 4096]") the end
+    r"(?:(?:context|n_ctx|max|allowed|limit|exceeds?|less than|at most|only|larger than|up to|should be|model with)"
+    r"\w{0,30}+|>|<=)\W{0,30}+(?:(?!by\b|code\b|id\b)[a-z_'`]{1,30}+\W{1,30}+){0,6}?(?:[01],\s?)?+"
+    rf"({_NUMBER})(?!\s*(?:[+>]|bytes|char))",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"(?<![\w.-])\d[\d,]*(?![\w-])")
+_NUMBERS = re.compile(rf"(?<![\w.-]){_NUMBER}(?![\w-])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,30 +112,45 @@ class Refusal:
     window: int = 0
 
     @property
+    def passes(self) -> bool:
+        """Whether the tokens of a minute are used up, so that the same request may pass later."""
+        return "per minute" in self.words and not self.find_limit()[0]
+
+    @property
     def is_of_length(self) -> bool:
         """Whether it says that the prompt, or a text, is too long."""
-        return self.status == 413 or bool(_LENGTH.search(self.words))
+        return (self.status == 413 or bool(_LENGTH.search(self.words))) and not self.passes
 
     @property
     def numbers(self) -> list[int]:
         """The numbers in its words, the largest first."""
-        return sorted({int(each.replace(",", "")) for each in _NUMBER.findall(self.words)}, reverse=True)
+        return sorted(self._read(_NUMBERS.findall(self.words)), reverse=True)
 
     def find_limit(self) -> tuple[int, int]:
         """The number of tokens that is allowed, and that which was asked for; 0 for what is not stated."""
-        numbers = self.numbers
-        named = (int(each.replace(",", "")) for each in _MOST.findall(self.words))
-        bounds = [self.sent.get(name) for name in LENGTHS]  # of the reply, which a refusal may repeat
-        limit = self.window or next((number for number in named if number not in bounds), 0)
-        limit = limit or next(iter(numbers[1:] or numbers), 0)
-        return limit, numbers[0] if numbers and numbers[0] > limit else 0
+        least = 1 if "input" in self.sent else _LEAST
+        named = self._read([str(self.window), *_MOST.findall(self.words)])
+        # A refusal may repeat the bound of the reply.
+        limit = next((number for number in named if number >= least and number not in self._bounds), 0)
+        asked = max(self.numbers, default=0)
+        return limit, asked if 0 < limit < asked else 0
+
+    @property
+    def _bounds(self) -> list[int]:
+        return [self.sent[name] for name in LENGTHS if name in self.sent]
+
+    def _read(self, numbers: Sequence[str]) -> list[int]:
+        """Those that may be about this request: no year and no id is."""
+        most = 2 * sum((estimate_tokens(json.dumps(self.sent, ensure_ascii=False)), *self._bounds))
+        found = (int(number.replace(",", "")) for number in numbers)
+        return [number for number in found if 0 < number <= most]
 
 
 def read_refusal(error: BaseException | None) -> Refusal | None:
     """What the server holds against a request, from the error of a client; None if no reply with an error came."""
     response: Any = None
     while error is not None and not hasattr(response, "status_code"):
-        response, error = getattr(error, "response", None), error.__cause__ or error.__context__
+        response, error = getattr(error, "response", None), error.__cause__
     if not hasattr(response, "status_code"):
         return None
     reason, sent = _parse(response.content), _parse(response.request.content)
@@ -134,16 +165,16 @@ def read_refusal(error: BaseException | None) -> Refusal | None:
         words[:_READ],
         sent if isinstance(sent, dict) else {},
         parameter if isinstance(parameter, str) else "",
-        window if isinstance(window, int) else 0,
+        window if type(window) is int else 0,
     )
 
 
 def _parse(body: bytes) -> Any:
-    """The JSON of a body; of any other its text."""
+    """The JSON of a body; of any other, such as the page of what stands before a server, its words without numbers."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
-        return body.decode("utf-8", "replace")
+        return re.sub(r"\d", "", body.decode("utf-8", "replace"))
 
 
 def learn(known: Learnt, refusal: Refusal, longest: int = 0) -> Learnt | None:
@@ -160,8 +191,12 @@ def learn(known: Learnt, refusal: Refusal, longest: int = 0) -> Learnt | None:
     if refusal.is_of_length:
         limit = refusal.find_limit()[0]
         return replace(known, window=limit) if limit else None
-    if name in LENGTHS and (fewer := [number for number in refusal.numbers if 1 < number < refusal.sent[name]]):
-        return replace(known, reply=fewer[0])
+    if name in LENGTHS:
+        fewer = [number for number in refusal.numbers if 1 < number < refusal.sent[name]]
+        if fewer or _TOO_MUCH.search(refusal.words):
+            return replace(known, reply=(*fewer, refusal.sent[name] // 2)[0])
+        if {name, *known.refused}.issuperset(LENGTHS):  # a reply without a bound may have no end
+            return None
     if _ROLE.search(refusal.words):
         has_rules = any(turn.get("role") in _RULES for turn in refusal.sent.get("messages", ()))
         return _refuse(known, SYSTEM) if has_rules else None
@@ -175,13 +210,11 @@ def _refuse(known: Learnt, name: str) -> Learnt:
 
 def _find_name(refusal: Refusal) -> str:
     """The field of the request that a refusal names; empty if it names none."""
+    words = "" if _NO_FIELD.search(refusal.words) else refusal.words
     known = refusal.sent.keys() - _NEVER_REFUSED
-    for text in (refusal.parameter, refusal.words):
-        for word in re.findall(r"\w+", text):
-            name = _NAMED_FOR.get(word.lower(), str(word))
-            if name in known:
-                return name
-    return ""
+    named = (str(word) for word in re.findall(r"\w+", f"{refusal.parameter} {words}") if word in known)
+    meant = (name for name, sign in _NAMED_FOR.items() if name in known and re.search(sign, words, re.IGNORECASE))
+    return next(chain(named, meant), "")
 
 
 def _learn_of_texts(known: Learnt, refusal: Refusal, count: int, longest: int) -> Learnt | None:
@@ -225,19 +258,27 @@ class Adapter:
         """How much the model shall think: off, low, medium or high; empty for as much as it does by itself."""
         return self._stated.get("reasoning", "")
 
+    @property
+    def thoughts(self) -> int:
+        """Tokens that it writes before a reply, as far as that is known."""
+        return 0 if self.reasoning == "off" else self.known.thoughts
+
+    def is_wanted(self, name: str) -> bool:
+        """Whether the user wants a field sent, whatever was refused."""
+        return self._stated.get(name) == "on"
+
     def learn(self, refusal: Refusal, longest: int = 0) -> bool:
         """Take a refusal in. Returns whether that changes the request."""
         found = learn(self.known, refusal, longest)
-        if found is None or any(self._stated.get(name) == "on" for name in found.refused):
+        if found is None or any(map(self.is_wanted, set(found.refused) - set(self.known.refused))):
             return False
         self.known = found
         return True
 
     def keep(self) -> None:
-        """Remember on this machine what is new."""
-        if (known := self.known) != self._kept:
+        """Remember on this machine what is new, beside what other processes learnt."""
+        if (known := self.known) != self._kept and _write(self.name, self._kept, known):
             self._kept = known
-            write_servers({**read_servers(), self.name: known})
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         """The body of a request as the model takes it."""
@@ -257,24 +298,52 @@ def _move_rules(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**first, "content": "\n\n".join([*rules, first["content"]])}, *rest]
 
 
+def merge(before: Learnt, after: Learnt, others: Learnt) -> Learnt:
+    """What `others` say, with what changed from `before` to `after`."""
+    changed = {name: value for name, value in asdict(after).items() if value != getattr(before, name)}
+    if "refused" in changed:
+        gone = set(before.refused) - set(after.refused)
+        changed["refused"] = tuple(dict.fromkeys(each for each in others.refused + after.refused if each not in gone))
+    return replace(others, **changed)
+
+
 def _find_file() -> Path:
     return find_cache_folder() / "servers.json"
 
 
 def read_servers() -> dict[str, Learnt]:
     """What is kept on this machine, by model and address; the latest last."""
-    found: dict[str, Learnt] = {}
-    with suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
-        for name, row in json.loads(_find_file().read_bytes()).items():
-            found[name] = Learnt(**{**row, "refused": tuple(map(str, row.get("refused", ())))})
-    return found
+    return {name: known for name, row in _read_rows().items() if (known := _read_row(row)) != Learnt()}
 
 
-def write_servers(servers: Mapping[str, Learnt]) -> None:
-    """Keep this, of the latest `_KEPT`. A folder that cannot be written keeps nothing: it is learnt again."""
-    rows = {name: {key: value for key, value in asdict(each).items() if value} for name, each in servers.items()}
-    with suppress(OSError):
-        _find_file().parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile("w", dir=_find_file().parent, delete=False) as file:
-            json.dump(dict(list(rows.items())[-_KEPT:]), file)
-        os.replace(file.name, _find_file())
+def _read_rows() -> dict[str, Any]:
+    with suppress(OSError, ValueError, RecursionError):
+        rows = json.loads(_find_file().read_bytes())
+        return rows if isinstance(rows, dict) else {}
+    return {}
+
+
+def _read_row(row: Any) -> Learnt:
+    """What a row says; one that another version wrote may have more fields."""
+    with suppress(ValueError):
+        return read_plain(Learnt, row)
+    return Learnt()
+
+
+def _write(name: str, before: Learnt, after: Learnt) -> bool:
+    """Keep what changed of one model, and of all models the latest `_KEPT`. Returns whether the file could be written.
+
+    Where it cannot, it is learnt again.
+    """
+    file = _find_file()
+    with suppress(OSError, NotImplementedError):  # the latter where files have no locks
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{file}.lock", timeout=_LOCK_SECONDS), TemporaryDirectory(dir=file.parent) as folder:
+            rows = _read_rows()
+            known = merge(before, after, _read_row(rows.pop(name, {})))
+            rows[name] = {key: value for key, value in asdict(known).items() if value}
+            new = Path(folder, file.name)
+            new.write_text(json.dumps(dict(list(rows.items())[-_KEPT:])))
+            os.replace(new, file)
+        return True
+    return False

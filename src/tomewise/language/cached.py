@@ -44,9 +44,10 @@ class Cache:
     They share its reply, or the error of the model. What ends one run, such as its budget, ends no other: then the next
     of them asks the model itself.
 
-    The key covers the role, the templates of its prompt, the name of the role's model, the input and the output's
-    schema: if one of these changes, the model is asked again. Only outputs that fit their type and that the role
-    accepts are kept. If a reply no longer fits, the model is asked again. A reply from here is reported to no meter.
+    The key covers the role, the templates and tags of its prompt, the name of the role's model, the input and the
+    output's schema: if one of these changes, the model is asked again. Only outputs that fit their type and that the
+    role accepts are kept. If a reply no longer fits, the model is asked again. A reply from here is reported to no
+    meter.
 
     In a run with a `fresh_mark`, only replies kept with this mark are used. A new reply replaces the earlier one, which
     is dropped if the model fails.
@@ -55,6 +56,9 @@ class Cache:
     reply that cannot be kept is used all the same, with a warning; in a run that `must_keep`, StoreError is raised.
     """
 
+    keeps_batches = False
+    """Whether it keeps the reply about a batch whole."""
+
     def __init__(self, prompts: Prompts, calls: CallCache) -> None:
         self._prompts = prompts
         self._calls = calls
@@ -62,7 +66,7 @@ class Cache:
 
     async def __call__(self, model: LanguageModel, role: Role[In, Out], given: In) -> Out:
         """The output that is kept, or else that of the model."""
-        if isinstance(given, Batch) or find_abilities(model, role).samples:
+        if (isinstance(given, Batch) and not self.keeps_batches) or find_abilities(model, role).samples:
             return await model.ask(role, given)
         loop = asyncio.get_running_loop()
         key = self.make_key(model, role, given)
@@ -93,6 +97,7 @@ class Cache:
         parts = (
             role.name,
             self._prompts.get_templates(role),
+            *role.tags,
             find_name(model, role),
             given.model_dump_json(),
             describe_output(role.output),

@@ -112,8 +112,8 @@ class ChatModel:
     @property
     def abilities(self) -> Abilities:
         """It samples at a temperature above 0. The default of the provider does not count."""
-        samples, thoughts = (self._temperature or 0) > 0, self.adapter.known.thoughts
-        return Abilities(samples=samples, thoughts=thoughts, prepare=self.prepare, close=self.close)
+        samples = (self._temperature or 0) > 0
+        return Abilities(samples=samples, thoughts=self.adapter.thoughts, prepare=self.prepare, close=self.close)
 
     async def prepare(self) -> None:
         """Import what asks need, and make the client of the running event loop. Raises ModelUnavailable.
@@ -190,6 +190,8 @@ class ChatModel:
 
             model, http = connect_model(self._spec, self._api_key, self._limit, self.adapter)
             slots = CallSlots(self._limit)
-            client = Client(self._spec, model, http, slots, self._timeout, self._backoff, self.adapter)
+            client = Client(
+                self._spec, model, http, slots, self._timeout, self._backoff, self.adapter, self.found_window
+            )
             self._clients[loop] = client
         return client

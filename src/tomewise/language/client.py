@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from json import JSONDecoder
 from math import inf
 from time import perf_counter
 from typing import Any
@@ -29,8 +30,9 @@ from pydantic_ai.settings import ModelSettings
 
 from tomewise.concurrency import take_turn
 from tomewise.errors import ModelError, ModelUnavailable, PromptTooLong, Refused
-from tomewise.language.adapting import Adapter
+from tomewise.language.adapting import Adapter, Learnt, merge
 from tomewise.language.call_slots import CallSlots
+from tomewise.language.models_at_hand import Window
 from tomewise.language.price_list import find_price
 from tomewise.language.reply import THINKING_ROOM, Reply, make_lean_schema
 from tomewise.language.retry import AttemptFailed, Backoff, report_wait, retry
@@ -43,6 +45,7 @@ from tomewise.types import Cost
 SILENCE = 60.0  # seconds without a word of the server, after which a message says so
 _READ_IN_TIME = 3_600  # tokens of a prompt that a small machine reads in the usual time limit
 _ADAPTATIONS = 6  # of one request: more refusals are not about its form
+_COUNTED = 1.1  # tokens that a server may count where we estimate one
 _THOUGHTS = re.compile(
     r"\s*(?:<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|[^{\s].*?</think(?:ing)?>)", re.DOTALL | re.IGNORECASE
 )
@@ -94,6 +97,7 @@ class Client:
     timeout: float
     backoff: Backoff
     adapter: Adapter
+    window: Window
     replies: int = 0
     streams: bool | None = None
     test: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -131,17 +135,21 @@ class Client:
             raise Refused(reply.refused)
         return reply
 
-    async def exchange(self, request: ChatRequest) -> messages.ModelResponse:
-        """Make one attempt within `patience`. Whatever the server does, the only error is `AttemptFailed`."""
+    async def exchange(self, request: ChatRequest, bound: int) -> messages.ModelResponse:
+        """Make one attempt within `patience`, at a reply of at most `bound` tokens.
+
+        Whatever the server does, the only error is `AttemptFailed`.
+        """
         if request.listener:
             request.listener.begin()
         may_be_stream = self._can_stream(request)  # and the server has written nothing yet
         answered = True
         seconds = self.measure_patience(request)
-        watch = partial(asyncio.get_running_loop().call_later, SILENCE, self._report_silence, seconds)
+        loop = asyncio.get_running_loop()
+        watch = partial(loop.call_later, SILENCE, self._report_silence, loop.time() + seconds)
         silence = watch()
         try:
-            async with asyncio.timeout(seconds), aclosing(self._receive(request)) as pieces:
+            async with asyncio.timeout(seconds), aclosing(self._receive(request, bound)) as pieces:
                 async for piece in pieces:
                     silence.cancel()
                     if isinstance(piece, messages.ModelResponse):
@@ -167,15 +175,15 @@ class Client:
         """How many seconds one attempt may take: a small machine reads some 30 tokens of a prompt in a second."""
         return self.timeout * (1 + (request.prompt_tokens / _READ_IN_TIME if self.spec.is_near else 0))
 
-    def _report_silence(self, seconds: float) -> None:
+    def _report_silence(self, end: float) -> None:
         reason = f"no word from {self.spec.full_name} for {SILENCE:.0f} s; `timeout` gives it so long"
-        _log.warning("%s", report_wait(seconds, reason))
+        _log.warning("%s", report_wait(end - asyncio.get_running_loop().time(), reason))
 
-    async def _receive(self, request: ChatRequest) -> AsyncGenerator[str | messages.ModelResponse]:
+    async def _receive(self, request: ChatRequest, bound: int) -> AsyncGenerator[str | messages.ModelResponse]:
         """The pieces of the text if the reply is streamed, and the response at the end. Raises `AttemptFailed`."""
         turns, settings, parameters = (
             _make_messages(request),
-            self._make_settings(request),
+            self._make_settings(request, bound),
             self._make_parameters(request.output),
         )
         bounds: dict[str, Any] = {"model_settings": settings, "model_request_parameters": parameters}
@@ -202,15 +210,15 @@ class Client:
     @property
     def _thinks(self) -> bool:
         """Whether the model writes hidden thoughts, for which it needs more tokens."""
-        by_itself = self.adapter.known.thoughts or self.model.profile.get("thinking_enabled_by_default")
-        return bool(by_itself or self.adapter.reasoning not in ("", "off"))
+        if level := self.adapter.reasoning:
+            return level != "off"
+        return bool(self.adapter.known.thoughts or self.model.profile.get("thinking_enabled_by_default"))
 
     def bound_tokens(self, request: ChatRequest) -> int:
-        """The bound on the tokens of the reply, thoughts included."""
-        learnt = self.adapter.known
-        room = max(THINKING_ROOM, 2 * learnt.thoughts) if self._thinks else 0
-        left = learnt.window - request.prompt_tokens if learnt.window else inf
-        return int(max(1, min(request.max_tokens + room, left, learnt.reply or inf)))
+        """The bound on the tokens of the reply, thoughts included. The window leaves no less than the role needs."""
+        room = max(THINKING_ROOM, 2 * self.adapter.known.thoughts) if self._thinks else 0
+        left = (self.window.known or inf) - _COUNTED * request.prompt_tokens
+        return int(min(request.max_tokens + room, max(left, request.max_tokens), self.adapter.known.reply or inf))
 
     def read_reply(self, response: messages.ModelResponse) -> Reply:
         """What the model replied, and learn from it how long it thinks."""
@@ -221,11 +229,12 @@ class Client:
         thoughts = "".join(part.content for part in response.parts if isinstance(part, messages.ThinkingPart))
         if thoughts and not (text.strip() or is_cut or refused):  # some servers take the whole reply for a thought
             return Reply(thoughts)
-        tags, usage, known = _THOUGHTS.match(text), response.usage, self.adapter.known
-        tokens = max(usage.output_reasoning_tokens, estimate_tokens(thoughts + (tags[0] if tags else "")))
-        if is_cut and not text:  # its thoughts took all
-            tokens = max(tokens, usage.output_tokens)
-        if tokens and not known.thoughts / 2 <= tokens <= known.thoughts * 2:
+        thoughts += _find_thoughts(text)
+        usage, known = response.usage, self.adapter.known
+        tokens = max(usage.output_reasoning_tokens, estimate_tokens(thoughts))
+        if is_cut and "{" not in text:  # its thoughts took all
+            tokens = max(tokens, usage.output_tokens or estimate_tokens(text))
+        if not known.thoughts / 2 <= tokens <= known.thoughts * 2:  # one that thinks no more has no thoughts in the end
             mean = (known.thoughts + tokens) // (2 if known.thoughts else 1)
             self.adapter.known = replace(known, thoughts=mean)
         return Reply(text, is_cut, bool(tokens), refused)
@@ -233,9 +242,10 @@ class Client:
     async def close(self) -> None:
         await self.http.aclose()
 
-    def _make_settings(self, request: ChatRequest) -> ModelSettings:
-        settings = ModelSettings(max_tokens=self.bound_tokens(request))
-        if request.temperature is not None and not self._thinks:  # models that think take no temperature
+    def _make_settings(self, request: ChatRequest, bound: int) -> ModelSettings:
+        settings = ModelSettings(max_tokens=bound)
+        takes = not self._thinks or self.adapter.is_wanted("temperature")  # models that think take no temperature
+        if request.temperature is not None and takes:
             settings["temperature"] = request.temperature
         if level := self.adapter.reasoning:
             settings["thinking"] = False if level == "off" else level  # type: ignore[typeddict-item]
@@ -261,55 +271,68 @@ class _Attempts:
         self._request = request
         self._has_listener = request.listener is not None
         self._replies_before = 0
-        self._adaptations = 0
+        self._bound = 0  # tokens of the reply, as the last attempt had it
+        self._most: float = inf  # of them, as a refusal says
+        self._lessons: list[tuple[Learnt, Learnt]] = []  # what was known before and after each refusal that taught
         self._failures: list[AttemptFailed] = []  # without those of a busy server: the request does not cause them
 
     async def run(self) -> Reply:
         """The first reply. Raises a `ModelError`."""
-        client = self._client
-        self._replies_before, before = client.replies, client.adapter.known
+        client, holds = self._client, False
+        self._replies_before = client.replies
         if client.streams is False:
             self._request = replace(self._request, listener=None)
         try:
             reply = await retry(self._attempt, client.backoff, patience=client.timeout)
-            client.adapter.keep()
+            holds = True
             return reply
         except AttemptFailed as failure:
-            if isinstance(failure.error, PromptTooLong):
-                client.adapter.keep()
-            elif self._adaptations:
-                client.adapter.known = before  # the refusals were about something else
+            holds = isinstance(failure.error, PromptTooLong)
             if isinstance(failure.error, ModelUnavailable) and await self._fails_alone(failure):
                 raise ModelError(f"{failure.error}; meanwhile other requests got a reply") from failure
             raise failure.error from failure.__cause__
+        finally:
+            if holds:
+                client.adapter.keep()
+            else:  # the refusals were about something else
+                for before, after in reversed(self._lessons):
+                    client.adapter.known = merge(after, before, client.adapter.known)
 
     def _can_adapt(self, failure: AttemptFailed) -> bool:
         """Whether a refusal teaches how the model takes the request."""
-        client, self._adaptations = self._client, self._adaptations + 1
-        bound = client.bound_tokens(self._request)
-        if self._adaptations > _ADAPTATIONS or not (failure.refusal and client.adapter.learn(failure.refusal)):
+        refusal, adapter = failure.refusal, self._client.adapter
+        before = adapter.known
+        if refusal is None or len(self._lessons) == _ADAPTATIONS or not adapter.learn(refusal):
             return False
-        new_bound = client.bound_tokens(self._request)
-        # Of a prompt that is too long, the model may take as much if less room is kept for its reply.
-        return not isinstance(failure.error, PromptTooLong) or self._request.max_tokens // 2 < new_bound < bound
+        self._lessons.append((before, adapter.known))
+        if not isinstance(failure.error, PromptTooLong):
+            return True
+        # The model may take as much if less room is kept for its reply. What the server counts comes first.
+        window, asked = refusal.find_limit()
+        least = self._request.max_tokens // 2
+        left = self._bound - (asked - window) if asked else int(window - _COUNTED * self._request.prompt_tokens)
+        self._most = left if left < self._bound else max(least, self._bound // 2)
+        return least <= self._most < self._bound
 
     async def _attempt(self) -> Reply:
         """Make an attempt. After a failure that may be due to the stream, the next one is plain."""
-        try:
-            reply = await self._send(self._request)
-        except AttemptFailed as failure:
-            if failure.refusal and self._can_adapt(failure):
-                return await self._attempt()
-            if failure.may_be_stream:
-                self._request = replace(self._request, listener=None)
-            if not (failure.sent or self._client.replies) and self._client.spec.is_here:
-                raise AttemptFailed(failure.error, sent=False) from failure  # a server that nobody started stays away
-            if failure.passes:  # `retry` waits before the next attempt
-                self._failures += [] if failure.busy else [failure]
-                raise
-            if not failure.may_be_stream:
-                raise
-            return await self._attempt()
+        while True:
+            try:
+                reply = await self._send(self._request)
+                break
+            except AttemptFailed as failure:
+                if self._can_adapt(failure):
+                    continue
+                if failure.may_be_stream:
+                    self._request = replace(self._request, listener=None)
+                if not (failure.sent or self._client.replies) and self._client.spec.is_here:
+                    # a server that nobody started stays away
+                    raise AttemptFailed(failure.error, sent=False) from failure
+                if failure.passes:  # `retry` waits before the next attempt
+                    self._failures += [] if failure.busy else [failure]
+                    raise
+                if not failure.may_be_stream:
+                    raise
         if self._has_listener and not self._client.streams:
             self._client.streams = self._request.listener is not None
         return reply
@@ -320,9 +343,10 @@ class _Attempts:
         await take_turn()  # to make a request takes milliseconds
         prompt_tokens = request.prompt_tokens
         price = partial(find_price, client.spec)
-        async with announce_request(Request(prompt_tokens, client.bound_tokens(request), price)) as bill:
+        self._bound = bound = int(min(client.bound_tokens(request), self._most))
+        async with announce_request(Request(prompt_tokens, bound, price)) as bill:
             try:
-                response = await client.exchange(request)
+                response = await client.exchange(request, bound)
                 reply = client.read_reply(response)
                 bill.spent = self._count(response, prompt_tokens, reply.text)
             except AttemptFailed as failure:
@@ -378,6 +402,16 @@ def _make_messages(request: ChatRequest) -> list[messages.ModelMessage]:
         of_user = messages.ModelRequest(parts=[messages.UserPromptPart(turn)])
         turns.append(of_user if number % 2 else messages.ModelResponse(parts=[messages.TextPart(turn)]))
     return turns
+
+
+def _find_thoughts(text: str) -> str:
+    """The thoughts that a text begins with. A tag within JSON ends none."""
+    if (tags := _THOUGHTS.match(text)) is None:
+        return ""
+    with suppress(ValueError, RecursionError):
+        _, end = JSONDecoder(strict=False).raw_decode(text, text.index("{", 0, tags.end()))
+        return "" if end > tags.end() else tags[0]
+    return tags[0]
 
 
 def _join_text(response: messages.ModelResponse) -> str:

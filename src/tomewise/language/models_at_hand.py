@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from math import inf
 from shlex import quote
@@ -176,29 +176,37 @@ class Window:
         self._api_key = api_key
         self._seconds = seconds
         self._stated = 0
+        self._window_before = adapter.known.window
         self._asked_until = -inf
         self._lock = Lock()
 
     @property
     def known(self) -> int | None:
         """The tokens as far as they are known without asking: from the setting, the server or a refusal."""
-        return self._given or self._stated or self._adapter.known.window or None
+        return self._choose()[0] or None
 
     def find(self) -> tuple[int, str]:
-        """The tokens, and who says so: the setting, else the server, else a refusal of it, else the table.
+        """The tokens, and who says so: the setting, else the server or a refusal below that, else the table.
 
         Raises ModelUnavailable for a garbled key.
         """
-        if self._given:
-            return self._given, "the setting `window`"
         with self._lock:
-            if monotonic() >= self._asked_until:
+            if not self._given and monotonic() >= self._asked_until:
                 stated = ask_window(self._spec, self._spec.find_key(self._api_key), self._seconds)
                 self._stated, self._asked_until = stated.tokens, inf if stated.lasts else monotonic() + WINDOW_SECONDS
-        if self._stated:
-            return self._stated, "its server"
+                if self._stated and self._adapter.known.window == self._window_before:  # it may be another one by now
+                    self._adapter.known = replace(self._adapter.known, window=0)
+        tokens, source = self._choose()
+        return (tokens, source) if tokens else (self._spec.window, "the table of known models")
+
+    def _choose(self) -> tuple[int, str]:
+        """The tokens that are known without asking, 0 for none, and who says so."""
         learnt = self._adapter.known.window
-        return (learnt, "a refusal of its server") if learnt else (self._spec.window, "the table of known models")
+        if self._given:
+            return self._given, "the setting `window`"
+        if self._stated and not 0 < learnt < self._stated:
+            return self._stated, "its server"
+        return learnt, "a refusal of its server"
 
 
 def ask_window(spec: ModelSpec, key: str | None, seconds: float) -> StatedWindow:
@@ -208,7 +216,8 @@ def ask_window(spec: ModelSpec, key: str | None, seconds: float) -> StatedWindow
     root = spec.address.rstrip("/").removesuffix("/v1")
     try:
         with _Asking(root, seconds, key) as asking:
-            return (_ask_ollama if spec.provider == "ollama" else _ask_openai)(asking, spec.model)
+            stated = (_ask_ollama if spec.provider == "ollama" else _ask_openai)(asking, spec.model)
+            return stated if stated.tokens else StatedWindow(lasts=not asking.failed)
     except httpx2.HTTPError:
         return StatedWindow(lasts=False)
 
@@ -241,6 +250,8 @@ class _Asking:
 
     def __init__(self, root: str, seconds: float, key: str | None = None, *, may_use_proxy: bool = True) -> None:
         self.root = root
+        self.failed = False
+        """Whether it met an error of the server, as one that still loads its model gives."""
         self._ends = monotonic() + seconds
         self._client = httpx2.Client(
             headers={"Authorization": f"Bearer {key}"} if key else {},
@@ -264,6 +275,7 @@ class _Asking:
             suppress(httpx2.ReadTimeout),
             self._client.stream("POST" if body else "GET", self.root + path, json=body) as response,
         ):
+            self.failed |= response.is_server_error
             for piece in response.iter_bytes():
                 read += piece
                 if not response.is_success or len(read) > _LONGEST or monotonic() > self._ends:

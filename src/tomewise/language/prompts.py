@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 PACKAGED = Path(__file__).parent.parent / "prompts"
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
-_SMALL = re.compile(r"(?<![a-z\d.])(?:(?:0?\.\d+|[1-4](?:\.\d+)?)b|\d\d+m)(?![a-z])", re.IGNORECASE)  # its weights
+# The weights of a model, and names that stand for few.
+_WEIGHTS = re.compile(r"(?<![a-z\d.])e?(\d*\.?\d+)(b|m)(?![a-z])", re.IGNORECASE)
+_SMALL = re.compile(r"tinyllama|smollm|phi\W?\d(?:\.\d)?\W?mini|llama\W?3\.2(?![-:])", re.IGNORECASE)
+_MOST_WEIGHTS = 4  # billion
 _SMALL_WINDOW = 8_192  # tokens: in a larger one a long prompt takes little of the room
 _LARGEST = 1_000_000  # bytes of a prompt file that are read
 
@@ -29,7 +32,9 @@ def needs_short(model: str, window: int | None) -> bool:
 
     Long rules are most of what such a model reads, and it copies from them.
     """
-    return bool(_SMALL.search(model)) or (window is not None and window <= _SMALL_WINDOW)
+    billions = [float(number) / (1000 if unit in "mM" else 1) for number, unit in _WEIGHTS.findall(model)]
+    is_small = max(billions) <= _MOST_WEIGHTS if billions else bool(_SMALL.search(model))
+    return is_small or (window is not None and window <= _SMALL_WINDOW)
 
 
 class Prompts:
@@ -66,7 +71,7 @@ class Prompts:
 
     def get_templates(self, role: Role[In, Out]) -> str:
         """The text of the template of `role`, and behind it that of its short form. Raises `UsageError` as `render`."""
-        return "".join(self._find(role, short=short)[0].text for short in (False, True))
+        return "\0".join(self._find(role, short=short)[0].text for short in (False, True))
 
     def read_own(self) -> dict[str, str]:
         """The prompts of the user's folder as text, by the name of their file. Raises `UsageError`."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # These patterns never backtrack: replies may be long and broken.
 _FENCE = re.compile(r"```[\w-]*+[^\S\n]*+\n(.*?)```", re.DOTALL)
 _THOUGHT_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_AT_END = re.compile(r"[^\S\n]*+(?:[\n{\[`]|\Z)")  # of a line, or before JSON
 _THOUGHT_BEGINS = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 THINKING_ROOM = 8192  # tokens added to the bound on a reply for models that think before they write
 _OPENING = re.compile(r"""\{(?=\s*["}])|\[(?=\s*["{}\[\]\dtfnNI-])""")  # only where JSON may begin
@@ -50,6 +51,7 @@ _CURLY = str.maketrans("“”", '""')
 _MARKS = " \t\r\n\"'“”‘’`*\\"
 _CLOSES = re.compile(r"[\s\"'“”‘’`*\\]*?(?:[,}\])\n]|//|#|/\*)")
 _NOTHING = re.compile(r"[:=]\s*+(?:(?:\"\"|''|“”|null|None)\s*+(?:[,}\]\n]|\Z)|[\"'“]?\s*+\Z)")
+_BARE_NONE = re.compile(r"""(["']\s*:\s*)none(?=\s*[,}\n])""")  # a repair makes null of it
 _NO_WORD = re.compile(r"[\W_]+")
 
 
@@ -166,10 +168,18 @@ def decode(role: Role[In, Out], text: str, *, near: bool = True, prose: bool = F
 
 
 def _list_values(text: str, *, near: bool) -> Iterator[Any]:
-    """All JSON values in the text: objects before lists, since a list may be a remark. Near misses come last."""
+    """All JSON values in the text: objects, all of them as one list, what an object comes near to, and at last lists.
+
+    A list may be a remark: without a fence it is read only if the text has no other one.
+    """
     may_hold_surrogates = "\\ud" in text.lower()
-    strict = sorted(_find_values(text), key=lambda value: isinstance(value, list))
-    for value in chain(strict, _repair(_drop_thoughts(text)) if near else ()):
+    strict = list(_find_values(text))
+    lists = [value for value in strict if isinstance(value, list)]
+    objects = [value for value in strict if not isinstance(value, list)]
+    repaired = _repair(_drop_thoughts(text)) if near and ("{" in text or not lists) else ()
+    if "```" not in text and any(each != lists[0] for each in lists):
+        lists = []
+    for value in chain(objects, [objects] if objects[1:] else [], repaired, lists):
         yield _drop_surrogates(value) if may_hold_surrogates else value
 
 
@@ -208,6 +218,7 @@ def _repair(text: str) -> Iterator[Any]:
         return
     from json_repair import repair_json
 
+    text = _BARE_NONE.sub(r'\1"none"', text)
     with suppress(ValueError, RecursionError):
         value = repair_json(text, return_objects=True, skip_json_loads=True)
         if _has_whole(text, list(_list_leaves(value))):
@@ -257,11 +268,13 @@ def _has_whole(text: str, leaves: Sequence[str]) -> bool:
 
 
 def _drop_thoughts(text: str) -> str:
-    """The text after the last tag that ends a thought. Empty if the text begins with a thought that never ends."""
-    ends = [match.end() for match in _THOUGHT_ENDS.finditer(text)]
-    if ends:
-        return text[ends[-1] :]
-    return "" if _THOUGHT_BEGINS.match(text) else text
+    """The text after the last tag that ends a thought. Empty if the text begins with a thought that never ends.
+
+    A tag inside of a line ends none, unless the text begins with one.
+    """
+    begins = _THOUGHT_BEGINS.match(text)
+    ends = [match.end() for match in _THOUGHT_ENDS.finditer(text) if begins or _AT_END.match(text, match.end())]
+    return text[ends[-1] :] if ends else "" if begins else text
 
 
 def _find_in_prose(text: str) -> Iterator[Any]:
@@ -320,14 +333,18 @@ def _name_fields(output: type[BaseModel], value: Any, depth: int = _DEEPEST) -> 
 
 
 def _find_fields(output: type[BaseModel], value: Any) -> dict[str, Any] | None:
-    """The fields of the output in a value, also one level down. A list is the output's only list without its name."""
+    """The fields of the output in a value, also one level down, and `quote` for `quotes`.
+
+    A list is the output's only list without its name.
+    """
     known = output.model_fields
     if isinstance(value, list):
         return _find_in_list(output, value)
     if not isinstance(value, dict):
         return None
-    if known.keys() & value.keys():
-        return value
+    fields: dict[str, Any] = {f"{key}s": each for key, each in value.items() if f"{key}s" in known} | value
+    if known.keys() & fields.keys():
+        return fields
     if len(known) == 1 and _is_numbered(next(iter(known)), value):
         return {name: list(value.values()) for name in known}
     inner = [each for each in value.values() if isinstance(each, dict) and known.keys() & each.keys()]

@@ -17,8 +17,11 @@ E = TypeVar("E", bound=Exception)
 _NOT_IMPLEMENTED = 501
 _PATIENCE = 600.0  # seconds: who asks for a longer wait is not asked again
 _BUSY_STATUS = frozenset({408, 409, 425, 429, 503, 529})
-_LOADING = re.compile(r"\bloading\b|warming up", re.IGNORECASE)
-_QUOTA = re.compile(r"quota|insufficient|billing|credits?\b|balance", re.IGNORECASE)
+_LOADING = re.compile(r"(?<!error )(?<!failed )(?<!while )\bloading\b(?!.{0,20}\bfail)|warming up", re.IGNORECASE)
+_QUOTA = {  # by status
+    400: re.compile(r"your credit balance|billing hard limit", re.IGNORECASE),
+    429: re.compile(r"quota|insufficient|billing|credits?\b|balance", re.IGNORECASE),
+}
 
 
 def classify_error(error: Exception, spec: ModelSpec) -> AttemptFailed:
@@ -61,7 +64,7 @@ def classify_error(error: Exception, spec: ModelSpec) -> AttemptFailed:
 def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:
     """The error of this kind among an error and its causes."""
     while error is not None and not isinstance(error, kind):
-        error = error.__cause__ or error.__context__
+        error = error.__cause__
     return error
 
 
@@ -79,10 +82,10 @@ def _classify_stray(error: NotAReply, spec: ModelSpec) -> AttemptFailed:
 
 def _is_spent(error: exceptions.ModelAPIError) -> bool:
     """Whether the account has no quota left, which no later attempt changes."""
-    is_limited = isinstance(error, exceptions.ModelHTTPError) and error.status_code == 429 and error.retry_after is None
-    return isinstance(error, exceptions.ModelQuotaExceededError) or (
-        is_limited and bool(_QUOTA.search(_read_message(error)))
-    )
+    words = None
+    if isinstance(error, exceptions.ModelHTTPError) and error.retry_after is None:
+        words = _QUOTA.get(error.status_code)
+    return isinstance(error, exceptions.ModelQuotaExceededError) or bool(words and words.search(_read_message(error)))
 
 
 def _read_message(error: exceptions.ModelAPIError) -> str:
@@ -100,7 +103,7 @@ def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> A
     message, status = _read_message(error), error.status_code
     refusal = read_refusal(error)
     loads = status in (400, 500, 503) and bool(_LOADING.search(message))
-    busy = loads or status in _BUSY_STATUS
+    busy = loads or status in _BUSY_STATUS or bool(refusal and refusal.passes)
     final: ModelError
     if status in (401, 403):
         final = ModelUnavailable(f"{spec.full_name} refused the key: check {spec.key_variables} ({message})")

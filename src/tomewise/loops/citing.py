@@ -31,9 +31,15 @@ if TYPE_CHECKING:
 # What a model writes around a quotation: "E1: ...", "[E1] ...", "Quote: ...", and the label behind it.
 _KIND = "evidence|excerpt|passage|quotation|quote|source|text"
 _LABEL = re.compile(
-    rf"\A[\W_]*+(?:(?:{_KIND})(?: ?E?\d{{1,4}})?|E\d{{1,4}})\s?[:.\])'\"“*–—-][\s\"'“”‘’*_\[\](]*+", re.I
+    rf"\A[\W_]*+(?:(?:(?:{_KIND})(?: ?E?\d{{1,4}})?|E\d{{1,4}})\s?[:.\])'\"“*–—-]|E\d{{1,4}} (?-i:(?=[A-Z]))"
+    r"|(?<=<)evidence\b[^<>]*+>)[\s\"'“”‘’*_\[\](]*+",
+    re.I,
 )
-_LABEL_BEHIND = re.compile(rf"[\[(](?:(?:{_KIND}) )?E\d{{1,4}}(?:[,;&\s-]+E?\d{{1,4}})*+[\])][\W_]*+\Z", re.I)
+_LABEL_BEHIND = re.compile(
+    rf"(?:(?:[\[(](?:(?:{_KIND}) )?E\d{{1,4}}(?:[,;&\s-]+E?\d{{1,4}})*+[\])]|(?<=[^\w\s]\s)E\d{{1,4}}\b|</evidence>)"
+    r"[^\w\[(<]*+){1,4}[\W_]*+\Z",
+    re.I,
+)
 _PASSAGES = 10  # that the model gets
 _AROUND = 1500  # characters on either side of a sentence, in which its neighbours are
 _DROP = 0.02  # off the worth of a rewrite for each rank of the passage that gave its name
@@ -43,12 +49,14 @@ _DROP = 0.02  # off the worth of a rewrite for each rank of the passage that gav
 class Cited:
     """Quotations that were found in passages, and how many were not.
 
-    `derived` quote evidence that was made from passages, such as a summary; `dropped` are found nowhere.
+    `derived` quote evidence that was made from passages, such as a summary; `dropped` are found nowhere. `below` has
+    the passages that each piece of the evidence rests on.
     """
 
     quotes: tuple[Quote, ...]
     dropped: int
-    derived: int = 0
+    derived: int
+    below: Sequence[Sequence[Passage]]
 
 
 def cite(store: Texts, quotes: Sequence[roles.Quote], evidence: Sequence[Evidence]) -> Cited:
@@ -62,7 +70,7 @@ def cite(store: Texts, quotes: Sequence[roles.Quote], evidence: Sequence[Evidenc
     is cited in both, if both are shown as one piece.
     """
     wanted = {source for piece in evidence for source in piece.sources}
-    passages = load_passages(store, wanted) if quotes else {}
+    passages = load_passages(store, wanted)
     below = [[passages[id] for id in piece.sources if id in passages] for piece in evidence]
     joined = [
         run
@@ -80,7 +88,7 @@ def cite(store: Texts, quotes: Sequence[roles.Quote], evidence: Sequence[Evidenc
             derived += 1
         else:
             dropped += 1
-    return Cited(tuple(found), dropped, derived)
+    return Cited(tuple(found), dropped, derived, below)
 
 
 def cite_parts(written: roles.Quote, below: Sequence[Sequence[Passage]]) -> list[Quote]:
@@ -92,7 +100,7 @@ def cite_parts(written: roles.Quote, below: Sequence[Sequence[Passage]]) -> list
     passages = {passage.id: passage for piece in pieces for passage in piece}.values()
     for passage in passages:
         if spans := _find(written.quote, passage.text):
-            return [_make_quote(passage, span.start, span.end) for span in spans]
+            return [make_quote(passage, span.start, span.end) for span in spans]
     return []
 
 
@@ -110,16 +118,17 @@ def _cut_span(span: Span, run: Sequence[Passage], starts: Sequence[int]) -> Iter
     for passage, begins in zip(run, starts, strict=True):
         start, end = max(0, span.start - begins), min(len(passage.text), span.end - begins)
         if start < end:
-            yield _make_quote(passage, start, end)
+            yield make_quote(passage, start, end)
 
 
 def locate(quote: str, passage: Passage) -> Quote | None:
     """The quotation in the passage, if it leaves nothing out."""
     spans = _find(quote, passage.text)
-    return _make_quote(passage, spans[0].start, spans[0].end) if len(spans) == 1 else None
+    return make_quote(passage, spans[0].start, spans[0].end) if len(spans) == 1 else None
 
 
-def _make_quote(passage: Passage, start: int, end: int) -> Quote:
+def make_quote(passage: Passage, start: int, end: int) -> Quote:
+    """The quote of `passage.text[start:end]`."""
     return Quote(
         document=passage.document,
         passage=passage.id,

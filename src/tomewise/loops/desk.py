@@ -20,11 +20,11 @@ from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.citing import cite, only_quotes, prepare_quoting, quote_sentences
 from tomewise.loops.evidence import Count, describe_origin, fit_to_budget, fit_to_window, name_kind
 from tomewise.loops.last_prompt import Context, Layout, Note, Searched, join
+from tomewise.loops.proof import Marked, prove, read_marks
 from tomewise.recall.ranking import as_evidence, drop_repeats, take_turns
-from tomewise.text.words import list_words
+from tomewise.store.records import PASSAGES
 from tomewise.types import (
     Answer,
-    Claim,
     Coverage,
     Evidence,
     In,
@@ -32,11 +32,9 @@ from tomewise.types import (
     NodeId,
     Out,
     Question,
-    Quote,
     Role,
     Scope,
     Statement,
-    Support,
 )
 from tomewise.types.place import describe_place
 
@@ -218,23 +216,24 @@ class Desk:
         """
         if only_quotes(self.model):
             return await self._quote(prepared, final=final)
-        try:
-            reply = await ask_answer(self.model, prepared.input, final=final)
-        except PromptTooLong as error:
-            before = len(prepared.evidence)
-            prepared = await asyncio.to_thread(self._shrink, prepared, error)
-            warnings.warn(
-                f"asked again with {len(prepared.evidence)} of {before} pieces of evidence: {error}", stacklevel=2
-            )
-            reply = await ask_answer(self.model, prepared.input, final=final)
+        while True:
+            try:
+                reply = await ask_answer(self.model, prepared.input, final=final)
+                break
+            except PromptTooLong as error:
+                before = len(prepared.evidence)
+                prepared = await asyncio.to_thread(self._shrink, prepared, error)
+                warnings.warn(
+                    f"asked again with {len(prepared.evidence)} of {before} pieces of evidence: {error}", stacklevel=2
+                )
         return Attempt(reply, await asyncio.to_thread(read_answer, reply, question, prepared, self.store))
 
     def _shrink(self, prepared: Prepared[AnswerIn], error: PromptTooLong) -> Prepared[AnswerIn]:
-        """The same with the best evidence that fits. Where the server says how long the prompt is, its count holds.
+        """The same with less evidence, the best: what fits by the numbers of the server, or half without numbers.
 
         Raises the error if no evidence has room.
         """
-        share = (error.window - ANSWER.output_tokens) / error.asked if error.asked else 0.5
+        share = (error.window - ANSWER.output_tokens) / error.asked if error.window and error.asked else 0.5
         most = share * self.model.count_input_tokens(ANSWER, prepared.input)
         ranks = {node: rank for rank, piece in enumerate(prepared.found) for node in (piece.id, *piece.sources)}
         pieces = prepared.evidence if prepared.labelled is None else prepared.labelled
@@ -249,13 +248,16 @@ class Desk:
         fitting = fit_to_window(best[:-1], self.model, ANSWER, make_input, most)
         if not fitting:
             raise error
-        inside = {node for piece in fitting for node in (piece.id, *piece.sources)}
-        evidence = [piece for piece in prepared.evidence if piece.id in inside]
+        evidence = labelled = choose(fitting)
+        if prepared.labelled is not None:
+            joined = (piece.sources for piece in labelled if piece.layer == PASSAGES)
+            inside = {piece.id for piece in labelled}.union(*joined)
+            evidence = [piece for piece in prepared.evidence if piece.id in inside]
         return replace(
             prepared,
             input=make_input(fitting),
             evidence=evidence,
-            labelled=None if prepared.labelled is None else choose(fitting),
+            labelled=None if prepared.labelled is None else labelled,
             dropped=prepared.dropped + len(prepared.evidence) - len(evidence),
         )
 
@@ -300,42 +302,39 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
     """Make an answer from a reply of the answering role to what was prepared, and verify its quotations.
 
     While declining is allowed, a reply counts as declined if it names a letter but declines beside it, or is a
-    guess, for which nobody asked.
+    guess, for which nobody asked. A letter alone answers if the reply claims full support.
     """
     may_decline, evidence = prepared.input.may_decline, prepared.evidence
-    refused = may_decline and (reply.refused or reply.is_guess)
+    refused = may_decline and (reply.refused or (reply.claim != "full" and reply.is_declined(may_decline)))
     choice = None if refused else find_choice(reply, question)
     resolved = choice is not None or not (question.options or reply.is_declined(may_decline))
     coverage = Coverage(dropped=prepared.dropped)
     if not resolved:
         return replace(decline(reply.missing, evidence), coverage=coverage)
     cited = cite(store, reply.quotes, evidence if prepared.labelled is None else prepared.labelled)
-    text = question.options[ord(choice) - ord("A")] if choice else reply.answer
-    support = measure_support(text, reply.claim, cited.quotes)
+    written = Marked(question.options[ord(choice) - ord("A")]) if choice else read_marks(reply.answer)
+    statements = prove(written, cited, question.text)
     return Answer(
-        text=text,
+        text=written.text,
         choice=choice,
-        statements=(Statement(text=text, end=len(text), support=support, quotes=cited.quotes, choice=choice),),
+        statements=tuple(_weaken(each, reply, None if number else choice) for number, each in enumerate(statements)),
         evidence=tuple(evidence),
         coverage=coverage,
         claimed=reply.claim,
         missing=reply.missing if reply.claim == "partly" else "",
-        dropped_quotes=cited.dropped,
+        dropped_quotes=cited.dropped + len(set(cited.quotes).difference(*(each.quotes for each in statements))),
         derived_quotes=cited.derived,
     )
 
 
-def measure_support(text: str, claimed: Claim, quotes: Sequence[Quote]) -> Support:
-    """How far the quotes that were found prove a text, as far as its words alone can say.
-
-    "quoted" if all its words but articles stand in them, as they are: "not" and "before" count. "inferred" if they do
-    not, or if the model claims a part alone; "none" without a quote, or where the model itself claims none.
-    """
-    if claimed == "none" or not quotes:
-        return "none"
-    words, quoted = list_words(text), list_words("\n".join(quote.text for quote in quotes))
-    stands = bool(words) and _ARTICLES.issuperset(set(words).difference(quoted))
-    return "quoted" if claimed == "full" and stands else "inferred"
+def _weaken(statement: Statement, reply: AnswerOut, choice: str | None) -> Statement:
+    """The statement with no more support than the model itself claims; it is right where it owns a guess."""
+    support = statement.support
+    if reply.is_guess:
+        support = "none"
+    elif reply.claim == "partly" and support == "quoted":
+        support = "inferred"
+    return replace(statement, support=support, choice=choice)
 
 
 def decline(missing: str = "", evidence: Sequence[Evidence] = ()) -> Answer:

@@ -182,10 +182,10 @@ async def _run_first(way: Way, question: Question) -> AsyncIterator[Event | Answ
 
 
 def _suffices(answer: Answer, question: Question) -> bool:
-    """Whether a first answer is the answer: it is supported in full, or quoted, unless a guess is still asked for."""
+    """Whether a first answer is the answer: proved and not claimed in part, or quoted, unless a guess is asked for."""
     if answer.only_quotes and answer.statements:
         return answer.resolved or not question.force
-    return answer.resolved and answer.claimed == "full"
+    return answer.is_proved and answer.claimed != "partly"
 
 
 def _describe_support(answer: Answer) -> str:
@@ -194,8 +194,8 @@ def _describe_support(answer: Answer) -> str:
         return "no model is set, and sentences are quoted"
     if not answer.resolved:
         return f"declined; missing: {answer.missing}" if answer.missing else "declined"
-    if answer.claimed == "full":
-        return "answered, and the evidence holds all of it"
-    degree = "partly" if answer.claimed == "partly" else "not at all"
     lack = f"; missing: {answer.missing}" if answer.missing else ""
-    return f"the evidence holds the answer {degree}{lack}"
+    if answer.claimed == "partly":
+        return f"the evidence holds the answer partly{lack}"
+    degree = "not supported" if answer.support == "none" else answer.support
+    return f"answered, and its weakest statement is {degree}"

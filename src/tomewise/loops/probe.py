@@ -198,7 +198,8 @@ class Probe:
         if attempt is None:
             return
         state.answer = attempt.answer
-        if goes_on and state.answer.resolved and state.answer.claimed == "partly":
+        is_settled = state.answer.claimed != "partly" and state.answer.is_proved
+        if goes_on and state.answer.resolved and not is_settled:
             state.partial_answer = state.answer
         elif state.answer.resolved:
             state.end = "it was answered"

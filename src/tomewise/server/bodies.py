@@ -161,6 +161,9 @@ class Ask(ChosenSystem, Narrowed):
     effort: Effort | None = None
     force: bool = False
     current: Current = False
+    only_supported: Annotated[
+        bool, Field(description="Show no statement that the evidence does not support, or contradicts.")
+    ] = False
     max_calls: Count | None = None
     max_tokens: Count | None = None
     max_cost: Dollars | None = None

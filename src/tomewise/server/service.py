@@ -88,6 +88,7 @@ class Service:
                     instructions=body.instructions,
                     force=body.force,
                     current=body.current,
+                    only_supported=body.only_supported,
                     within=part.scope,
                 )
                 check = tome.sessions[body.session].acheck if body.session else tome.acheck

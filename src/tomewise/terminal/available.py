@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tomewise.calls import NO_CALLS, CallCount, write_number
-from tomewise.errors import MissingDependency, UsageError
+from tomewise.errors import MissingDependency, ModelError, UsageError
 from tomewise.terminal.commands import app, find_system
 from tomewise.terminal.completion import complete_systems
 from tomewise.terminal.options import NOTHING, Json, Stated, take_settings
@@ -212,9 +212,13 @@ def models(
     if tried is not None:
         from tomewise.terminal.config import print_trial, try_model
 
+        if provider is not None:
+            raise UsageError(f"--try asks {tried!r}, and nothing is listed: leave {provider!r} out")
         if (trial := try_model(tried, **stated)) is None:
             raise UsageError(f"{tried!r} is asked over no network: nothing is to be tried")
         print_json(trial) if as_json else print_trial(trial)
+        if trial.problem:
+            raise typer.Exit(ModelError.exit_code)
         return
     if provider is not None:
         prices = list_prices(provider)

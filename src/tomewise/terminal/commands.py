@@ -158,7 +158,7 @@ def _estimate_costs(tome: Tome, variant: Variant, report: OnProgress, layers: Se
 
 
 @app.command(epilog='Example: tome ask "Who forged the letter?" --option "the doctor" --option "the clerk"')
-@take_settings(*MODEL)
+@take_settings("only_supported", *MODEL)
 def ask(
     question: Annotated[str, typer.Argument(help="What you want to know, or - to read it from standard input.")],
     tome: TomeFile = None,

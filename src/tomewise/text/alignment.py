@@ -210,7 +210,10 @@ class Folded:
         return [
             self.starts[number]
             for number, (before, word) in enumerate(pairwise(["", *self.words]))
-            if word in _DENIALS or (word == "t" and before[-1:] == "n")
+            if word in _DENIALS
+            or word.startswith(_DENYING)
+            or (before, word) in _DENYING_PAIRS
+            or (word == "t" and before[-1:] == "n")
         ]
 
     def read_like(self, quotation: Folded) -> Folded:
@@ -276,14 +279,21 @@ def _add_loose(loose: list[tuple[int, int, bool]], first: int, after: int, *, is
 
 # ---------------------------------------------------------------- quotations
 
-_ELLIPSIS = re.compile(r"…|\.{3,}+|(?:\. ){2,}\.")
-# Of the languages that are spoken most.
+# What is left out is marked so, or by a paragraph's end.
+_ELLIPSIS = re.compile(r"…|\.{3,}+|(?:\. ){2,}\.|\n[^\S\n]*+\n")
+# Words, beginnings of words, and pairs of letters, of the languages that docs/explanations/citations.md names.
 _DENIALS = fold(
     """no not never neither nor none nobody nothing nowhere without cannot hardly scarcely barely seldom rarely unless
-    except nicht nichts kein keine keinen keiner keinem keines nie niemals niemand weder ohne kaum ne pas jamais aucun
-    aucune sans non mai senza nunca jamás tampoco sin não sem nem niet geen nooit zonder inte aldrig ikke nigdy bez
-    не ни нет никогда без değil δεν μην لا لم لن ليس ليست غير بدون לא אין בלי नहीं मत 不 没 沒 無 无 未 非 勿"""
+    except aint nicht nichts kein keine keinen keiner keinem keines nie niemals nimmer niemand nirgends weder ohne kaum
+    ne pas jamais aucun aucune rien personne sans non mai nessuno nessuna niente nulla senza nunca jamás tampoco nada
+    nadie ni ningún ninguno ninguna sin não sem nem ninguém nenhum nenhuma niet niets niemand geen nooit zonder inte
+    ingen aldrig utan ikke uden nie nikt nigdy bez не ни нет никто ничего никогда без немає değil hiç yok δεν μην لا لم
+    لن ليس ليست غير بدون לא אין בלי नहीं मत न نہیں نه tidak bukan tak belum jangan tanpa không chẳng chưa đừng
+    안 不 没 沒 無 无 未 非 勿 別 别"""
 ).known
+_DENYING = tuple(fold("refus fail 않 못 없 아니").known)
+_DENYING_PAIRS = frozenset(tuple(fold(pair).words) for pair in ("ない", "なく", "なか", "せん", "ずに", "せず", "ไม่"))
+_GROUP = re.compile(r"(?<!\d{3})\d[ \xa0\u2009\u202f]\d{3}(?!\d)")  # of a number with blanks: 10 000
 
 
 def _may_leave_out(text: str, start: int, end: int) -> bool:
@@ -292,7 +302,7 @@ def _may_leave_out(text: str, start: int, end: int) -> bool:
 
 
 def _find_part(quotation: str, text: str) -> Iterator[Span]:
-    """Each place where the text has all words of the quotation, in order and without overlaps."""
+    """Each place where the text has all words of the quotation, in order and without overlaps; no part of a number."""
     wanted = fold(quotation)
     if sum(map(len, wanted.words)) < _LEAST:
         return
@@ -303,9 +313,11 @@ def _find_part(quotation: str, text: str) -> Iterator[Span]:
         number += read.line.count(" ", at, found)
         after, at = number + len(wanted.words), found + len(wanted.line) - 1
         starts, ends = read.starts[number:after], read.ends[number:after]
+        number = after
+        if any(_GROUP.match(text, at) for at in (starts[0] - 2, ends[-1] - 1) if at >= 0):
+            continue
         differs = frozenset(_list_differences(quotation, text, starts, ends))
         yield Span(*_add_signs(head, tail, text, starts[0], ends[-1]), differs)
-        number = after
 
 
 def _list_differences(quotation: str, text: str, starts: Sequence[int], ends: Sequence[int]) -> Iterator[Difference]:

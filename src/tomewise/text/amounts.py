@@ -28,6 +28,7 @@ _ORDINALS = {
     **{ten[:-1] + "ieth": value for ten, value in TENS.items()},
 }
 _NUMBERS = _PLAIN | _ORDINALS
+NUMBER_WORDS = frozenset({*_NUMBERS, *_SCALES})
 FRACTIONS = {"half": 0.5, "quarter": 0.25}
 
 

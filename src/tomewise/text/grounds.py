@@ -7,6 +7,8 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
 from math import log
 from typing import Literal
 
@@ -17,6 +19,8 @@ from tomewise.text.words import ASKING_STEMS, WORD, list_terms, list_words
 
 Support = Literal["quoted", "inferred", "contradicted", "none"]
 Verdict = Literal["stands", "missing", "differs"]
+Place = tuple[int, int, int]
+"""The number of a text, and the offsets in it where the place begins and ends."""
 
 _SPELLED = re.compile(r"(?<![^\W_])[A-Z](?:[._ ]{1,2}[A-Z](?![^\W_])){1,6}")
 _CLAUSE = re.compile(r"[^,;:.!?\n]+")
@@ -48,7 +52,7 @@ class Finding:
     The value `stands` in the texts in whatever spelling, is `missing`, or `differs` from its `counterpart`: a value of
     its kind in the sentence that is most like the statement. A negation `differs` if that sentence affirms what it
     denies; of one that the statement leaves out, `value` is that of the texts. Values of the texts have their places in
-    the texts joined by empty lines.
+    the text of the best sentence.
     """
 
     value: Value
@@ -58,49 +62,83 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """How far texts support a statement, and the sentences that show it: as offsets in the texts, best first."""
+    """How far texts support a statement, and the sentences that show it, best first."""
 
     support: Support
     covered: float
     """The share of the weight of its words that stands in these sentences, from 0 to 1."""
-    sentences: tuple[tuple[int, int, int], ...] = ()
-    """The number of the text, and where the sentence begins and ends in it."""
+    sentences: tuple[Place, ...] = ()
     findings: tuple[Finding, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class _Text:
+    """What is read of one text, once: its sentences with their stems and values, and all its words."""
+
+    text: str
+    spans: Sequence[tuple[int, int]]
+    bags: Sequence[frozenset[str]]
+    values: Sequence[Sequence[Value]]
+    """Of each sentence."""
+    keys: Mapping[Key, Sequence[int]]
+    """What its values give, and where."""
+    words: frozenset[str]
+    stems: frozenset[str]
+    acronyms: frozenset[str]
+    initials: frozenset[str]
+    """First letters of words, and all of acronyms."""
+    counts: tuple[int, int]
+    """Of stop words, and of all."""
+
+
+@lru_cache(maxsize=2048)
+def _read(text: str) -> _Text:
+    spans = list(find_sentences(text, with_headings=True))
+    starts = [start for start, _ in spans]
+    folded = FoldedText(text)
+    keys: dict[Key, list[int]] = defaultdict(list)
+    values: list[list[Value]] = [[] for _ in spans]
+    for value in folded.find_values():
+        for key in value.gives:
+            keys[key].append(value.start)
+        restored = folded.restore(value)
+        if spans:
+            values[max(0, bisect_right(starts, restored.start) - 1)].append(restored)
+    written = WORD.findall(folded.text)
+    words = [word.lower().removesuffix("'s") for word in written]
+    spelled = {re.sub(r"[._ ]", "", m[0]) for m in _SPELLED.finditer(folded.text)}
+    capitals = {word for word in written if len(word) > 1 and word.isupper()}
+    return _Text(
+        text,
+        spans,
+        [frozenset(list_terms(text[start:end])) for start, end in spans],
+        values,
+        keys,
+        frozenset(words),
+        frozenset(each for word in set(words) for each in _list_stems(word)),
+        frozenset(word.lower() for word in capitals | spelled),
+        frozenset("".join([*(word[0] for word in words), *map(str.lower, capitals | spelled)])),
+        (sum(word in STOP for word in words), len(words)),
+    )
+
+
 class Grounds:
-    """Texts that may support statements, read once: their sentences, words and values."""
+    """Texts that may support statements: their sentences, words and values."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._text = text = "\n\n".join(texts)
-        self._offsets = [0]
-        for each in texts:
-            self._offsets.append(self._offsets[-1] + len(each) + 2)
-        self._spans = list(find_sentences(text, with_headings=True))
-        self._starts = [start for start, _ in self._spans]
-        self._bags = [frozenset(list_terms(text[start:end])) for start, end in self._spans]
+        self._texts = list(map(_read, texts))
+        self._sentences = [(number, start, end) for number, text in enumerate(self._texts) for start, end in text.spans]
+        self._bags = [bag for text in self._texts for bag in text.bags]
+        self._values = [values for text in self._texts for values in text.values]
+        self._firsts = list(accumulate((len(text.spans) for text in self._texts), initial=0))
         self._places: dict[str, list[int]] = defaultdict(list)  # the sentences of each stem
         for number, bag in enumerate(self._bags):
             for term in bag:
                 self._places[term].append(number)
-        folded = FoldedText(text)
-        self._key_starts: dict[Key, list[int]] = defaultdict(list)  # of the values that give a key
-        self._values: dict[int, list[Value]] = defaultdict(list)  # of each sentence
-        for value in folded.find_values():
-            for key in value.gives:
-                self._key_starts[key].append(value.start)
-            restored = folded.restore(value)
-            self._values[bisect_right(self._starts, restored.start) - 1].append(restored)
-        words = [word.lower().removesuffix("'s") for word in WORD.findall(folded.text)]
-        self._words = frozenset(words)
-        self._stems = frozenset(each for word in self._words for each in _list_stems(word))
-        capitals = {word for word in WORD.findall(folded.text) if len(word) > 1 and word.isupper()}
-        spelled = {re.sub(r"[._ ]", "", m[0]) for m in _SPELLED.finditer(folded.text)}
-        self._acronyms = frozenset(word.lower() for word in capitals | spelled)
-        self._initials = frozenset("".join(self._acronyms)).union(word[0] for word in self._words)
-        self._is_english = _may_be_english(words)
+        counts = [text.counts for text in self._texts]
+        self._is_english = _may_be_english(sum(stop for stop, _ in counts), sum(words for _, words in counts))
 
-    def judge(self, statement: str, about: str = "", hints: Iterable[tuple[int, int, int]] = ()) -> Judgement:
+    def judge(self, statement: str, about: str = "", hints: Iterable[Place] = ()) -> Judgement:
         """How far the texts support a statement.
 
         It is "quoted" if its words stand in this order in a sentence or in two neighbours, and "inferred" if its values
@@ -108,15 +146,14 @@ class Grounds:
         most like it, and has no support, "none", if a value is missing or too few words stand.
 
         `about` is the question that a short answer belongs to: where its words are the answer is looked for. `hints`
-        are places (the number of a text, start, end) where support is said to be; they come first among equals.
+        are places where support is said to be; they come first among equals.
         """
         folded = FoldedText(statement)
         values = [folded.restore(value) for value in folded.find_values()]
         terms = frozenset(list_terms(statement))
         asked = frozenset(list_terms(about)) - terms - ASKING_STEMS
         weights = {term: self._weigh(term) for term in (*terms, *asked)}
-        places = [(self._offsets[text] + start, self._offsets[text] + end) for text, start, end in hints]
-        hinted = {number for place in places for number in self._list_touched(*place)}
+        hinted = {number for hint in hints for number in self._list_touched(hint)}
         chosen = self._choose(weights, hinted)
         total = sum(weights.values())
         found = frozenset().union(*(self._bags[number] for number in chosen))
@@ -134,7 +171,7 @@ class Grounds:
             support = "none"
         elif self._quotes(statement, weights, asked, {*chosen, *hinted}):
             support = "quoted"
-        return Judgement(support, covered, tuple(map(self._locate, chosen)), tuple(findings))
+        return Judgement(support, covered, tuple(self._sentences[number] for number in chosen), tuple(findings))
 
     def find_missing(self, statement: str) -> list[str]:
         """The values of a text that these texts have in no spelling, each once, in order."""
@@ -150,7 +187,7 @@ class Grounds:
 
     def _weigh(self, term: str) -> float:
         """The weight of a stem: the fewer sentences have it, the more."""
-        return max(0.3, log((len(self._spans) + 1) / (len(self._places.get(term, ())) + 0.5)))
+        return max(0.3, log((len(self._bags) + 1) / (len(self._places.get(term, ())) + 0.5)))
 
     def _choose(self, weights: Mapping[str, float], hinted: Collection[int]) -> list[int]:
         """The sentences that have most of the words together, the best first."""
@@ -167,14 +204,17 @@ class Grounds:
             left = {term: weight for term, weight in left.items() if term not in self._bags[best]}
         return chosen
 
-    def _list_touched(self, start: int, end: int) -> range:
-        """The sentences that a span touches."""
-        return range(max(0, bisect_right(self._starts, start) - 1), bisect_left(self._starts, end))
+    def _list_touched(self, place: Place) -> Iterator[int]:
+        """The sentences that a place touches."""
+        text, start, end = place
+        for number, (begin, stop) in enumerate(self._texts[text].spans, start=self._firsts[text]):
+            if begin < end and start < stop:
+                yield number
 
-    def _locate(self, number: int) -> tuple[int, int, int]:
-        start, end = self._spans[number]
-        text = bisect_right(self._offsets, start) - 1
-        return text, start - self._offsets[text], end - self._offsets[text]
+    def _list_neighbours(self, number: int) -> range:
+        """A sentence, with those before and behind it in its text."""
+        text = self._sentences[number][0]
+        return range(max(number - 1, self._firsts[text]), min(number + 2, self._firsts[text + 1]))
 
     def _quotes(
         self, statement: str, weights: Mapping[str, float], asked: Collection[str], candidates: Collection[int]
@@ -185,12 +225,13 @@ class Grounds:
         """
         wanted = [word for word in list_words(statement) if word not in _ARTICLES]
         for number in candidates:
-            for first, last in ((number, number), (number - 1, number), (number, number + 1)):
-                if first < 0 or last >= len(self._spans):
-                    continue
+            near = self._list_neighbours(number)
+            for first, last in ((number, number), (near[0], number), (number, near[-1])):
                 if _measure(weights, asked or weights.keys(), self._bags[first] | self._bags[last]) < _COVERED:
                     continue
-                if _has_in_order(list_words(self._text[self._spans[first][0] : self._spans[last][1]]), wanted):
+                text, start, _ = self._sentences[first]
+                window = self._texts[text].text[start : self._sentences[last][2]]
+                if _has_in_order(list_words(window), wanted):
                     return True
         return False
 
@@ -198,7 +239,7 @@ class Grounds:
 
     def _list_compared(self, values: Sequence[Value], statement: str) -> list[Value]:
         """The values that are compared: where a text is not English, those with figures."""
-        if self._is_english and _may_be_english([word.lower() for word in WORD.findall(statement)]):
+        if self._is_english and _may_be_english(*_read(statement).counts):
             return [value for value in values if value.kind != "negation"]
         return [value for value in values if any(map(str.isdigit, value.text))]
 
@@ -209,7 +250,7 @@ class Grounds:
         rest = weights.keys() - {term for value in values for term in list_terms(value.text)}
         # A sentence that shares nothing but the value speaks of something else.
         near = [number for number in chosen if number == chosen[0] or not rest.isdisjoint(self._bags[number])]
-        groups = [self._values[each] for number in near for each in (number - 1, number, number + 1)]
+        groups = [self._values[each] for number in near for each in self._list_neighbours(number)]
         here = frozenset().union(*(value.gives for group in groups for value in group))
         is_same = bool(chosen) and _measure(weights, rest, self._bags[chosen[0]]) >= _SAME
         for value in self._list_compared(values, statement):
@@ -230,42 +271,52 @@ class Grounds:
         """What the statement denies and the best sentence affirms, or the other way round."""
         if best is None or not self._is_english:
             return
-        start, end = self._spans[best]
-        sentence, bag = self._text[start:end], self._bags[best]
+        number, start, end = self._sentences[best]
+        text, bag = self._texts[number].text, self._bags[best]
         if _measure(weights, weights.keys(), bag) < _DENIED:
             return
-        if not _has_cue(sentence):
+        if not _has_cue(text[start:end]):
             for value in values:
                 if value.kind == "negation" and not bag.isdisjoint(_list_denied(value)[:1]):
                     yield Finding(value, "differs")
         if not _has_cue(statement):
             for other in self._values[best]:
                 denied = _list_denied(other)
-                clause = next(c[0] for c in _CLAUSE.finditer(self._text, start) if c.end() >= other.end)
+                clause = next(c[0] for c in _CLAUSE.finditer(text, start) if c.end() >= other.end)
                 if denied and denied[0] in weights and _measure(weights, weights.keys(), list_terms(clause)) >= _DENIED:
                     yield Finding(other, "differs")
 
     def _has_key(self, key: Key) -> bool:
         sort, *rest = key
-        if key in self._key_starts:
+        if any(key in text.keys for text in self._texts):
             return True
         if sort == "name":
             return self._has_name(str(rest[0]))
         if sort == "acronym":
-            return rest[0] in self._acronyms
+            return any(rest[0] in text.acronyms for text in self._texts)
         if sort == "loose":  # a number without its unit, unless it has another
-            return ("bare", rest[0]) in self._key_starts and ("measured", rest[0]) not in self._key_starts
-        if sort == "day":
-            days, months = self._key_starts.get(("bare", rest[1]), []), self._key_starts.get(("month", rest[0]), [])
-            return any(bisect_left(days, at - _NEAR_DAY) < bisect_right(days, at + _NEAR_DAY) for at in months)
-        return False
+            bare, measured = ("bare", rest[0]), ("measured", rest[0])
+            return any(bare in text.keys for text in self._texts) and not any(
+                measured in text.keys for text in self._texts
+            )
+        return sort == "day" and any(_has_day(text.keys, *rest) for text in self._texts)
 
     def _has_name(self, word: str) -> bool:
-        if word in self._words or _SHORT_FORMS.get(word) in self._words or word in self._acronyms:
+        forms = {word, _SHORT_FORMS.get(word, word)}
+        if any(not forms.isdisjoint(text.words) or word in text.acronyms for text in self._texts):
             return True
         if len(word) == 1:
-            return word in self._initials
-        return not self._stems.isdisjoint(_list_stems(word))
+            return any(word in text.initials for text in self._texts)
+        stems = list(_list_stems(word))
+        return any(not text.stems.isdisjoint(stems) for text in self._texts)
+
+
+def _has_day(keys: Mapping[Key, Sequence[int]], month: str | float, day: str | float) -> bool:
+    """Whether a day stands near its month."""
+    days = keys.get(("bare", day), ())
+    return any(
+        bisect_left(days, at - _NEAR_DAY) < bisect_right(days, at + _NEAR_DAY) for at in keys.get(("month", month), ())
+    )
 
 
 def _measure(weights: Mapping[str, float], terms: Collection[str], bag: Collection[str]) -> float:
@@ -293,8 +344,8 @@ def _has_in_order(words: Sequence[str], wanted: Sequence[str]) -> bool:
     return 0 < at == len(wanted) and not any(word in DENYING or word.endswith("n't") for word in between)
 
 
-def _may_be_english(words: Sequence[str]) -> bool:
-    return len(words) < _FEW_WORDS or sum(word in STOP for word in words) >= _ENGLISH_SHARE * len(words)
+def _may_be_english(stop_words: int, words: int) -> bool:
+    return words < _FEW_WORDS or stop_words >= _ENGLISH_SHARE * words
 
 
 def _list_denied(value: Value) -> list[str]:

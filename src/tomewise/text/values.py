@@ -7,10 +7,22 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import lru_cache
 from itertools import groupby, islice
 from typing import Literal
 
-from tomewise.text.amounts import DIGITS, FRACTIONS, TENS, Amount, Token, Tokens, make_time, number_words, read_digits
+from tomewise.text.amounts import (
+    DIGITS,
+    FRACTIONS,
+    NUMBER_WORDS,
+    TENS,
+    Amount,
+    Token,
+    Tokens,
+    make_time,
+    number_words,
+    read_digits,
+)
 from tomewise.text.lexicon import NO_NAMES
 from tomewise.text.names import find_names, opens_sentence
 from tomewise.text.stop_words import STOP
@@ -73,8 +85,21 @@ _ACTS = frozenset(
     """came went gave took made saw got began became kept left found knew met ran set put let sat stood held
     brought read lost won fell felt led sent paid""".split()
 )
+_BEGINNINGS = frozenset(
+    {
+        *NUMBER_WORDS,
+        *FRACTIONS,
+        *_MONTHS,
+        *_DAYS,
+        *_DECADES,
+        *_UNIT,
+        *DENYING,
+        *"a an noon midday midnight dozen".split(),
+    }
+)
 _END = re.compile(r"[.!?;:…\n]")
 _CLAUSE = re.compile(r"[.!?;:,…\n]")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,20 +145,29 @@ class FoldedText:
         return replace(value, text=self._original[start:end], start=start, end=end)
 
     def _fold(self) -> None:
-        signs: list[str] = []
+        pieces: list[str] = []
         starts: list[int] = []
         ends: list[int] = []
-        for at, sign in enumerate(self.text):
-            parts = sign if sign.isascii() else _decompose(sign, signs[-1:])
-            signs += parts
+        done = 0
+        for match in _NOT_ASCII.finditer(self.text):
+            at, sign = match.start(), match[0]
+            if done < at:
+                pieces.append(self.text[done:at])
+                starts += range(done, at)
+                ends += range(done + 1, at + 1)
+            parts = _decompose(sign, pieces[-1][-1:] if pieces else "")
+            pieces += filter(None, [parts])
             starts += [at] * len(parts)
             ends += [at + 1] * len(parts)
             if ends and unicodedata.category(sign) == "Mn":
                 ends[-1] = at + 1
-        self.text, self._starts, self._ends = "".join(signs), starts, ends
+            done = at + 1
+        self.text = "".join([*pieces, self.text[done:]])
+        self._starts = [*starts, *range(done, len(self._original))]
+        self._ends = [*ends, *range(done + 1, len(self._original) + 1)]
 
 
-def _decompose(sign: str, before: list[str]) -> str:
+def _decompose(sign: str, before: str) -> str:
     """What takes the place of a sign behind another: 1/2 behind a digit is ".5", an accent is nothing."""
     if sign.isdecimal():
         return str(unicodedata.decimal(sign))
@@ -142,7 +176,7 @@ def _decompose(sign: str, before: list[str]) -> str:
         share = unicodedata.numeric(sign)
         if share >= 1:
             return " "  # a mark such as that of a note
-        return f"{share:.3f}"[0 if not before or not before[-1].isdigit() else 1 :].rstrip("0")
+        return f"{share:.3f}"[0 if not before.isdigit() else 1 :].rstrip("0")
     return "".join(
         part for part in unicodedata.normalize("NFKD", sign) if unicodedata.category(part) not in ("Mn", "Cf")
     )
@@ -203,8 +237,11 @@ class _Scan:
 
     def _read_at(self, at: int) -> int:
         token = self._all[at]
-        if token.text[0].isdigit() and (after := self._read_chunk(at)):
-            return after
+        if token.text[0].isdigit():
+            if after := self._read_chunk(at):
+                return after
+        elif token.text.isalpha() and not _may_begin(token.plain):
+            return at + 1
         for read in (self._read_date, self._read_time, self._read_quantity, self._read_number, self._read_word):
             if after := read(at):
                 return after
@@ -504,6 +541,13 @@ class _Scan:
             if plain not in STOP and len(plain) > 1 and plain[0].isalpha():
                 yield stem(plain)
                 left -= 1
+
+
+@lru_cache(maxsize=1 << 16)
+def _may_begin(word: str) -> bool:
+    """Whether a value other than a name may begin with a word; most words are skipped at once."""
+    bases = {word, word.removesuffix("s"), word.removesuffix("s").removesuffix("th")}
+    return not bases.isdisjoint(_BEGINNINGS) or (len(word) <= 12 and bool(_ROMAN.fullmatch(word)))
 
 
 def _strip(word: str) -> str:

@@ -100,6 +100,7 @@ def make_question(
     within: Scope | None = None,
     *,
     current: bool = False,
+    only_supported: bool = False,
     options: Sequence[str] = (),
     instructions: str = "",
     force: bool = False,
@@ -137,4 +138,5 @@ def make_question(
         within=within or own_scope,
         force=force or question.force,
         current=current or question.current,
+        only_supported=only_supported or question.only_supported,
     )

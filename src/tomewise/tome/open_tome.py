@@ -154,7 +154,10 @@ class PartOfTome:
         return self._opened.store
 
     def _make_question(self, question: str | Question, **more: Any) -> Question:
-        return make_question(question, self.scope, current=self._opened.settings.current, **more)
+        settings = self._opened.settings
+        return make_question(
+            question, self.scope, current=settings.current, only_supported=settings.only_supported, **more
+        )
 
 
 P = ParamSpec("P")

@@ -16,6 +16,7 @@ from tomewise.events import make_event, shorten
 from tomewise.language.roles import REPHRASE, RephraseIn, RephraseOut, TurnShown
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.loops.evidence import EXTRACTS
+from tomewise.loops.proof import keep_proved
 from tomewise.loops.steps import Skipped
 from tomewise.run import open_run
 from tomewise.settings import Settings
@@ -217,6 +218,8 @@ def complete_evidence(found: Sequence[Evidence], store: Store) -> tuple[Evidence
 
 def complete_answer(answer: Answer, question: Question, store: Store) -> Answer:
     """The answer with its scope and coverage, what its evidence rests on, and, if declined, the nearest passages."""
+    if question.only_supported and answer.resolved:
+        answer = keep_proved(answer)
     keys = store.keys_within(question.within)
     shown = {source for piece in answer.evidence if piece.layer in _READ for source in piece.sources}
     return replace(

@@ -352,6 +352,8 @@ class Question(Noun):
     """Where every search for the question stays; None for the whole tome."""
     current: bool = False
     """Whether memory that lags behind the documents is refused."""
+    only_supported: bool = False
+    """Whether statements that the evidence does not support, or contradicts, leave the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

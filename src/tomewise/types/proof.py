@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _STRENGTHS: tuple[Support, ...] = ("none", "contradicted", "inferred", "quoted")  # of support, the weakest first
+PROVED: tuple[Support, ...] = ("inferred", "quoted")  # supports of what is proved
 _EXTRACTIVE = "extractive"  # the name of the model that only quotes
 _NAMED = 3  # documents in a sentence
 _AROUND = 120  # characters that a notebook shows on either side of a quotation
@@ -144,6 +145,8 @@ class Answer(Noun):
     """What the evidence lacks, if the question was declined or is answered only partly, and what was not read."""
     dropped_quotes: int = 0
     """How many quotations of the model were found nowhere, so that they are not among its quotes."""
+    withheld: int = 0
+    """How many statements without support are not shown, as `only_supported` wants."""
     derived_quotes: int = 0
     """How many stand only in what was made from passages, such as a summary, and are no quotes."""
     coverage: Coverage = field(default_factory=Coverage)
@@ -175,6 +178,11 @@ class Answer(Noun):
     def quotes(self) -> tuple[Quote, ...]:
         """The quotes of all statements, each once, as `[1]`, `[2]` ... name them; none if the question was declined."""
         return tuple(list_quotes(self)) if self.resolved else ()
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether it answers, and all that it states is supported."""
+        return self.resolved and self.support in PROVED
 
     @property
     def support(self) -> Support:
@@ -216,7 +224,8 @@ def list_remarks(answer: Answer) -> list[str]:
         "No quotation was found that supports it.": answer.resolved and not is_guess and not answer.quotes,
         "The model would have declined; it was forced to answer.": answer.resolved and answer.forced,
         "The model was asked for a guess too, and gave none.": not answer.resolved and answer.forced,
-        f"{answer.dropped_quotes} quotation(s) of the model are in no passage and were dropped.": answer.dropped_quotes,
+        f"{answer.withheld} statement(s) without support are not shown.": answer.withheld,
+        f"{answer.dropped_quotes} quotation(s) are in no passage or not about it: dropped.": answer.dropped_quotes,
         f"{answer.derived_quotes} quotation(s) are from summaries and in no passage: not cited.": answer.derived_quotes,
     }
     return [remark for remark, holds in remarks.items() if holds]

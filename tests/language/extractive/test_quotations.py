@@ -51,6 +51,7 @@ def test_whole_sentences_are_quoted_and_no_name_is_cut_out():
         ("Who was the last keeper of Vardo?", {}, "nothing here names Vardo"),
         ("Who was the last keeper of Vardo?", {"document": "Vardo/light.txt"}, "nothing here names Vardo"),
         ("How is bread baked in a stone oven?", {}, ""),
+        ("???", {"rewrites": [(LIGHT[:40], 0.0)]}, "no word"),
     ],
 )
 def test_what_nothing_answers_is_declined_and_the_nearest_sentences_are_quoted_all_the_same(question, fields, missing):

@@ -178,6 +178,8 @@ def _measure_support(
 def _find_lack(
     question: ParsedQuestion, passages: Sequence[Quotable | Shown], sentences: Sequence[Candidate], cosine: float
 ) -> str:
+    if not any(map(str.isalnum, question.text)):
+        return "the question has no word"
     if absent := _list_absent_names(question.text, passages)[:_NAMED]:
         return f"nothing here names {' or '.join(filter(None, (', '.join(absent[:-1]), absent[-1])))}"
     if cosine >= _LEAST or any(has_all_words(question, each) for each in sentences):

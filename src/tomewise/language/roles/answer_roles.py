@@ -7,28 +7,22 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
 
-from tomewise.language.labels import Label
+from tomewise.language.labels import Label, find_number, read_label
 from tomewise.language.memory_faults import find_excuse
-from tomewise.language.roles.fields import OptionalRecords, Shown, Text, describe
+from tomewise.language.roles.fields import NOTHING, OptionalRecords, Shown, Text, TextOrNull, describe
 from tomewise.types import Claim, Role
 
 _CLAIMS: tuple[Claim, ...] = get_args(Claim)
 FAILURE = "*"  # the failure signal: an answering role replies with it when the evidence is not sufficient
 _OPENING = " \n\"'`(["  # signs that may precede the signal
-# A line that begins as a field of the reply does, as in YAML, up to the next such line.
+# A line that begins as a field of the reply does, as in YAML, up to the next such line, without the sign of a block.
 _FIELD = r"^[^\w\n]*+(?:final )?{}[^\w:\n]*+:"
 _STATED = re.compile(
-    rf"{_FIELD.format('answer')}(.*?)(?={_FIELD.format('(?:answer|quotes|reasoning|supported|choice|missing)')}|\Z)",
+    rf"{_FIELD.format('answer')}(?:[^\S\n]*+[|>][+-]?+(?=[^\S\n]*+$))?(.*?)(?={_FIELD.format('(?:answer|quotes|reasoning|supported|choice|missing)')}|\Z)",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
-_UNKNOWN = re.compile(
-    r"(?:i (?:do not|don't) know|(?:it is )?(?:not (?:stated|mentioned|given|known)|unknown)|none|null|n/?a"
-    r"|the (?:evidence|text|passages?) (?:do|does) not (?:say|state|mention|hold)\b[^\n]{0,200})\W*",
-    re.IGNORECASE,
-)
-_NO_QUOTE = frozenset({"", "none", "null", "n/a", "*", "-"})
-_DENIES = re.compile(r"un|no|lack|absen|without|insuff")
-_JSON = re.compile(r"^\s*(?:\{|\[\s*(?:[\"{\[]|-?\d+\s*,))|[\"”]\s*:")
+_EMPTY = re.compile(r"[\W_]*+(?:null[\W_]*+)?")
+_JSON = re.compile(r"^\s*(?:\{|\[[^\]]*\]\W*\Z|\[\s*(?:[\"{\[]|-?\d+\s*,))|[\"”]\s*:")
 _EMPHASIS = re.compile(r"(\*{1,3})\w(?:[^*]*[^*\s])?\1")  # "*Dracula*" is a title and "**nine**" is bold
 
 
@@ -69,28 +63,31 @@ class Quote(BaseModel):
     @classmethod
     def _accept_other_forms(cls, value: Any) -> Any:
         """A quotation may come alone, or beside its label; without one it is looked for in all evidence."""
-        if isinstance(value, dict) and not {"label", "quote"} & value.keys() and len(value) == 1:
-            value = next(iter(value.items()))
-        if isinstance(value, list | tuple) and len(value) == 2:
-            value = {"label": value[0], "quote": value[1]}
-        if isinstance(value, str):
+        pair = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else value
+        if isinstance(pair, list | tuple) and len(pair) == 2 and find_number(read_label(pair[0]), "E") is not None:
+            value = {"label": pair[0], "quote": pair[1]}
+        elif not isinstance(value, dict):
             value = {"quote": value}
-        if not isinstance(value, dict):
-            return value
         quote = value.get("quote", value.get("text"))
         quote = " … ".join(map(str, quote)) if isinstance(quote, list) else quote
-        if isinstance(quote, str) and quote.strip().lower() in _NO_QUOTE:
+        if isinstance(quote, str) and NOTHING.fullmatch(quote):
             raise ValueError("nothing is quoted")
         return {"label": "", **value, "quote": quote}
 
 
+def _list_pairs(written: Any) -> Any:
+    """Quotations by their labels as pairs."""
+    is_record = not isinstance(written, dict) or {"label", "quote", "text"} & written.keys()
+    return written if is_record else [*written.items()]
+
+
 def _read_claim(written: Any) -> Any:
-    """The claim that a text begins with, as in "Fully supported"; of several the weakest, none if it denies them."""
+    """The claim that a text begins with, of several the weakest; "full" only with no other words, as "supported"."""
     words = re.findall(r"\w+", written.lower()) if isinstance(written, str) else []
     found = [claim for claim in _CLAIMS if any(word.startswith(claim[:4]) for word in words)]
     if not found or not words[0].startswith(tuple(claim[:4] for claim in _CLAIMS)):
         return ""
-    return "" if any(_DENIES.match(word) and word != "none" for word in words) else found[-1]
+    return "" if found == ["full"] and not all(word.startswith(("full", "supp")) for word in words) else found[-1]
 
 
 class AnswerOut(BaseModel):
@@ -100,16 +97,16 @@ class AnswerOut(BaseModel):
     Where `supported` is missing or means nothing it is empty, which claims as little as "none".
     """
 
-    quotes: OptionalRecords[Quote] = describe("the words of passages that the answer rests on", [])
+    quotes: Annotated[OptionalRecords[Quote], BeforeValidator(_list_pairs)] = describe(
+        "the words of passages that the answer rests on", []
+    )
     reasoning: Text = describe("which clues are joined and what follows, in at most 3 sentences")
     supported: Annotated[
         Claim | Literal[""],
         BeforeValidator(_read_claim),
         WithJsonSchema({"type": "string", "enum": list(_CLAIMS)}),
     ] = describe("how far the evidence holds the answer")
-    answer: Annotated[Text, BeforeValidator(lambda written: "" if written is None else written)] = Field(
-        description="the answer alone, as short as the question allows"
-    )
+    answer: TextOrNull = Field(description="the answer alone, as short as the question allows")
     choice: Text | None = describe("letter of the chosen option, for a question with options", None)
     missing: Text = describe("what the evidence lacks, unless it supports the answer in full")
 
@@ -176,16 +173,15 @@ class RephraseOut(BaseModel):
 def read_prose(text: str) -> AnswerOut | None:
     """An answer that came as prose, which claims nothing: not that evidence supports it, nor that it is a guess.
 
-    Of lines such as "Answer: ...", as in YAML, the last one is the answer. None for an excuse, and for broken JSON.
+    Of lines such as "Answer: ...", as in YAML, the last one that says something is the answer; if none does, or the
+    text is the failure signal alone, it declines. None for an excuse, and for broken JSON.
     """
     stated = [found[1] for found in _STATED.finditer(text)]
-    written = stated[-1] if stated else text
-    answer = written.strip(" \n`\"'*")
-    if (stated and not answer) or _UNKNOWN.fullmatch(answer):
-        return AnswerOut(answer=FAILURE, missing=answer)
-    if not answer or _JSON.search(written) or find_excuse(answer):
-        return None
-    return AnswerOut(answer=answer)
+    answers = [each for each in stated or [text] if not _EMPTY.fullmatch(each)]
+    if not answers:
+        return AnswerOut(answer=FAILURE) if stated or FAILURE in text else None
+    answer = answers[-1].strip(" \n`\"'*")
+    return None if _JSON.search(answers[-1]) or find_excuse(answer) else AnswerOut(answer=answer)
 
 
 ANSWER = Role("answer", AnswerIn, AnswerOut, output_tokens=768, read_prose=read_prose)

@@ -20,12 +20,18 @@ from tomewise.run import PART_SKIPPED, record_fallback
 
 T = TypeVar("T")
 _LEAST_LETTERS = 3  # that tell one word of a field from the others
+NOTHING = re.compile(r"[\W_]*+(?:(?:none|null|n/?a|no quot\w++|e\d{1,4})[\W_]*+)?", re.IGNORECASE)  # or a label alone
 _NUMBER = re.compile(r"\W*?(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)")
 
 
 def _keep_valid(written: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-    """The records that fit, one alone too; the others are left out and counted. Raises if none fits."""
+    """The records that fit, one alone too; the others are left out and counted. Raises if none fits.
+
+    A word for nothing, as "none", and a label alone are no record.
+    """
     records = [written] if isinstance(written, str | dict) else written
+    if isinstance(records, list):
+        records = [each for each in records if not (isinstance(each, str) and NOTHING.fullmatch(each))]
     try:
         return validate(records)
     except ValidationError:
@@ -108,6 +114,7 @@ def describe(words: str, default: Any = "", **bounds: Any) -> Any:
 
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True), BeforeValidator(_join_texts)]
+TextOrNull = Annotated[Text, BeforeValidator(lambda written: "" if written is None else written)]
 Records: TypeAlias = Annotated[list[T], WrapValidator(_keep_valid)]
 OptionalRecords: TypeAlias = Annotated[list[T], WrapValidator(_keep_any_valid)]
 Texts: TypeAlias = Annotated[list[Text], BeforeValidator(_read_texts)]

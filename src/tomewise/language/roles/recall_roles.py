@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from tomewise.language.labels import Labels, Numbers
-from tomewise.language.roles.fields import Shown, Text, Texts, describe
+from tomewise.language.roles.fields import Records, Shown, Text, TextOrNull, Texts, describe
 from tomewise.types import Role
 
 
@@ -26,7 +26,7 @@ class DecomposeIn(BaseModel):
 
 
 class DecomposeOut(BaseModel):
-    subqueries: list[Text] = describe("self-contained questions; empty when one lookup suffices", [])
+    subqueries: Records[Text] = describe("self-contained questions; empty when one lookup suffices", [])
 
 
 class KeywordsIn(BaseModel):
@@ -61,7 +61,7 @@ class ProbeIn(BaseModel):
 
 
 class ProbeOut(BaseModel):
-    probes: list[Text] = describe("new search queries for what is still missing", [])
+    probes: Records[Text] = describe("new search queries for what is still missing", [])
 
 
 class EncodeIn(BaseModel):
@@ -75,7 +75,7 @@ class EncodeIn(BaseModel):
 
 
 class CueOut(BaseModel):
-    cue: Text = Field(description="what this evidence contributes to the question; empty when nothing")
+    cue: TextOrNull = Field(description="what this evidence contributes to the question; empty when nothing")
 
 
 class EncodeOut(CueOut):

@@ -26,8 +26,8 @@ class PlanReadingIn(BaseModel):
 
 
 class PlanReadingOut(BaseModel):
-    questions: list[Text] = describe("smaller questions whose answers settle the question", [])
-    nets: list[Text] = describe("wide questions that collect facts which may matter later", [])
+    questions: Records[Text] = describe("smaller questions whose answers settle the question", [])
+    nets: Records[Text] = describe("wide questions that collect facts which may matter later", [])
 
 
 class NotesIn(BaseModel):
@@ -89,7 +89,7 @@ class RefineOut(BaseModel):
 
     reasoning: Text = describe("what is settled by which entries, in at most 2 sentences")
     answered: Numbers = describe("numbers of the open questions that are settled", [])
-    new: list[Text] = describe("new questions that the entries raise", [])
+    new: Records[Text] = describe("new questions that the entries raise", [])
 
 
 class CarryIn(BaseModel):

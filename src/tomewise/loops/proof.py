@@ -1,0 +1,110 @@
+"""Prove a text: each of its statements, by sentences of passages.
+
+An answer of a model, an agent's report, a draft and a gist are proved alike, by our own code. What a model quotes is a
+hint where to look, and so is a mark such as `[E3]`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from tomewise.events import shorten
+from tomewise.language.labels import find_labelled
+from tomewise.loops.citing import Cited, make_quote
+from tomewise.text.grounds import Grounds, Place
+from tomewise.text.quotable import find_sentences
+from tomewise.text.words import make_bag
+from tomewise.types import Answer, Quote, Statement
+from tomewise.types.proof import PROVED
+
+_MARK = re.compile(r"[^\S\n]*\[(E\d{1,4}(?:[,;\s]+E\d{1,4})*)\]")
+_SHORT = 4  # content words: a statement of fewer is read as the answer to its question
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A text without marks such as `[E3]`, and these: the offset in it where one stood, with its labels."""
+
+    text: str
+    marks: tuple[tuple[int, tuple[str, ...]], ...] = ()
+
+
+def read_marks(text: str) -> Marked:
+    """Take the marks out of a text."""
+    pieces, marks, end, length = [], [], 0, 0
+    for mark in _MARK.finditer(text):
+        pieces.append(text[end : mark.start()])
+        length += len(pieces[-1])
+        marks.append((length, tuple(re.findall(r"E\d+", mark[1]))))
+        end = mark.end()
+    return Marked("".join([*pieces, text[end:]]), tuple(marks))
+
+
+def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement, ...]:
+    """The statements of a text: sentences, items, rows; each with its support and the quotes that show it.
+
+    What it is said to rest on is `cited`. A quotation belongs to the statements whose sentences it touches, and to one
+    that stands alone if it has a word of it or of the question, or if nothing else is there.
+    """
+    passages = list({passage.id: passage for below in cited.below for passage in below}.values())
+    numbers = {passage.id: number for number, passage in enumerate(passages)}
+    grounds = Grounds([passage.text for passage in passages])
+    hints: dict[Quote, Place] = {}
+    for quote in cited.quotes:
+        number = numbers[quote.passage]
+        begins = passages[number].start
+        hints[quote] = (number, quote.start - begins, quote.end - begins)
+    text = written.text
+    spans = list(find_sentences(text)) or [(0, len(text))]
+    ends = [start for start, _ in spans[1:]] + [len(text) + 1]
+    statements = []
+    for (start, end), after in zip(spans, ends, strict=True):
+        words = text[start:end]
+        labels = [label for offset, labels in written.marks if start < offset < after for label in labels]
+        marked = [passage for label in labels for below in find_labelled(label, cited.below) for passage in below]
+        said = [*hints.values(), *((numbers[passage.id], 0, len(passage.text)) for passage in marked)]
+        judgement = grounds.judge(words, question if len(make_bag(words)) < _SHORT else "", said)
+        related = make_bag(f"{words} {question}")
+        own = {
+            quote: place
+            for quote, place in hints.items()
+            if any(_overlap(place, each) for each in judgement.sentences)
+            or (len(spans) == 1 and not related.isdisjoint(make_bag(quote.text)))
+        }
+        sentences = [
+            make_quote(passages[number], start, end)
+            for number, start, end in judgement.sentences
+            if judgement.support != "none" and not any(_overlap((number, start, end), each) for each in own.values())
+        ]
+        shown = [*own, *sentences] or (list(hints) if len(spans) == 1 else [])
+        statements.append(Statement(text=words, start=start, end=end, support=judgement.support, quotes=tuple(shown)))
+    return tuple(statements)
+
+
+def _overlap(one: Place, other: Place) -> bool:
+    return one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
+
+
+def keep_proved(answer: Answer) -> Answer:
+    """The answer without the statements that are not supported; declined if none is left.
+
+    A line goes with its bullet or number if nothing else of it is left.
+    """
+    gone = [each for each in answer.statements if each.support not in PROVED]
+    if not gone:
+        return answer
+    if len(gone) == len(answer.statements):
+        lacks = f"support for what the model answered: {shorten(answer.text)}"
+        return replace(answer, text="", choice=None, resolved=False, missing=lacks, withheld=len(gone))
+    text, moved, end = "", [], 0
+    for statement in answer.statements:
+        between = answer.text[end : statement.start]
+        end = statement.end
+        if statement.support in PROVED:
+            start = len(text + between)
+            moved.append(replace(statement, start=start, end=start + len(statement.text)))
+            text += between + statement.text
+        elif "\n" in between:
+            text += between[: between.rindex("\n")]
+    return replace(answer, text=text + answer.text[end:], statements=tuple(moved), withheld=len(gone))
