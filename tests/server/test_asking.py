@@ -149,9 +149,7 @@ def test_a_chat_gets_the_sentences_while_the_model_writes_them(tmp_path: Path) -
         deltas = [choice["delta"] for event in events for choice in event["choices"]]
         content = [delta["content"] for delta in deltas if delta.get("content")]
         assert content[:2] == ["Ada Marsh put out the light.", " The **keeper** had gone."]
-        assert content[2].startswith(
-            " [1][2] A light [x] was there. ["
-        )  # the mark of what was sent last is still in place
+        assert content[2].startswith(" [1][2] A light [x] was there. [")  # the mark of the last one sent
         assert not any("answer_part" in delta.get("reasoning_content", "") for delta in deltas)
     assert [request["stream"] for request in model.requests] == [True]
 
