@@ -73,7 +73,7 @@ def test_a_quote_of_several_statements_has_one_number() -> None:
     statements = tuple(Statement(text=text, support="inferred", quotes=(quote,)) for text in ("A.", "B."))
     answer = Answer(text="A. B.", statements=statements, claimed="full")
     assert str(quote) == "“Ada Marsh” (log.txt, p. 3, part 2)"
-    assert str(answer) == f"A. B. [1]\n[1] {quote}"
+    assert str(answer) == f"A. [1] B. [1]\n[1] {quote}"
     content = openai_api.write_answer(answer, "novel", "http://127.0.0.1")["content"]
     assert "[1]" in content
     assert "[2]" not in content

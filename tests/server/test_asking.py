@@ -140,11 +140,45 @@ def test_parts_are_events_of_their_own(tmp_path: Path) -> None:
         assert "answer_part" not in again, "the second time it comes from the cache"
 
 
+def test_a_chat_gets_the_sentences_while_the_model_writes_them(tmp_path: Path) -> None:
+    reply = REPLY.replace("light.", "light. The **keeper** had gone. A light [x] was there.")
+    pieces = [reply[at : at + 6] for at in range(0, len(reply), 6)]
+    with OpenAIServer(in_turn(stream_with(*pieces))) as model, serve_novel(tmp_path, model=model) as served:
+        lines = served.post(CHAT, chat("novel/naive")).text.splitlines()
+        events = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
+        deltas = [choice["delta"] for event in events for choice in event["choices"]]
+        content = [delta["content"] for delta in deltas if delta.get("content")]
+        assert content[:2] == ["Ada Marsh put out the light.", " The **keeper** had gone."]
+        assert content[2].startswith(" [1][2] A light [x] was there. [")  # the mark of the last one sent
+        assert not any("answer_part" in delta.get("reasoning_content", "") for delta in deltas)
+    assert [request["stream"] for request in model.requests] == [True]
+
+
+def test_an_answer_is_copied_as_the_server_writes_it(served: Served) -> None:
+    answer = served.post(ASK, BODY).json()
+    copies = served.post(f"{NOVEL}/copies", answer).json()
+    assert copies["text"].startswith(
+        "No model is set: these sentences are nearest to an answer.\n[1] “Ada Marsh put out"
+    )
+    assert copies["markdown"].startswith("Ada Marsh put out the light at nine. [^1]")
+    quoted = answer["statements"][0]["quotes"][0]
+    place = f"id=light&start={quoted['start']}&end={quoted['end']}&trace={answer['trace']}"
+    assert f"“{quoted['text']}” <{served.url}/#/t/novel/doc?{place}>" in copies["markdown"]
+    assert read_code(served.post(f"{NOVEL}/copies", {"statements": 3})) == (400, "usage")
+
+
+def test_a_copy_names_author_and_year_where_metadata_has_them(served: Served) -> None:
+    metadata = {"author": "A. Reed", "year": 1911}
+    body = {"id": "reed", "title": "Dredging", "text": "Zed Quill dredged the harbour.", "metadata": metadata}
+    finish = served.post(f"{NOVEL}/documents", {"documents": [body]}).json()
+    wait_until(lambda: served.http.get(f"/api/jobs/{finish['id']}").json()["state"] == "done")
+    answer = served.post(ASK, {**BODY, "question": "Who dredged the harbour?", "documents": ["reed"]}).json()
+    assert "\n\n- A. Reed. Dredging. 1911\n\n" in served.post(f"{NOVEL}/copies", answer).json()["markdown"]
+
+
 def test_who_wants_no_parts_makes_the_provider_stream_nothing(tmp_path: Path) -> None:
     with OpenAIServer(in_turn(reply_with(REPLY))) as model, serve_novel(tmp_path, model=model) as served:
-        streamed = served.post(CHAT, chat("novel/naive"))  # this protocol gets the answer whole
-        assert "answer_part" not in streamed.text
-        assert "put out the light." in streamed.text
+        assert "put out the light." in served.post(CHAT, {**chat("novel/naive"), "stream": False}).text
         assert served.post(ASK, {**BODY, "question": "Who put out light 2?"}).status_code == 200
     assert [request["stream"] for request in model.requests] == [False, False]
 

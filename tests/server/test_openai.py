@@ -9,7 +9,7 @@ import openai
 import pytest
 from tests.server.served import ASK, NOVEL, TOKEN, Served
 
-from tomewise.server.openai_api import Message, answer_task, escape_markdown
+from tomewise.server.openai_api import Message, answer_task
 
 QUESTION = [{"role": "user", "content": "Who put out the light?"}]
 MODEL = "novel/hybrid"
@@ -31,7 +31,7 @@ def test_models_are_tomes_with_systems_that_are_ready(client: openai.OpenAI):
 def test_an_answer_with_quotations(client: openai.OpenAI, served: Served):
     reply = client.chat.completions.create(model=MODEL, messages=QUESTION, temperature=0.3, max_tokens=5)
     message = reply.choices[0].message
-    assert message.content.startswith("No model is set: these sentences are nearest to an answer. [1]")
+    assert message.content.startswith("No model is set: these sentences are nearest to an answer.\n\n[1] “Ada Marsh")
     annotation = message.annotations[0].url_citation
     assert message.content[annotation.start_index : annotation.end_index] == "[1]"
     page, _, place = annotation.url.partition("#/t/novel/doc?")
@@ -111,7 +111,3 @@ def test_what_a_tome_cannot_do_is_refused_by_name(client: openai.OpenAI, more: d
 )
 def test_the_tasks_of_chat_clients_cost_nothing(task: str, reply: str | None):
     assert answer_task([Message(role="user", content=task)]) == reply
-
-
-def test_signs_of_markdown_are_escaped():
-    assert escape_markdown("![x](http://evil.example) <b>") == r"\!\[x\](http://evil.example) \<b\>"

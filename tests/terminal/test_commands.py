@@ -51,6 +51,15 @@ def test_the_answer_for_people_names_the_model_and_the_passages(command, log_in_
     assert "tome config" not in ran.out, "a notice is not part of what is quoted"
 
 
+def test_an_answer_as_markdown_has_footnotes(command, log_in_tome):
+    ran = command("ask", QUESTION, "--markdown")
+    assert (ran.code, ran.err) == (0, "")
+    assert (
+        "[^2]\n\nNo model is set: these sentences are nearest to an answer.\n\n[^1]: In log.txt, part 1: “" in ran.out
+    )
+    assert "give one of the two" in command("ask", QUESTION, "--markdown", "--json").err
+
+
 def test_a_declined_question_shows_what_is_nearest(command, log_in_tome, read_json):
     question = "Who painted the harbour of Sker?"
     ran = command("ask", question)

@@ -23,7 +23,7 @@ from tomewise.tome.reports import BuildCosts, BuildReport, Foresight, Slice
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, DocumentId, Evidence, Lagging, Passage, Quote, read_plain
 from tomewise.types.place import describe_place
-from tomewise.types.proof import list_remarks, summarize_lag
+from tomewise.types.proof import list_quotes, list_remarks, summarize_lag, write_marked
 
 ITEM_BYTES = 4_000  # of one text among several, so that at least one fits into a reply
 _TEXTS = {
@@ -77,10 +77,11 @@ class AnswerResult(Result):
     def write(self) -> str:
         answer = self.answer
         lag = _write_lag(answer.lagging) if answer.lagging else []
-        quotes = [quote for statement in answer.statements for quote in statement.quotes]
+        quotes = list_quotes(answer)
         if answer.only_quotes and quotes:
             return "\n".join([*list_remarks(answer), *lag, *_fence_quotes(quotes)])
-        head = f"{answer.choice}. {answer.text}" if answer.choice else answer.text
+        text = write_marked(answer)
+        head = f"{answer.choice}. {text}" if answer.choice else text
         lines = [head if answer.resolved else f"Declined. {head}".strip(), f"Support: {answer.support}"]
         lines += [f"Missing: {oneline(answer.missing)}"] if answer.missing else []
         lines += [remark for remark in list_remarks(answer) if answer.resolved]
@@ -196,8 +197,8 @@ _MOST_LAYERS = 50
 
 
 def _fence_quotes(quotes: Iterable[Quote]) -> Iterator[str]:
-    for quote in quotes:
-        yield _fence_passage(quote.text, quote.passage, quote, start=quote.start, end=quote.end)
+    for number, quote in enumerate(quotes, start=1):
+        yield _fence_passage(quote.text, quote.passage, quote, number=number, start=quote.start, end=quote.end)
 
 
 def _write_lag(lagging: Lagging) -> list[str]:

@@ -17,7 +17,7 @@ from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from tomewise.errors import TomewiseError, UnknownName, UsageError
-from tomewise.loops.answer_parts import answer_whole
+from tomewise.events import is_event, shorten
 from tomewise.server.bodies import MOST_QUESTION, Ask, Name
 from tomewise.server.error_replies import OPENAI, explain_error, make_body
 from tomewise.server.library import Library
@@ -25,10 +25,19 @@ from tomewise.server.operations import ASKING, Family
 from tomewise.server.replies import Reply
 from tomewise.server.service import Service, Wanted
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected
+from tomewise.text.quotable import find_sentences
 from tomewise.tome.session_record import Turn
 from tomewise.types import Answer, Cost, Event, Quote, read_plain
-from tomewise.types.place import describe_source
-from tomewise.types.proof import decline, list_quotes, list_remarks, summarize_lag
+from tomewise.types.proof import (
+    Piece,
+    cut_text,
+    decline,
+    escape_markdown,
+    escape_pieces,
+    list_quotes,
+    list_remarks,
+    summarize_lag,
+)
 
 family = Family(OPENAI, "OpenAI-compatible")
 _DONE = b"data: [DONE]\n\n"
@@ -42,7 +51,8 @@ _REPLIES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
     (re.compile(r"search quer|\bqueries\b", re.IGNORECASE), {"queries": []}),
     (re.compile(r"autocomplet|completion", re.IGNORECASE), {"text": ""}),
 )
-_MARKDOWN = re.compile(r"([\\`*_\[\]<>!])")
+_UNSURE = re.compile(r"[`<\[\]]|~~~")  # what begins here may do harm once more is written
+_BEGINNING = 60  # characters of a statement
 _FIRST_TURN = re.compile(r"^(?:USER|Human|User): *(.+)$", re.MULTILINE)
 
 
@@ -126,7 +136,7 @@ class ChatModelList(Reply):
 
 
 class UrlCitation(Reply):
-    """A quotation: its mark in the text, and the address of the page that shows it."""
+    """A quotation: its mark in the text, or the statement, and the address of the page that shows it."""
 
     start_index: int
     end_index: int
@@ -228,21 +238,25 @@ async def _stream_task(completion: Completion, reply: str) -> AsyncIterator[Prod
 
 @asynccontextmanager
 async def _stream(service: Service, body: Chat, completion: Completion, address: str) -> AsyncIterator[Produce]:
-    """Admit the question; then produce its trace as reasoning, and the answer with verified quotations."""
+    """Admit the question; then produce its trace as reasoning, its sentences, and marks and quotations in the end."""
     name, ask, turns = _read_request(body)
     async with service.admit_question(name, ask, turns) as admitted:
 
         async def produce(emit: Emit) -> None:
+            draft = Draft()
+
             def report(event: Event, _: Cost) -> None:
-                summary = admitted.tome.documents.names.read().clean(event.summary)
-                emit(completion.chunk({"reasoning_content": f"{event.name}: {summary}\n"}))
+                clean = admitted.tome.documents.names.read().clean
+                if not is_event(event, "answer_part"):
+                    emit(completion.chunk({"reasoning_content": f"{event.name}: {clean(event.summary)}\n"}))
+                elif new := draft.take(clean(event.detail["text"]), replace=event.detail["replace"]):
+                    emit(completion.chunk({"content": new}))
 
             emit(completion.chunk({"role": "assistant", "content": ""}))
             try:
-                with answer_whole():
-                    answer = await admitted.answer(report)
+                answer = await admitted.answer(report)
                 data = await admitted.describe(answer)
-                emit(completion.chunk(write_answer(read_plain(Answer, data), name, address)))
+                emit(completion.chunk(write_answer(read_plain(Answer, data), name, address, draft.sent)))
                 emit(completion.chunk({}, "stop", tomewise=data))
                 if body.stream_options and body.stream_options.include_usage:
                     emit(completion.usage_chunk(answer.cost))
@@ -351,42 +365,70 @@ def write_data(data: Any) -> bytes:
     return f"data: {json.dumps(data, ensure_ascii=False, default=str)}\n\n".encode()
 
 
-def write_answer(answer: Answer, tome: str, address: str) -> dict[str, Any]:
-    """The `content` of a message and its `annotations`: the answer with `[1]` for each quotation, and the quotations
-    below it with links.
+class Draft:
+    """What a model has written of an answer, and what of it was sent: whole sentences, before proof is there."""
 
-    Chat clients show Markdown, and an image in it is fetched from wherever a document says: so all signs of Markdown in
-    the texts of models and documents are escaped.
+    def __init__(self) -> None:
+        self.sent = ""
+        self._text = ""
+
+    def take(self, text: str, *, replace: bool) -> str:
+        """What can be sent of the text with this new part: sentences that end, before any sign that may do harm."""
+        self._text = text if replace else self._text + text
+        begin = len(self.sent)
+        if not self._text.startswith(self.sent):
+            return ""
+        unsure = _UNSURE.search(self._text)
+        most = unsure.start() if unsure else len(self._text)
+        ends = [begin + end for _, end in find_sentences(self._text[begin:])][:-1]
+        end = max((end for end in ends if end <= most and self._text[end].isspace()), default=begin)
+        self.sent = self._text[:end]
+        return self.sent[begin:]
+
+
+def write_answer(answer: Answer, tome: str, address: str, sent: str = "") -> dict[str, Any]:
+    """The `content` of a message and its `annotations`: the answer with its marks, and the quotations below it.
+
+    No mark is put into what was `sent` already: an annotation spans the statement, and its beginning stands below with
+    its mark. Chat clients show Markdown, and fetch an image from wherever a document says: what does harm is escaped.
     """
     quotes = list_quotes(answer)
     # Without a model nothing answers: the quotations are all there is.
-    if answer.only_quotes and quotes:
-        words = " ".join(list_remarks(answer))
-    elif answer.resolved:
-        words = answer.text
-    else:
-        words = decline(answer)
-    text = escape_markdown(words)
-    lines, annotations = [], []
+    is_listed = bool(answer.only_quotes and quotes)
+    words = " ".join(list_remarks(answer)) if is_listed else decline(answer)
+    pieces = escape_pieces(([] if is_listed else cut_text(answer)) or [Piece(words)])
+    is_new = not "".join(piece.text for piece in pieces).startswith(sent)
+    content = f"{sent}\n\nThe model began anew:\n\n" if is_new else ""
+    before = len(content) if is_new else len(sent)  # no mark stands before it
+    late, annotations, cited = [], [], set[int]()
+
+    def cite(number: int, start: int, end: int) -> None:
+        quoted = quotes[number - 1]
+        url = link_quote(quoted, tome, answer.trace, address)
+        span = {"start_index": start, "end_index": end, "url": url, "title": quoted.title or quoted.document}
+        annotations.append({"type": "url_citation", "url_citation": span})
+        cited.add(number)
+
+    for piece in pieces:
+        start, mark = len(content), piece.mark()
+        content += piece.text
+        is_late = len(content) < before
+        if is_late and mark:
+            late.append(f"“{shorten(piece.text, _BEGINNING)}”{mark}")
+        for number in piece.numbers:
+            name = f"[{number}]" if f"[{number}]" in mark else mark.strip()
+            at = len(content) + mark.index(name)
+            cite(number, *((start, len(content)) if is_late else (at, at + len(name))))
+        content += "" if is_late else mark
+    lines = [content, *late]
     for number, quoted in enumerate(quotes, start=1):
-        start = len(text) + 1
-        text += f" [{number}]"
-        url = {
-            "start_index": start,
-            "end_index": len(text),
-            "url": _link(quoted, tome, answer.trace, address),
-            "title": quoted.title or quoted.document,
-        }
-        annotations.append({"type": "url_citation", "url_citation": url})
-        lines.append(_write_quote(number, quoted))
+        start = sum(map(len, lines)) + 2 * len(lines)
+        if number not in cited:
+            cite(number, start, start + len(f"[{number}]"))
+        lines.append(f"[{number}] {escape_markdown(str(quoted))}")
     if answer.lagging:
         lines.append(escape_markdown(summarize_lag(answer.lagging, names=False)))
-    return {"content": "\n\n".join([text, *lines]), "annotations": annotations}
-
-
-def escape_markdown(text: str) -> str:
-    """The text, so that a reader of Markdown shows it as it is."""
-    return _MARKDOWN.sub(r"\\\1", text)
+    return {"content": "\n\n".join(lines)[len(sent) :], "annotations": annotations}
 
 
 def usage_of(cost: Cost) -> dict[str, int]:
@@ -398,12 +440,7 @@ def usage_of(cost: Cost) -> dict[str, int]:
     }
 
 
-def _write_quote(number: int, quoted: Quote) -> str:
-    words = escape_markdown(" ".join(quoted.text.split()))
-    return f"[{number}] “{words}” ({escape_markdown(describe_source(quoted))})"
-
-
-def _link(quoted: Quote, tome: str, trace: int | None, address: str) -> str:
+def link_quote(quoted: Quote, tome: str, trace: int | None, address: str) -> str:
     """The address of the quotation in the page."""
     span = {"id": quoted.document, "start": quoted.start, "end": quoted.end}
     asked = {} if trace is None else {"trace": trace}

@@ -140,6 +140,15 @@ class EvidenceTexts(Reply):
     evidence: dict[str, PicturePassage]
 
 
+class Copies(Reply):
+    """An answer as it is pasted elsewhere."""
+
+    text: str
+    """What `print(answer)` gives."""
+    markdown: str
+    """With a footnote for each quote, which leads to the page, and a bibliography."""
+
+
 class SessionRow(Reply):
     """A session in a list."""
 

@@ -6,16 +6,19 @@ They are plain functions, which FastAPI calls in threads: they read tomes.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Query, Request
 from pydantic import AfterValidator
 
-from tomewise.errors import TomewiseError, UnknownName, suggest
+from tomewise.errors import TomewiseError, UnknownName, UsageError, suggest
 from tomewise.pictures import LIMIT, Picture, list_nodes
 from tomewise.server.bodies import MOST_ID, PAGE, After, Limit
+from tomewise.server.openai_api import link_quote
 from tomewise.server.operations import Family
 from tomewise.server.replies import (
+    Copies,
     Deleted,
     EvidenceTexts,
     LayerList,
@@ -30,6 +33,9 @@ from tomewise.tome.session_memory import list_notes
 from tomewise.tome.session_record import SessionRecord
 from tomewise.tome.tome import Tome
 from tomewise.tome.traces import Trace
+from tomewise.types import Answer, read_plain
+from tomewise.types.plain import describe_invalid
+from tomewise.types.proof import list_quotes, write_markdown
 
 family = Family("/api/tomes/{tome}", "traces")
 _MOST_HOPS = 20
@@ -89,6 +95,21 @@ def list_evidence(number: Number, opened: Opened) -> Any:
             break
         found[piece.id] = piece
     return opened.documents.names.hide({"evidence": found})
+
+
+@family.post("/copies")
+def copy_answer(tome: str, body: dict[str, Any], request: Request, opened: Opened) -> Copies:
+    """An answer, as it was replied, in the forms in which it is pasted elsewhere."""
+    try:
+        answer = read_plain(Answer, body)
+    except ValueError as error:
+        raise UsageError(f"the body is not an answer of `/ask` ({describe_invalid(error)})") from None
+    find = opened.documents.names.read().find
+    ids = {quote.document: id for quote in list_quotes(answer) if (id := find(quote.document)) is not None}
+    known = {record.id: record.metadata for record in opened.store.documents(list(ids.values()))}
+    metadata = {name: known[id] for name, id in ids.items() if id in known}
+    link = partial(link_quote, tome=tome, trace=answer.trace, address=str(request.base_url).rstrip("/"))
+    return Copies(text=str(answer), markdown=write_markdown(answer, metadata, link))
 
 
 @family.delete("/traces/{number}", errors=("locked",))

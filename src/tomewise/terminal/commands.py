@@ -182,10 +182,15 @@ def ask(
     stated: Stated = NOTHING,
     trace: Annotated[bool, typer.Option("--trace", help="Show what the system retrieved and asked.")] = False,
     picture: PictureFile = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the answer as Markdown, with its quotations as footnotes.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Answer a question from the memory and cite passages, or say what the memory lacks."""
     text = read_question(question)
+    if markdown and as_json:
+        raise UsageError("--markdown and --json print the same answer: give one of the two")
     if go_on and session:
         raise UsageError("-c goes on with the last session and --session names one: give one of the two")
     with show_work(" ".join(filter(None, ("asking", session or system or effort)))) as work:
@@ -219,8 +224,11 @@ def ask(
                     answer = talk.ask(asked, system=named, fresh=fresh, on_event=listener)
             if picture:
                 save_picture(opened.memory.draw_answer(text, answer), picture)
-    print_answer(answer, as_json, with_trace=trace)
-    if as_json:
+    if markdown:
+        console().print(answer.to_markdown(), markup=False)
+    else:
+        print_answer(answer, as_json, with_trace=trace)
+    if as_json or markdown:
         return
     if answer.only_quotes and answer.statements:
         console(stderr=True).print(f"[dim]{escape(render.note_extractive())}[/dim]")

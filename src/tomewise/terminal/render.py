@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
+from itertools import groupby, pairwise
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -10,15 +12,17 @@ from typing import TYPE_CHECKING, Any
 from tomewise.events import is_event, name_layers, read_common, shorten
 from tomewise.memory.schemata.network import describe_network
 from tomewise.store.lookups import read_places
+from tomewise.terminal.cleaning import clean
 from tomewise.terminal.screen import count_noun, escape, make_table
 from tomewise.types.place import describe_place, describe_source, name_document
-from tomewise.types.proof import describe_build, list_remarks, summarize_lag
+from tomewise.types.proof import cut_text, describe_build, list_remarks, summarize_lag
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from tomewise.store.contract import Texts
     from tomewise.systems.registry import Variant
@@ -49,6 +53,9 @@ _KINDS = {
     "facts": "fact",
 }
 _LINE = 1200  # characters of the summary of an event
+_ROW = re.compile(r"\s*\|.*\|\s*")
+_CELL_END = re.compile(r"(?<!\\)\|")
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]) +(?=\S)")
 
 
 def note_extractive() -> str:
@@ -75,8 +82,7 @@ def print_answer(answer: Answer, out: Console) -> None:
             where = f"[dim]{escape(describe_source(passage))}[/dim]"
             out.print(f"  {where} {escape(shorten(passage.text, _BEGINNING))}")
     else:
-        choice = f"[bold cyan]{answer.choice}.[/bold cyan] " if answer.choice else ""
-        out.print(f"{choice}[bold]{escape(answer.text)}[/bold]")
+        _print_text(answer, out)
         if answer.missing:
             out.print(f"[yellow]missing:[/yellow] {escape(shorten(answer.missing))}")
     for remark in remarks:
@@ -94,6 +100,42 @@ def print_answer(answer: Answer, out: Console) -> None:
         out.print(f"[dim]{escape(line)}[/dim]")
     within = f"within {shorten(str(answer.within))} · " if answer.within else ""
     out.print(f"[dim]{escape(f'{answer.system} · {within}{answer.model}')} · {answer.cost}[/dim]")
+
+
+def _print_text(answer: Answer, out: Console) -> None:
+    """The text with its marks, and in another colour what nothing supports. A terminal shows rows as a table."""
+    from rich.text import Text
+
+    text = Text().append(f"{answer.choice}. " if answer.choice else "", "bold cyan")
+    for piece in cut_text(answer):
+        is_doubted = piece.support in ("none", "contradicted")
+        text.append(clean(piece.text), "yellow" if is_doubted else "bold")
+        text.append(piece.mark(), "yellow" if is_doubted else "green")
+    lines = text.split("\n", allow_blank=True)
+    for is_row, block in groupby(lines, key=lambda line: out.is_terminal and bool(_ROW.fullmatch(line.plain))):
+        for shown in [_lay_out_rows(block)] if is_row else map(_hang, block) if out.is_terminal else block:
+            out.print(shown)
+
+
+def _lay_out_rows(rows: Iterable[Text]) -> Table:
+    """Rows of a table of Markdown; one with a rule below it is underlined."""
+    table = make_table()
+    for row in rows:
+        cuts = [found.start() for found in _CELL_END.finditer(row.plain)]
+        if row.plain.strip(" \t|:-"):
+            table.add_row(*(row[left + 1 : right] for left, right in pairwise(cuts)))
+        elif table.rows:
+            table.rows[-1].style = "underline"
+    return table
+
+
+def _hang(line: Text) -> Text | Table:
+    """A line of a terminal; that of an item goes on below its words."""
+    if not (sign := _ITEM.match(line.plain)):
+        return line
+    item = make_table()
+    item.add_row(line[: sign.end() - 1], line[sign.end() :])
+    return item
 
 
 def print_lag(lagging: Lagging | None, out: Console) -> None:

@@ -1,13 +1,18 @@
 """What an answer states, and what proves it: statements, quotes, coverage.
 
-Below stand answers in words, for a terminal, a notebook, a chat and an agent: each sentence about an answer once.
+Below stand answers in words, for a terminal, a notebook, a chat and an agent: each sentence about an answer once, and
+the marks in its text as `cut_text` places them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
 from html import escape
-from typing import ClassVar
+from itertools import accumulate, chain, islice
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tomewise.types.nouns import (
     Claim,
@@ -17,6 +22,7 @@ from tomewise.types.nouns import (
     Evidence,
     FromSession,
     Lagging,
+    Metadata,
     Passage,
     PassageId,
     Scope,
@@ -25,11 +31,27 @@ from tomewise.types.nouns import (
 from tomewise.types.place import Place, describe_source, name_document
 from tomewise.types.plain import Noun, describe_object
 
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
 _STRENGTHS: tuple[Support, ...] = ("none", "contradicted", "inferred", "quoted")  # of support, the weakest first
 PROVED: tuple[Support, ...] = ("inferred", "quoted")  # supports of what is proved
 _EXTRACTIVE = "extractive"  # the name of the model that only quotes
 _NAMED = 3  # documents in a sentence
 _AROUND = 120  # characters that a notebook shows on either side of a quotation
+_DOUBTS = {"none": "unsupported", "contradicted": "contradicted"}
+_FOOTNOTE = r"(?<!\\)\[(?=\^\d)"  # it would stand for one of ours
+_CODE = r"(`+)[^`]+\1"
+# What may begin a tag, a picture, a link or a definition, behind no backslash; and code, in which nothing does.
+_HARMFUL = re.compile(
+    rf"{_CODE}|{_FOOTNOTE}|"
+    r"(?<!\\)(?:<(?=[a-z/!?])(?!https?://[^\s<>]*>)|!(?=\[)|(?<=\])(?:\((?!\s*<?https?://)|:))",
+    re.IGNORECASE,
+)
+_FOOTNOTES = re.compile(f"{_CODE}|{_FOOTNOTE}")
+_SIGNS = frozenset("\\`*_[]<>!")
+_DEEPEST = 15  # levels: what a parser of Markdown sees further inside differs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +79,8 @@ class Quote(Noun):
     after: str = ""
     """The sentence after it."""
 
-    @property
-    def quote(self) -> str:
-        """Its text."""
-        return self.text
-
     def __str__(self) -> str:
-        return f"“{' '.join(self.text.split())}” ({describe_source(self)})"
+        return " ".join(f"“{self.text}” ({describe_source(self)})".split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,11 +180,6 @@ class Answer(Noun):
         return tuple(list_quotes(self)) if self.resolved else ()
 
     @property
-    def citations(self) -> tuple[Quote, ...]:
-        """Its `quotes`."""
-        return self.quotes
-
-    @property
     def is_proved(self) -> bool:
         """Whether it answers, and all that it states is supported."""
         return self.resolved and self.support in PROVED
@@ -185,6 +197,11 @@ class Answer(Noun):
 
     def __str__(self) -> str:
         return write_answer(self)
+
+    def to_markdown(self) -> str:
+        """The answer with a footnote for each quote, and what it quotes from where metadata names author or year."""
+        sources = ((source.document, piece.metadata) for piece in self.evidence for source in piece.origins)
+        return write_markdown(self, {document: metadata for document, metadata in sources if metadata})
 
     def _repr_html_(self) -> str:
         return write_html(self)
@@ -219,15 +236,67 @@ def list_quotes(answer: Answer) -> list[Quote]:
     return list(dict.fromkeys(quote for statement in answer.statements for quote in statement.quotes))
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of the text of an answer: a statement, or what stands between statements."""
+
+    text: str
+    """Its words. All pieces joined are the text of the answer."""
+    numbers: tuple[int, ...] = ()
+    """Its quotes, as `list_quotes` counts them from 1."""
+    support: Support | None = None
+    """None between statements, and for the only statement of an answer whose remarks say that nothing supports it."""
+
+    def mark(self, sign: str = "[{}]") -> str:
+        """What is written right behind it: ` [1][2]`, ` [unsupported]`, ` [contradicted by 3]`; empty for nothing."""
+        names = [sign.format(number) for number in self.numbers]
+        if doubt := _DOUBTS.get(self.support or ""):
+            by = ", ".join(map(str, self.numbers) if sign == "[{}]" else names)
+            names = [f"[{doubt} by {by}]" if by else f"[{doubt}]"]
+        if self.text.rpartition("\n")[2].lstrip().startswith(("```", "~~~")):
+            return f"\n{''.join(names)}\n" if names else ""
+        return f" {''.join(names)}" if names else ""
+
+
+def cut_text(answer: Answer) -> list[Piece]:
+    """The text of the answer in pieces, so that the mark of each stands right behind it: of a row, in its last cell.
+
+    A statement that is not in the text gives an empty piece at the end.
+    """
+    text, at = answer.text, 0
+    numbers = {quote: number for number, quote in enumerate(list_quotes(answer), start=1)}
+    pieces, lost = [], []
+    for statement in answer.statements:
+        own = tuple(dict.fromkeys(numbers[quote] for quote in statement.quotes))
+        is_said = len(answer.statements) == 1 and (answer.claimed == "none" or not own)
+        support = None if is_said and statement.support == "none" else statement.support
+        words, start = statement.text.rstrip(), statement.start
+        if start < at or not text.startswith(words, start):  # the text was changed on its way, as paths are hidden
+            start = text.find(words, at)
+        if start < 0 or not words:
+            lost.append(Piece("", own, support))
+            continue
+        is_row = words.lstrip().startswith("|") and words.endswith("|") and not words.endswith("\\|")
+        end = start + len(words[:-1].rstrip() if is_row else words)
+        pieces += [Piece(text[at:start]), Piece(text[start:end], own, support)]
+        at = end
+    return [piece for piece in (*pieces, Piece(text[at:]), *dict.fromkeys(lost)) if piece.text or piece.mark()]
+
+
+def write_marked(answer: Answer) -> str:
+    """The text of the answer with its marks."""
+    return join_pieces(cut_text(answer)).strip()
+
+
+def join_pieces(pieces: Iterable[Piece], sign: str = "[{}]") -> str:
+    """The pieces with their marks."""
+    return "".join(piece.text + piece.mark(sign) for piece in pieces)
+
+
 def write_answer(answer: Answer) -> str:
     """The answer with `[1]` for each quote, what a reader must know of it, and the quotes with their places."""
     quotes = list_quotes(answer)
-    if answer.only_quotes and quotes:
-        text = ""
-    elif answer.resolved:
-        text = answer.text + "".join(f" [{number}]" for number in range(1, len(quotes) + 1))
-    else:
-        text = decline(answer)
+    text = "" if answer.only_quotes and quotes else write_marked(answer) or decline(answer)
     lines = (f"[{number}] {quote}" for number, quote in enumerate(quotes, start=1))
     return "\n".join([*filter(None, [text]), *list_remarks(answer), *lines])
 
@@ -262,26 +331,115 @@ def describe_build(lagging: Lagging) -> str:
     return " and ".join(parts)
 
 
+# ---------------------------------------------------------------- Markdown, for a chat and for copying
+
+
+def write_markdown(
+    answer: Answer, metadata: Mapping[DocumentId, Metadata], link: Callable[[Quote], str] | None = None
+) -> str:
+    """The answer with a footnote for each quote, with its `link`, and the documents whose author or year is known."""
+    quotes = list_quotes(answer)
+    text = join_pieces(escape_pieces(cut_text(answer) or [Piece(decline(answer))]), "[^{}]")
+    notes = []
+    for number, quote in enumerate(quotes, start=1):  # “words” (place) would be read as an address with its title
+        note = f"In {describe_source(quote)}: “{quote.text}”" + (f" <{link(quote)}>" if link else "")
+        notes.append(f"[^{number}]: {escape_markdown(' '.join(note.split()))}")
+    works = dict.fromkeys(_write_work(quote, metadata.get(quote.document, {})) for quote in quotes)
+    listed = "\n".join(escape_markdown(f"- {' '.join(work.split())}") for work in works if work)
+    return "\n\n".join(filter(None, [text.strip("\n"), *map(escape_markdown, list_remarks(answer)), listed, *notes]))
+
+
+def _write_work(quote: Quote, metadata: Metadata) -> str:
+    """Author, title and year of a document; empty without author and year."""
+    author, year = metadata.get("author", ""), str(metadata.get("year") or metadata.get("date", ""))[:4]
+    authors = ", ".join(map(str, author)) if isinstance(author, list | tuple) else str(author)
+    title = quote.title or name_document(quote.document)
+    return ". ".join(filter(None, (authors, title, year))) if authors or year else ""
+
+
+def escape_markdown(text: str) -> str:
+    """The text without pictures, HTML, definitions, or links that do not lead to http(s): these are shown as written.
+
+    Text without these comes back unchanged.
+    """
+    return "".join(_escape_signs(text))
+
+
+def escape_pieces(pieces: Iterable[Piece]) -> list[Piece]:
+    """The pieces of a text, escaped as one text. Where a mark would do harm inside, all stand at the end."""
+    given = list(pieces)
+    signs = iter(_escape_signs("".join(piece.text for piece in given)))
+    escaped = [replace(piece, text="".join(islice(signs, len(piece.text)))) for piece in given]
+    if not _does_harm(join_pieces(escaped)):
+        return escaped
+    return [Piece("".join(piece.text for piece in escaped)), *(replace(piece, text="") for piece in given)]
+
+
+def _escape_signs(text: str) -> list[str]:
+    """Each sign of the text, with a backslash where it needs one."""
+    for harmful in (_FOOTNOTES, _HARMFUL):
+        signs = list(text)
+        for found in harmful.finditer(text):
+            if not found[1]:
+                signs[found.start()] = _escape_sign(found.string[found.start()])
+        if not _does_harm("".join(signs)):
+            return signs
+    return [_escape_sign(sign) if sign in _SIGNS else sign for sign in text]
+
+
+def _escape_sign(sign: str) -> str:
+    return "&lt;" if sign == "<" else f"\\{sign}"  # some parsers know no backslash before a tag
+
+
+def _does_harm(text: str) -> bool:
+    if "<" not in text and "]" not in text:
+        return False
+    if max(accumulate((sign == "[") - (sign == "]") for sign in text)) > _DEEPEST:
+        return True
+    for parser in _make_parsers():
+        found: dict[str, Any] = {}
+        tokens = parser.parse(text, found)
+        if "references" in found or any(map(_is_harmful, chain(tokens, *(token.children or () for token in tokens)))):
+            return True
+    return False
+
+
+def _is_harmful(token: Token) -> bool:
+    address = str(token.attrGet("href")) if token.type == "link_open" else "https://"
+    is_refused = token.type in ("html_block", "html_inline", "image") or token.level > _DEEPEST
+    return is_refused or not address.lower().startswith(("http://", "https://"))
+
+
+@cache
+def _make_parsers() -> tuple[MarkdownIt, MarkdownIt]:
+    """Parsers that see every link; the second knows tables, whose cells cut code in two."""
+    from markdown_it import MarkdownIt  # late, since few processes write Markdown
+
+    parsers = MarkdownIt("commonmark"), MarkdownIt("commonmark").enable("table")
+    for parser in parsers:
+        parser.validateLink = lambda url: True  # type: ignore[method-assign]
+    return parsers
+
+
 # ---------------------------------------------------------------- HTML, for a notebook
 
 
 def write_html(answer: Answer) -> str:
     """The answer as HTML, with each quotation marked in the text around it. Every text is escaped."""
+    from markdown_it import MarkdownIt  # late: see `_make_parsers`
+
     remarks = "".join(f"<p>{escape(remark)}</p>" for remark in list_remarks(answer))
-    quotes = [(statement, quote) for statement in answer.statements for quote in statement.quotes]
-    lines = "".join(f"<li>{_write_quote(quote, statement.choice, answer)}</li>" for statement, quote in quotes)
-    listed = f"<ol>{lines}</ol>" if quotes else ""
+    choices = {quote: statement.choice for statement in answer.statements for quote in statement.quotes}
+    lines = "".join(f"<li>{_write_quote(quote, choices[quote], answer)}</li>" for quote in list_quotes(answer))
+    listed = f"<ol>{lines}</ol>" if lines else ""
     lag = f"<p>{escape(summarize_lag(answer.lagging))}</p>" if answer.lagging else ""
     calls = f"{answer.cost.calls} call{'' if answer.cost.calls == 1 else 's'}"
     origin = f"<p><small>{escape(' · '.join(filter(None, (answer.system, answer.model, calls))))}</small></p>"
-    if answer.only_quotes and quotes:
-        return f"<div>{remarks}{listed}{lag}{origin}</div>"
-    if not answer.resolved:
-        missing = answer.missing or "the evidence does not say"
-        return f"<div><p><b>Not answered:</b> {escape(missing)}</p>{lag}{origin}</div>"
-    choice = f"{escape(answer.choice)}. " if answer.choice else ""
-    missing = f"<p>Missing: {escape(answer.missing)}</p>" if answer.missing else ""
-    return f"<div><p><b>{choice}{escape(answer.text)}</b></p>{missing}{remarks}{listed}{lag}{origin}</div>"
+    pieces = [Piece(f"{answer.choice}. " if answer.choice else ""), *(cut_text(answer) or [Piece(decline(answer))])]
+    text = "" if answer.only_quotes and lines else join_pieces(escape_pieces(pieces))
+    shown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image").render(text)
+    missing = f"<p>Missing: {escape(answer.missing)}</p>" if answer.missing and answer.resolved and text else ""
+    return f"<div>{shown}{missing}{remarks}{listed}{lag}{origin}</div>"
 
 
 def _write_quote(quote: Quote, choice: str | None, answer: Answer) -> str:

@@ -1,7 +1,11 @@
 // An answer: its text, its quotations, what it lacks, what it cost, and how it is copied.
-import { Button, Menu, Notice, Quote, Tag, count, formatCount, formatMoney, formatPlace, formatSeconds, html, link, nameDocument, shorten, useState } from "./parts.js";
-import { Markdown } from "./markdown.js";
+import { Button, Menu, Notice, Quote, Tag, count, formatCount, formatMoney, formatPlace, formatSeconds, html, link, nameDocument, shorten, useGet, useId, useMemo, useState } from "./parts.js";
+import { send, tomePath } from "./api.js";
+import { Markdown, listLeaves } from "./markdown.js";
 import { describeSources, isAll, readScope } from "./sources.js";
+
+const AROUND = 160; // characters on either side of a quotation in its preview
+const DOUBTS = { none: "unsupported", contradicted: "contradicted" };
 
 /** What marks an answer: words with their kinds, none for one that is fully supported. */
 export function listMarks(answer) {
@@ -27,18 +31,68 @@ function linkQuote(tome, answer, { document, start, end }) {
   return link(tome, "doc", { id: document, start, end, trace: answer.trace });
 }
 
+/** The marks in the text of an answer: `{at, numbers, doubt}`, each behind the last words of its statement that are shown, in order. */
+function listTextMarks(answer, quotes) {
+  const { text, statements, claimed } = answer;
+  const keys = quotes.map(({ choice, ...quote }) => JSON.stringify(quote));
+  const leaves = listLeaves(text);
+  let passed = 0;
+  return statements.map(({ text: words, start, support, quotes: own }) => {
+    const from = start >= passed && text.startsWith(words, start) ? start : text.indexOf(words, passed); // the server counts characters otherwise, where some take two units
+    passed = from < 0 ? passed : from + words.length;
+    const end = from < 0 ? text.length : passed;
+    const leaf = leaves.findLast(([begin]) => begin < end);
+    const isSaid = support === "none" && statements.length === 1 && (claimed === "none" || !own.length);
+    return { at: leaf ? Math.min(end, leaf[1]) : 0, numbers: [...new Set(own.map((quote) => keys.indexOf(JSON.stringify(quote)) + 1))], doubt: isSaid ? undefined : DOUBTS[support] };
+  }).filter(({ numbers, doubt }) => numbers.length || doubt);
+}
+
+/** The text of an answer with its marks: each a link to its quotation, or a word where nothing supports the statement. */
+function MarkedText({ answer, quotes, tome }) {
+  const marks = useMemo(() => listTextMarks(answer, quotes), [answer]);
+  const draw = ({ numbers, doubt }, key) => {
+    const references = numbers.map((number) => html` <${Reference} key=${number} number=${number} quote=${quotes[number - 1]} answer=${answer} tome=${tome} />`);
+    return doubt ? html` <span key=${key} class="tag warn">${doubt}${numbers.length ? " by" : ""}${references}</span>` : references;
+  };
+  const leaf = (from, to) => {
+    const here = marks.filter(({ at }) => at > from && at <= to);
+    const edges = [from, ...here.map(({ at }) => at), to];
+    return edges.slice(1).map((edge, place) => html`${answer.text.slice(edges[place], edge)}${here[place] ? draw(here[place], place) : null}`);
+  };
+  return html`<${Markdown} text=${answer.text} leaf=${leaf} />${marks.filter(({ at }) => !at).map(draw)}`;
+}
+
+/** The number of a quotation, a link. While it is hovered or has the focus, it shows the sentence in its place, with the text around it. */
+function Reference({ number, quote, answer, tome }) {
+  const id = useId();
+  const [spot, setSpot] = useState(null);
+  const start = Math.max(0, quote.start - AROUND);
+  const { data } = useGet(spot ? tomePath(tome, "text") : null, { document: quote.document, start, end: quote.end + AROUND });
+  const letters = [...(data?.text ?? "")]; // the server counts characters
+  const [from, to] = [quote.start - start, quote.end - start];
+  const isHere = letters.slice(from, to).join("") === quote.text; // the document may have changed
+  const show = ({ currentTarget }) => {
+    const { left, top, bottom } = currentTarget.getBoundingClientRect();
+    setSpot({ left: `${Math.max(8, Math.min(left, innerWidth - 392))}px`, ...(bottom > innerHeight / 2 ? { bottom: `${innerHeight - top}px` } : { top: `${bottom}px` }) });
+  };
+  const hide = () => setSpot(null);
+  return html`<span class="mark" onMouseEnter=${show} onMouseLeave=${hide} onFocusIn=${show} onFocusOut=${hide} onKeyDown=${(event) => event.key === "Escape" && hide()}>
+    <a class="reference" href=${linkQuote(tome, answer, quote)} aria-label=${`Quotation ${number}`} aria-describedby=${spot ? id : undefined}>${number}</a>
+    ${spot ? html`<span class="preview" id=${id} role="tooltip" dir="auto" style=${spot}>
+      ${isHere && start ? "…" : ""}${isHere ? letters.slice(0, from).join("") : ""}<mark>${quote.text}</mark>${isHere ? `${letters.slice(to).join("")}…` : ""}<small class="soft">${describeSource(quote)}</small></span>` : null}</span>`;
+}
+
 /** An answer as `tome ask --json` or a stored trace has it: text, marks, what is missing, numbered quotations. */
 export function AnswerView({ answer, tome }) {
   const quotes = listQuotes(answer);
   const marks = listMarks(answer);
   if (answer.only_quotes && quotes.length) return html`<div class="answer"><${Nearest} answer=${answer} quotes=${quotes} tome=${tome} /><${Lagging} lagging=${answer.lagging} tome=${tome} /></div>`;
   const isDeclined = !answer.resolved && !answer.forced;
-  const references = quotes.map((quote, place) => html` <a key=${place} class="reference" href=${linkQuote(tome, answer, quote)} aria-label=${`Quotation ${place + 1}`}>${place + 1}</a>`);
   return html`<div class="answer">
     ${marks.length ? html`<p class="marks">${marks.map(([words, kind]) => html`<${Tag} key=${words} kind=${kind}>${words}</${Tag}>`)}</p>` : null}
     ${isDeclined && !answer.text
       ? html`<p class="answer-text">The documents do not hold the answer.</p>`
-      : html`<div class="answer-text prose" dir="auto">${answer.choice ? html`<b class="choice">${answer.choice}</b> ` : null}<${Markdown} text=${answer.text} tail=${references} /></div>`}
+      : html`<div class="answer-text prose" dir="auto">${answer.choice ? html`<b class="choice">${answer.choice}</b> ` : null}<${MarkedText} answer=${answer} quotes=${quotes} tome=${tome} /></div>`}
     <${Lagging} lagging=${answer.lagging} tome=${tome} />
     ${answer.kept === false ? html`<${Notice} kind="warn" title="Not kept.">The server could not write all of this answer down: its disk may be full.</${Notice}>` : null}
     ${answer.missing ? html`<p class="missing"><b>Missing:</b> <span dir="auto">${answer.missing}</span></p>` : null}
@@ -121,17 +175,11 @@ export function Understood({ answer, asked }) {
 
 // ---------------------------------------------------------------- what is done with an answer
 
-/** An answer as it is pasted elsewhere: plain, as Markdown with links to this page, or its quotations alone with their places. */
-function writeCopies(answer, tome, question) {
-  const quotes = listQuotes(answer);
-  const words = answer.only_quotes && quotes.length ? "The nearest passages:" : answer.text || "The documents do not hold the answer."; // without a model the text is its quotations
-  const address = (quote) => new URL(linkQuote(tome, answer, quote), location.href).href;
-  const number = (write) => quotes.map((quote, place) => write(quote, place + 1));
-  const plain = [words, ...number((quote, at) => `[${at}] “${quote.text}” (${describeSource(quote)})`)].join("\n");
-  const quoted = number((quote, at) => `${at}. ${quote.text.replaceAll(/\s+/g, " ")} ([${describeSource(quote).replaceAll(/[[\]\\]/g, "\\$&")}](${address(quote)}))`);
-  const markdown = [`**${question.replaceAll(/\s+/g, " ")}**`, words, quoted.join("\n")].filter(Boolean).join("\n\n");
-  const citation = number((each) => `“${each.text.replaceAll(/\s+/g, " ")}” ${describeSource(each)}.`).join("\n");
-  return { plain, markdown, citation };
+/** An answer as it is pasted elsewhere: as the server writes it, as text or as Markdown with footnotes, or its quotations alone with their places. */
+async function writeCopy(kind, answer, tome, question) {
+  if (kind === "citation") return listQuotes(answer).map((quote) => `“${quote.text.replaceAll(/\s+/g, " ")}” ${describeSource(quote)}.`).join("\n");
+  const copies = await send("POST", tomePath(tome, "copies"), answer);
+  return kind === "text" ? copies.text : `**${question.replaceAll(/\s+/g, " ")}**\n\n${copies.markdown}`;
 }
 
 /** What can be done with an answer that has a trace. */
@@ -139,15 +187,15 @@ export function AnswerActions({ answer, tome, question, onGuess }) {
   const number = answer.trace;
   const trace = link(tome, "history", {}, String(number));
   const [copied, setCopied] = useState("Copy");
-  const copy = (kind) => navigator.clipboard.writeText(writeCopies(answer, tome, question)[kind]).then(() => setCopied("Copied"), () => setCopied("The browser did not copy it"));
+  const copy = (kind) => navigator.clipboard.write([new ClipboardItem({ "text/plain": writeCopy(kind, answer, tome, question) })]).then(() => setCopied("Copied"), () => setCopied("The browser did not copy it"));
   return html`<span class="actions">
     ${onGuess && !answer.resolved && !answer.forced ? html`<${Button} small kind="quiet" onClick=${onGuess}>Ask for a guess</${Button}>` : null}
     ${number ? html`<${Button} small kind="quiet" href=${link(tome, "memory", { trace: number })}>Picture</${Button}>
       ${location.hash === trace ? null : html`<${Button} small kind="quiet" href=${trace}>Trace ${number}</${Button}>`}` : null}
     ${location.hash.startsWith(link(tome, "compare")) ? null : html`<${Button} small kind="quiet" href=${link(tome, "compare", { question })}>Compare</${Button}>`}
     ${navigator.clipboard ? html`<${Menu} label=${copied} items=${[
-      { label: "As text", hint: "the answer and its quotations", onClick: () => copy("plain") },
-      { label: "As Markdown", hint: "with links to the quotations", onClick: () => copy("markdown") },
+      { label: "As text", hint: "the answer and its quotations", onClick: () => copy("text") },
+      { label: "As Markdown", hint: "with footnotes that lead to the quotations", onClick: () => copy("markdown") },
       listQuotes(answer).length ? { label: "As citation", hint: "the quotations and where they stand", onClick: () => copy("citation") } : null,
     ]} />` : null}
   </span>`;

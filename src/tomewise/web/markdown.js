@@ -275,16 +275,23 @@ export function readAddress(href) {
 
 /**
  * A text as elements. `leaf(from, to)` gives what is shown of a span of it, such as the words with marks; `frame(block, element)` surrounds each block;
- * `tail` follows the last words; its headings stand below one of level `top`. Of what is longer than `most`, the rest is shown as plain text, part after part.
+ * its headings stand below one of level `top`. Of what is longer than `most`, the rest is shown as plain text, part after part.
  */
-export function Markdown({ text, leaf = (from, to) => text.slice(from, to), frame = (block, element) => element, tail = null, top = 2, most = MOST }) {
+export function Markdown({ text, leaf = (from, to) => text.slice(from, to), frame = (block, element) => element, top = 2, most = MOST }) {
   const end = text.length <= most ? text.length : Math.max(text.lastIndexOf("\n", most), 0) || most;
   const shown = end < text.length ? text.slice(0, end) : text;
   const blocks = parseBlocks(shown);
   const rest = end < text.length ? html`<${Rest} key="rest" text=${text} start=${end} />` : null;
-  const last = blocks.at(-1)?.kind === "paragraph" && !rest;
   const drawer = new Drawer(shown, leaf, top);
-  return html`${blocks.map((block, place) => frame(block, drawer.draw(block, last && place === blocks.length - 1 ? tail : null)))}${rest}${last ? null : tail}`;
+  return html`${blocks.map((block) => frame(block, drawer.draw(block)))}${rest}`;
+}
+
+/** Where the words stand that are shown of a text: `[from, to]` of each leaf that holds some, in order. */
+export function listLeaves(text) {
+  const leaves = [];
+  const drawer = new Drawer(text, (from, to) => { if (to > from) leaves.push([from, to]); }, 0);
+  for (const block of parseBlocks(text.slice(0, MOST))) drawer.draw(block);
+  return leaves;
 }
 
 /** What is too long to be read as Markdown, part after part. */
@@ -299,7 +306,7 @@ class Drawer {
     Object.assign(this, { text, leaf, top, level: top }); // `level` is that of the heading before
   }
 
-  draw(block, tail = null) {
+  draw(block) {
     const { kind, start } = block;
     const words = (spans) => this.drawInline(parseInline(this.text, spans));
     const all = (blocks) => blocks.map((each) => this.draw(each));
@@ -318,7 +325,7 @@ class Drawer {
       return html`<div class="scroll" key=${start}><table>${block.head ? html`<thead><tr>${block.head.map((cell, place) => html`<th scope="col" key=${place}>${words([cell])}</th>`)}</tr></thead>` : null}
         <tbody>${block.rows.map((row, place) => html`<tr key=${place}>${row.map((cell, at) => html`<td key=${at}>${words([cell])}</td>`)}</tr>`)}</tbody></table></div>`;
     }
-    return html`<p key=${start}>${words(block.spans)}${tail}</p>`;
+    return html`<p key=${start}>${words(block.spans)}</p>`;
   }
 
   drawInline(pieces) {
