@@ -364,6 +364,18 @@ def _show_time(trace: Trace) -> str:
     return trace.asked[:19].replace("T", " ")
 
 
+def print_flags(contents: Contents, out: Console) -> None:
+    """What `tome show --flags` prints: by layer, model and kind how many statements, and some of them."""
+    for layer, models in contents.flags.items():
+        for model, kinds in models.items():
+            for kind, found in kinds.items():
+                out.print(f"[bold]{escape(layer)}[/bold], {escape(model)}: {found['count']:,} {kind}")
+                for statement in found["examples"]:
+                    out.print(f"  {escape(shorten(statement, _BEGINNING))}")
+    if not contents.flags:
+        out.print("[dim]nothing: what models wrote into memory has support in its texts[/dim]")
+
+
 def print_entity(found: Entity, out: Console) -> None:
     """What `tome show --entity NAME` prints: the facts by graph, then passages with their gists."""
     out.print(f"[bold]{escape(found.name)}[/bold]")
