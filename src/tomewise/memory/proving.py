@@ -9,7 +9,8 @@ else stays; what the words of the grounds do not support, or contradict, is coun
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -50,14 +51,14 @@ async def _prove(model: LanguageModel, role: Role[In, Out], given: In, written: 
     texts = [*filter(None, getattr(given, "grounds", ()))]
     if not texts or find_abilities(model, role).measure_reply:  # a model without cost repeats the words of the texts
         return written
-    proof = await run_in_thread(_Proof, texts)
-    proved: Out | None = await run_in_thread(proof.rewrite, written, {})
+    proof = _Proof(await run_in_thread(Grounds, texts))
+    proved: Out | None = await run_in_thread(proof.rewrite, written)
     if asked := [*proof.inventions]:
         names = [*chain.from_iterable(proof.inventions.values())]
         again = await catch_failure(model.ask(RESTATE, RestateIn(texts=texts, sentences=asked, names=names)))
         if not isinstance(again, ModelError):
-            restated = dict(zip(asked, again.sentences, strict=False))
-            proved = await run_in_thread(proof.rewrite, written, restated)
+            proof = _Proof(proof.grounds, dict(zip(asked, again.sentences, strict=False)))
+            proved = await run_in_thread(proof.rewrite, written)
     flags = [*((ASKED_AGAIN, sentence) for sentence in asked), *proof.flags]
     for each in current_run().meters:
         each.flags += [(find_name(model, role), *flag) for flag in flags]
@@ -66,45 +67,45 @@ async def _prove(model: LanguageModel, role: Role[In, Out], given: In, written: 
     return proved
 
 
+@dataclass
 class _Proof:
-    """What the texts of a prompt say of a reply. `inventions` are by sentence that left what the texts do not have."""
+    """What the texts of a prompt say of a reply.
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._grounds = Grounds(texts)
+    `restated` are other words for some sentences, used once; `inventions` are, by sentence, what the texts do not have.
+    """
 
-    def rewrite(self, written: _Record, restated: Mapping[str, str]) -> _Record | None:
-        """The reply without inventions, None where no text is left. `restated` are other words for some sentences."""
-        self.inventions: dict[str, list[str]] = {}
-        self.flags: list[tuple[str, str]] = []
-        self._restated = dict(restated)
-        return self._rewrite(written)
+    grounds: Grounds
+    restated: dict[str, str] = field(default_factory=dict)
+    inventions: dict[str, list[str]] = field(default_factory=dict)
+    flags: list[tuple[str, str]] = field(default_factory=list)
 
-    def _rewrite(self, record: _Record) -> _Record | None:
+    def rewrite(self, record: _Record) -> _Record | None:
+        """A reply, or a record of it, without inventions; None where its text or a name of it is an invention."""
         changes: dict[str, Any] = {}
         has_lost = False
-        for name, field in type(record).model_fields.items():
+        for name, stated in type(record).model_fields.items():
             value = getattr(record, name)
-            if PROSE in field.metadata:
+            if PROSE in stated.metadata:
                 changes[name] = self._rewrite_prose(value)
                 has_lost = bool(value) and not changes[name]  # a heading, which comes first, may leave alone
-            elif FACT in field.metadata and isinstance(value, str):
+            elif FACT in stated.metadata and isinstance(value, str):
                 if not self._stands(value):
                     return None
-            elif FACT in field.metadata:
+            elif FACT in stated.metadata:
                 changes[name] = [*filter(self._stands, value)]
             elif isinstance(value, list) and value and isinstance(value[0], BaseModel):
-                changes[name] = [*filter(None, map(self._rewrite, value))]
+                changes[name] = [*filter(None, map(self.rewrite, value))]
         return None if has_lost else record.model_copy(update=changes)
 
     def _rewrite_prose(self, text: str) -> str:
         kept, at = "", 0
         for start, end in find_sentences(text, with_headings=True):
             sentence = text[start:end]
-            inventions = self._grounds.find_missing(sentence)
+            inventions = self.grounds.find_missing(sentence)
             if not inventions:
                 self._judge(sentence)
-            elif sentence in self._restated:
-                sentence = self._rewrite_prose(self._restated.pop(sentence))
+            elif sentence in self.restated:
+                sentence = self._rewrite_prose(self.restated.pop(sentence))
             else:
                 self.inventions[sentence] = inventions
                 self.flags.append((LEFT_OUT, sentence))
@@ -116,8 +117,8 @@ class _Proof:
 
     def _stands(self, fact: object) -> bool:
         statement = " ".join(list_strings(fact))
-        # Behind another word, since a word that opens a sentence has a capital letter also where it is no name.
-        if self._grounds.find_missing(f"so {statement}"):
+        # Behind another word, since a word that opens a sentence has a capital letter also where it names nobody.
+        if self.grounds.find_missing(f"so {statement}"):
             self.flags.append((LEFT_OUT, statement))
             return False
         if not isinstance(fact, str):  # most names are too short to be judged by their words
@@ -125,5 +126,5 @@ class _Proof:
         return True
 
     def _judge(self, statement: str) -> None:
-        if self._grounds.judge(statement).support in ("none", "contradicted"):
+        if self.grounds.judge(statement).support in ("none", "contradicted"):
             self.flags.append((UNSUPPORTED, statement))
