@@ -257,7 +257,9 @@ def print_costs(costs: BuildCosts, out: Console) -> None:
     out.print(table)
     out.print(f"[dim]{escape(costs.system)} with {escape(costs.model)}; nothing was asked yet[/dim]")
     if costs.total.calls:
-        out.print("[dim]calls that repair a reply or ask again for inventions, and requests that are tried again, come on top[/dim]")
+        out.print(
+            "[dim]calls that repair a reply or ask again for inventions, and requests tried again, come on top[/dim]"
+        )
     if instead := costs.instead:
         _, tokens_in, tokens_out, cost = _list_costs(instead.total)
         words = f"{count_noun(instead.total.calls, 'call')}, {tokens_in} tokens in, {tokens_out} out, cost {cost}"

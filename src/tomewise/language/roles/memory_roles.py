@@ -184,30 +184,17 @@ def _find_restated_fault(given: RestateIn, output: RestateOut) -> str | None:
     return find_fault(text, given.texts) if text.strip() else None
 
 
-def _find_names_fault(given: PassageIn, output: EntitiesOut) -> str | None:
-    return find_fault_in_names(list_strings(output.entities), given.grounds)
-
-
-def _find_triples_fault(given: ExtractIn, output: TriplesOut) -> str | None:
-    names = list_strings([output.entities, output.triples])
-    return find_fault_in_names(names, (*given.grounds, *given.entities))
-
-
-def _find_relations_fault(given: PassageIn, output: RelationsOut) -> str | None:
-    texts = [text for entity in output.entities for text in (entity.name, entity.description)]
-    for pair in output.relationships:
-        texts += [pair.source, pair.target, pair.description, *pair.keywords]
-    return find_fault_in_names(texts, given.grounds)
+def _find_names_fault(given: PassageIn, output: BaseModel) -> str | None:
+    known = (*given.grounds, *getattr(given, "entities", ()))
+    return find_fault_in_names(list_strings(output.model_dump()), known)
 
 
 GIST = Role("gist", GistIn, GistOut, output_tokens=1024, find_fault=_find_gist_fault)
-EXTRACT_TRIPLES = Role("extract_triples", ExtractIn, TriplesOut, output_tokens=1024, find_fault=_find_triples_fault)
+EXTRACT_TRIPLES = Role("extract_triples", ExtractIn, TriplesOut, output_tokens=1024, find_fault=_find_names_fault)
 EXTRACT_ENTITIES = Role("extract_entities", PassageIn, EntitiesOut, output_tokens=256, find_fault=_find_names_fault)
-EXTRACT_FACTS = Role("extract_facts", ExtractIn, TriplesOut, output_tokens=1024, find_fault=_find_triples_fault)
-EXTRACT_RELATIONS = Role(
-    "extract_relations", PassageIn, RelationsOut, output_tokens=1536, find_fault=_find_relations_fault
-)
-GLEAN_RELATIONS = Role("glean_relations", GleanIn, RelationsOut, output_tokens=1024, find_fault=_find_relations_fault)
+EXTRACT_FACTS = Role("extract_facts", ExtractIn, TriplesOut, output_tokens=1024, find_fault=_find_names_fault)
+EXTRACT_RELATIONS = Role("extract_relations", PassageIn, RelationsOut, output_tokens=1536, find_fault=_find_names_fault)
+GLEAN_RELATIONS = Role("glean_relations", GleanIn, RelationsOut, output_tokens=1024, find_fault=_find_names_fault)
 SUMMARISE = Role("summarise", SummaryIn, SummaryOut, output_tokens=300, find_fault=_find_summary_fault)
 AGGREGATE = Role("aggregate", AggregateIn, SummaryOut, output_tokens=300, find_fault=_find_summary_fault)
 NARRATE = Role("narrate", SummaryIn, SummaryOut, output_tokens=500, find_fault=_find_summary_fault)
