@@ -15,13 +15,13 @@ from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import ModelError, UsageError
 from tomewise.language.roles import PassageIn
-from tomewise.language.together import MOST_TOGETHER, count_tokens_together
+from tomewise.language.together import MOST_TOGETHER, catch_failure, count_tokens_together
 from tomewise.language.wrapped import join_names
 from tomewise.memory.ask_each import Replies, run_groups
 from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.neighbours import Groups, Position, add_size, group_neighbours
-from tomewise.memory.proving import ask_proved_together
+from tomewise.memory.proving import ask_proved, ask_proved_together
 from tomewise.memory.token_estimates import Typical, estimate_reply_tokens, estimate_thoughts, sum_tokens
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_derived
@@ -204,6 +204,8 @@ class MappedLayer(Generic[S, In, R]):
 
     async def ask_group(self, inputs: Sequence[In]) -> Sequence[R | ModelError]:
         """The replies to the inputs of one call, in order; an error for an input that failed for good."""
+        if self.together == 1:  # without a task group, so that ModelUnavailable stops the other calls at once
+            return [await catch_failure(ask_proved(self._model, self.role, role_input)) for role_input in inputs]
         replies: Sequence[Any] = await ask_proved_together(self._model, self.role, inputs, self.together)
         return replies
 
