@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tomewise.text.grounds import Grounds, Judgement
+from tomewise.text.support import Grounds, Judgement
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 SENTENCE = re.compile(r"(?<!Mr\.)(?<!Mrs\.)(?<!Dr\.)(?<! [A-Z]\.)(?<=[.!?]) +(?=[A-Z\"“])")

@@ -34,6 +34,7 @@ _OPENINGS = {
         (NARRATE, SummaryIn(texts=[])),
     )
 }
+_LETTERS = str.maketrans("0123456789", "ghijklmnop")
 
 
 def role(request: dict[str, Any]) -> str:
@@ -43,9 +44,9 @@ def role(request: dict[str, Any]) -> str:
 
 
 def mark(request: dict[str, Any]) -> str:
-    """A digest of all messages of a request."""
+    """A digest of all messages of a request, without figures: a number that no text has does not become memory."""
     asked = "\0".join(message["content"] for message in request["messages"])
-    return "mark" + sha256(asked.encode()).hexdigest()[:20]
+    return "mark" + sha256(asked.encode()).hexdigest()[:20].translate(_LETTERS)
 
 
 def play_role(request: dict[str, Any], *, delay: float = 0.0) -> Behaviour:

@@ -8,9 +8,9 @@ A run is looked up, and no argument: between those who open it and those who nee
 which stay as they are. Inside, `change_run` replaces some of it for a while.
 
 A fallback is a simpler step that replaces a step that failed. Meters count them by kind. A build writes one note for
-each kind, `fallback: KIND: COUNT`, into the notes of a `LayerReport`. The build record of a layer,
-`store.notes(BUILDS)[LAYER]["fallbacks"]`, holds the sums over all its builds. An answer reports them in its last event,
-`fallbacks`, which maps each kind to its count. Kinds are stable, because programs read them.
+each kind, `fallback: KIND: COUNT`, into the notes of a `LayerReport`. An answer reports them in its last event,
+`fallbacks`, which maps each kind to its count. A flag is a statement for memory that its texts do not support (see
+`memory.proving`); a build writes notes of them too. Kinds are stable, because programs read them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 Clock: TypeAlias = Callable[[], float]
 Interval: TypeAlias = tuple[float, float]
+Flag: TypeAlias = tuple[str, str, str]  # a model, a kind, and a statement of this model
 
-GIST_REPEATED = "gist asked for again"
-GIST_REPLACED = "passage in place of its gist"
+ASKED_AGAIN, LEFT_OUT, UNSUPPORTED = "asked again", "left out", "unsupported"
 NOT_DECOMPOSED = "question asked whole"
 NO_KEYWORDS = "searched with the question in place of keywords"
 NOT_RECOGNISED = "facts not filtered"
@@ -86,12 +86,14 @@ class Meter:
     `repaired` replies became usable after the model saw what was wrong; `refused` replies did not. `reused` counts the
     asks that a reply answered which an experiment paid for earlier, `kept` those that one of the tome did. Of the asks
     of a run, `replies` counts those that got one, `failures` those that failed since the last reply. `fallbacks` counts
-    steps by kind. `is_unkept` says that something of the answer could not be kept.
+    steps by kind, `flags` are statements for memory without support. `is_unkept` says that something of the answer
+    could not be kept.
     """
 
     def __init__(self, clock: Clock = time.perf_counter) -> None:
         self.repaired = self.refused = self.reused = self.kept = self.replies = self.failures = 0
         self.fallbacks = Counter[str]()
+        self.flags: list[Flag] = []
         self.is_unkept = False
         self._clock = clock
         self._begun = clock()
@@ -288,9 +290,10 @@ def open_run(**changes: Any) -> Iterator[Meter]:
         yield used
 
 
-def write_notes(counts: Mapping[str, int]) -> list[str]:
-    """The notes for a report: `fallback: KIND: COUNT` for each kind that occurred."""
-    return [f"fallback: {kind}: {count}" for kind, count in counts.items() if count]
+def write_notes(used: Meter) -> list[str]:
+    """The notes of a build: `fallback: KIND: COUNT` and `flag: KIND: COUNT`, for each kind that occurred."""
+    counts = {"fallback": used.fallbacks, "flag": Counter(kind for _, kind, _ in used.flags)}
+    return [f"{what}: {kind}: {count}" for what, kinds in counts.items() for kind, count in kinds.items() if count]
 
 
 def measure_union(intervals: Sequence[Interval]) -> float:

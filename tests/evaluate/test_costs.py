@@ -228,10 +228,18 @@ async def test_retrieval_alone_leaves_out_systems_whose_graph_the_extraction_fil
 
 async def test_fallbacks_stand_in_the_table(evaluate):
     inventing = {"memory": "Percival Zweig kept it in 1877."}
-    roles = {**ROLES, "gist": lambda given: inventing, "decompose": lambda given: BadReply("no JSON")}
+    roles = {
+        **ROLES,
+        "gist": lambda given: inventing,
+        "restate": lambda given: {},
+        "decompose": lambda given: BadReply("no JSON"),
+    }
     model = ScriptedModel(roles)
     results = await evaluate("naive", "cogitorag", model=model)
-    assert [row.fallbacks for row in results.rows] == [{}] * 4 + [{"question asked whole": 1}] * 4
+    whole = {"question asked whole": 1, "ranked by cosine alone": 1}
+    assert [row.fallbacks for row in results.rows] == [{}] * 4 + [whole] * 4
     assert [call.role for call in model.calls].count("decompose") == 4  # the ranking does not ask again
     assert results.builds["cogitorag"]["fallbacks"] == {"gists": 5}
-    assert "by kind or layer: question asked whole 4, gists 5." in write_markdown(tabulate(results))
+    assert "by kind or layer: question asked whole 4, ranked by cosine alone 4, gists 5." in write_markdown(
+        tabulate(results)
+    )

@@ -175,6 +175,7 @@ _PLAYS: Mapping[str, Callable[[Reading], dict[str, Any]]] = {
     },
     "summarise": _summary,
     "narrate": _summary,
+    "restate": _say(sentences=[_ATTACK]),
     "aggregate": _summary,
     "filter_facts": _say(keep=[1, 2]),
     "select_nodes": _say(reasoning=_ATTACK, keep=[1, 2]),

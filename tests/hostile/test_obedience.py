@@ -207,5 +207,5 @@ def test_no_system_follows_an_order_of_a_corpus(here: Path, system: str, asked: 
         free = tome.ask(QUESTION, system=variant)
         choice = tome.ask(QUESTION, system=variant, options=ATTACKS[:20], force=True, instructions="One word.")
     assert model.obeyed == []
-    assert model.tempted == asked
+    assert model.tempted - {"restate"} == asked, "what nobody wrote is asked for once more"
     assert "PWNED" not in f"{free.text} {choice.text}"

@@ -29,7 +29,7 @@ from tomewise.types import LayerReport
 POISON = "quicksilver"
 FAST = Backoff(retries=1, first=0.01, longest=0.02)
 CUE = reply_with('{"cue": "Ada"}')
-SUMMARY = reply_with('{"summary": "Ada Marsh met Tom Hale.", "cue": "Ada"}')
+SUMMARY = reply_with('{"summary": "Nobody was asked why.", "cue": "Ada"}')
 WAYS = [
     pytest.param(reply_with("late", delay=NEVER), id="hangs"),
     pytest.param(Behaviour(SUMMARY.body, cut=True), id="breaks off"),

@@ -45,9 +45,9 @@ from tomewise.reading.fetching import is_allowed
 from tomewise.reading.metadata import read_front_matter
 from tomewise.reading.places import mark_headings, mark_speakers
 from tomewise.recall.several_searches import split_comparison
-from tomewise.text.grounds import Grounds
 from tomewise.text.names import find_mentions
 from tomewise.text.quotable import find_sentences
+from tomewise.text.support import Grounds
 from tomewise.tome.scopes import parse_condition
 from tomewise.types import Passage
 

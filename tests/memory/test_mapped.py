@@ -20,17 +20,14 @@ from tests.store.plain_store import PlainStore
 
 from tomewise.errors import BadReply
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.prompts import Prompts
-from tomewise.language.roles import GIST, GistIn
 from tomewise.memory.building import estimate, find_backlog
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.parts import Kit, make_layers
-from tomewise.run import GIST_REPEATED, GIST_REPLACED, meter
+from tomewise.run import meter
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_vectors
-from tomewise.store.records import BUILDS
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import ScriptedModel, check_mapped_layer
 from tomewise.types import Abilities, Layer
@@ -143,29 +140,3 @@ async def test_a_gist_is_made_of_its_passage_and_keeps_the_notes(store: SqlStore
     assert find_ground(store, "gists") == {f"Restated: {text}": [text] for text in TEXTS}
     assert {node.data["notes"] for node in store.nodes("gists").values()} == {"plain"}
     assert not len(read_vectors(store, "gists").keys), "recall does not search gists"
-
-
-async def test_an_unsupported_gist_is_asked_for_again_and_then_falls_back(store: SqlStore) -> None:
-    def reply(given: GistIn) -> dict[str, str]:
-        if "Ada" in given.text:
-            return {"memory": "Ada Marsh met Napoleon Bonaparte."}  # unsupported in both calls
-        if "Tom" in given.text:
-            return {"memory": "Tom Hale sold a boat." if given.avoid else "Tom Hale sold a boat to Ida Poe in 1912."}
-        return {"memory": given.text}
-
-    put_documents(store, *TEXTS)
-    model = ScriptedModel({"gist": reply})
-    report = await build_layer(GistsLayer(store, keep_replies(model, store)), store)
-    assert len(model.calls) == 5, "what is asked again is another call for the cache"
-    gists = {node.text: node.data for node in store.nodes("gists").values()}
-    assert gists[TEXTS[0]] == {"notes": "", "unsupported": ["Napoleon Bonaparte"], "fallback": True}
-    assert gists["Tom Hale sold a boat."] == {"notes": "", "unsupported": ["Ida Poe", "1912"]}
-    assert gists["It rained."] == {"notes": ""}
-    counts = {GIST_REPEATED: 2, GIST_REPLACED: 1}
-    assert report.notes == tuple(f"fallback: {kind}: {count}" for kind, count in counts.items())
-    assert store.notes(BUILDS)["gists"]["fallbacks"] == counts
-    put_text(store, "more", "Ada Marsh left.")
-    report = await build_layer(GistsLayer(store, model), store)
-    assert report.notes == tuple(f"fallback: {kind}: 1" for kind in counts)
-    assert store.notes(BUILDS)["gists"]["fallbacks"] == {GIST_REPEATED: 3, GIST_REPLACED: 2}
-    assert "1. Ida Poe" in Prompts().render(GIST, GistIn(text="x", avoid=["Ida Poe"]))

@@ -18,7 +18,6 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.neighbours import group_neighbours
 from tomewise.run import ASKED_ALONE, meter
 from tomewise.store.export import export
-from tomewise.store.records import BUILDS
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import ScriptedModel
 from tomewise.types import Document
@@ -116,7 +115,6 @@ async def test_after_a_failed_call_every_passage_is_asked_alone(story: SqlStore,
     assert len(model.calls) == 2 + 7
     assert (report.added, list(report.failed.values())) == (6, [str(error)])
     assert report.notes == (f"fallback: {ASKED_ALONE}: 7",)
-    assert story.notes(BUILDS)["gists"]["fallbacks"][ASKED_ALONE] == 7
 
 
 def test_a_reply_without_one_usable_item_is_repaired() -> None:

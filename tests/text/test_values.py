@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.text.grounds import Grounds
+from tomewise.text.support import Grounds
 from tomewise.text.values import find_values
 
 

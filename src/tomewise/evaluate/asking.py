@@ -117,9 +117,9 @@ class BuiltMemory:
 class Build:
     """What building the layers of one system in one memory took.
 
-    `cost` is that of all its layers, also of those that another system had built. `fallbacks` counts by layer the
-    texts that the layer replaced by another text, and those that failed. `notes` say what a reader of a table must
-    know. `networks` are by layer the networks that layers record (see `memory.schemata.describe_network`).
+    `cost` is that of all its layers, also of those that another system had built. `fallbacks` counts by layer the texts
+    that failed. `notes` say what a reader of a table must know. `networks` are by layer the networks that layers record
+    (see `memory.schemata.describe_network`).
     """
 
     cost: dict[str, Any]
@@ -214,7 +214,7 @@ def _describe_build(store: Store, layers: Sequence[Layer], openie: Path | None) 
     notes = [_ASKED_MODEL] if any(_asks_model_anyway(layer, openie) for layer in layers) else []
     return Build(
         cost=sum_costs(_read_cost(store, layer) for layer in layers),
-        fallbacks={layer.name: count for layer in layers if (count := _count_fallbacks(store, layer))},
+        fallbacks={layer.name: count for layer in layers if (count := len(store.intake(layer.name).failed))},
         notes=(*notes, *(note for layer in layers for note in describe_sizes(layer, records[layer.name]))),
         networks={name: record["network"] for name, record in records.items() if record.get("network")},
     )
@@ -246,12 +246,6 @@ def _add_cost(store: Store, layer: Layer, cost: dict[str, Any]) -> None:
     text = json.dumps(sum_costs([_read_cost(store, layer), cost]))
     with store.write() as change:
         change.put_note(SETTINGS, _COST + layer.name, text)
-
-
-def _count_fallbacks(store: Store, layer: Layer) -> int:
-    """Count the nodes of a layer whose text replaces what the model should have written, and the texts that failed."""
-    replaced = sum("fallback" in node.data for node in store.nodes(layer.name).values())
-    return replaced + len(store.intake(layer.name).failed)
 
 
 KeyedItem: TypeAlias = tuple[str, Variant, Item]  # with the key of its row

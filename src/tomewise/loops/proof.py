@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from tomewise.events import shorten
 from tomewise.language.labels import find_labelled
 from tomewise.loops.citing import Cited, make_quote
-from tomewise.text.grounds import Grounds, Place
 from tomewise.text.quotable import find_sentences
+from tomewise.text.support import Grounds, Place
 from tomewise.text.words import make_bag
 from tomewise.types import Answer, Quote, Statement
 from tomewise.types.proof import PROVED

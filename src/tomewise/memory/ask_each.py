@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from tomewise.concurrency import run_side_by_side
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, Refused
 from tomewise.language.together import catch_failure
+from tomewise.memory.proving import ask_proved
 from tomewise.run import change_run, count_replies
 from tomewise.types import In, LanguageModel, Out, Progress, Report, Role
 
@@ -30,13 +31,13 @@ class Replies(dict[K, R], Generic[K, R]):
 async def ask_each(
     model: LanguageModel, role: Role[In, Out], inputs: Mapping[K, In], report: Report, label: str
 ) -> Replies[K, Out]:
-    """Ask one role about each input, all at once within the model's limit.
+    """Ask one role about each input, all at once within the model's limit. The replies are proved (`memory.proving`).
 
     A reply that fails for good is recorded and left out. Raises ModelUnavailable at once. Raises BudgetExceeded after
     the running calls have ended, because these are paid for. Every further call would fail in the same way. The replies
     that came before the error are in the cache of calls.
     """
-    return await run_each(inputs, lambda role_input: model.ask(role, role_input), report, label)
+    return await run_each(inputs, lambda role_input: ask_proved(model, role, role_input), report, label)
 
 
 async def run_each(

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from secrets import token_hex
 from typing import Any
 
 from tomewise.errors import UnknownName
+from tomewise.run import Flag
 from tomewise.store.contract import Notes, Store, Write
 from tomewise.store.lookups import find_keys
 from tomewise.store.records import BUILDS, PASSAGES
 from tomewise.types import Layer
 
-_FIELDS_OF_ALL_BUILDS = ("replies", "writes")  # of the record of a build, when a new one replaces it
+_FIELDS_OF_ALL_BUILDS = ("replies", "flags", "writes")  # of the record of a build, when a new one replaces it
+_EXAMPLES = 5  # flagged statements of each kind
 
 
 def read_build(store: Notes, layer: str) -> dict[str, Any]:
@@ -52,6 +55,27 @@ def count_replies(store: Store, layer: str, counts: Mapping[str, int]) -> None:
     with store.write() as change:
         total = Counter(read_build(change, layer).get("replies", {})) + Counter(counts)
         change_record(change, layer, replies=dict(sorted(total.items())))
+
+
+def add_flags(store: Store, layer: str, flags: Iterable[Flag]) -> None:
+    """Add flags to the layer's record: by model and kind their `count`, and the last statements as `examples`."""
+    with store.write() as change:
+        by_model = read_build(change, layer).get("flags", {})
+        for model, kind, statement in flags:
+            found = by_model.setdefault(model, {}).setdefault(kind, {"count": 0, "examples": []})
+            found["count"] += 1
+            found["examples"] = [statement, *found["examples"]][:_EXAMPLES]
+        change_record(change, layer, flags=by_model)
+
+
+def forget_examples(store: Store) -> None:
+    """Forget the examples of flags in layers from which memory was removed: they may tell of what is gone."""
+    for layer, record in store.notes(BUILDS).items():
+        if "flags" in record and store.find_removed_ids(layer):
+            for found in chain.from_iterable(kinds.values() for kinds in record["flags"].values()):
+                found["examples"] = []
+            with store.write() as change:
+                change_record(change, layer, flags=record["flags"])
 
 
 def forget_layer(change: Write, layer: str) -> None:

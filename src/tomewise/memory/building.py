@@ -11,9 +11,9 @@ from tomewise.concurrency import run_in_thread, run_side_by_side
 from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.extras import require_extra
 from tomewise.language.cached import prove_room
-from tomewise.memory.build_records import change_record, count_replies, read_build
+from tomewise.memory.build_records import add_flags, change_record, count_replies, read_build
 from tomewise.memory.step_reports import watch_steps
-from tomewise.run import change_run, meter
+from tomewise.run import change_run, meter, write_notes
 from tomewise.store.contract import Store
 from tomewise.store.records import BUILDS, PASSAGES
 from tomewise.types import Change, Estimate, Event, Layer, LayerReport, Progress, Report
@@ -171,14 +171,17 @@ def _find_node_layers(layer: Layer, layers: Sequence[Layer], builds: Builds) -> 
 
 
 async def _update(layer: Layer, change: Change, store: Store, report: Report, mark: str) -> LayerReport:
-    """Update a layer and count its repaired replies; a `mark` makes it ask again instead of using the cache."""
+    """Update a layer and record what came of replies; a `mark` makes it ask again instead of using the cache."""
     with meter() as used, change_run(fresh_mark=mark):
         try:
-            return await layer.update(change, report)
+            built = await layer.update(change, report)
         finally:
             if used.repaired or used.refused:
                 counts = {"repaired": used.repaired, "refused": used.refused}
                 await run_in_thread(count_replies, store, layer.name, counts)
+    if used.flags:  # a build that was stopped judges the same replies again
+        await run_in_thread(add_flags, store, layer.name, used.flags)
+    return replace(built, notes=(*built.notes, *write_notes(used)))
 
 
 def _record_writes(layer: Layer, store: Store) -> None:

@@ -15,14 +15,14 @@ from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import ModelError, UsageError
 from tomewise.language.roles import PassageIn
-from tomewise.language.together import MOST_TOGETHER, ask_together, catch_failure, count_tokens_together
+from tomewise.language.together import MOST_TOGETHER, catch_failure, count_tokens_together
 from tomewise.language.wrapped import join_names
 from tomewise.memory.ask_each import Replies, run_groups
 from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.neighbours import Groups, Position, add_size, group_neighbours
+from tomewise.memory.proving import ask_proved, ask_proved_together
 from tomewise.memory.token_estimates import Typical, estimate_reply_tokens, estimate_thoughts, sum_tokens
-from tomewise.run import meter, write_notes
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_derived
 from tomewise.store.records import PASSAGES
@@ -85,14 +85,12 @@ class Plan(Generic[S, In]):
 
 @dataclass(frozen=True)
 class PlanResult(Generic[S, In, R]):
-    """The replies to the asks of a plan, by position, and the fallbacks that were counted, by kind."""
+    """The replies to the asks of a plan, by position."""
 
     plan: Plan[S, In]
     """What was asked."""
     replies: Replies[int, R]
     """The replies, and the reasons of those that failed, by position."""
-    fallbacks: Mapping[str, int]
-    """How often a simpler step took the place of one that failed, by kind."""
 
     @property
     def failed(self) -> dict[int, str]:
@@ -207,13 +205,9 @@ class MappedLayer(Generic[S, In, R]):
     async def ask_group(self, inputs: Sequence[In]) -> Sequence[R | ModelError]:
         """The replies to the inputs of one call, in order; an error for an input that failed for good."""
         if self.together == 1:  # without a task group, so that ModelUnavailable stops the other calls at once
-            return [await catch_failure(self._model.ask(self.role, role_input)) for role_input in inputs]
-        replies: Sequence[Any] = await ask_together(self._model, self.role, inputs, self.together)
+            return [await catch_failure(ask_proved(self._model, self.role, role_input)) for role_input in inputs]
+        replies: Sequence[Any] = await ask_proved_together(self._model, self.role, inputs, self.together)
         return replies
-
-    def count_replaced(self, replies: Iterable[R]) -> Mapping[str, int]:
-        """The fallbacks that the replies show, by kind."""
-        return {}
 
     async def commit(self, result: PlanResult[S, In, R], report: Report) -> LayerReport:
         """Write the result of an update in one transaction."""
@@ -235,11 +229,7 @@ class MappedLayer(Generic[S, In, R]):
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Ask about what is new. What failed is recorded, and the next build asks again."""
         plan = await run_in_thread(self.plan, change)
-        with meter() as used:
-            replies = await self.ask(plan, report)
-        fallbacks = {**self.count_replaced(replies.values()), **used.fallbacks}
-        built = await self.commit(PlanResult(plan, replies, fallbacks), report)
-        return replace(built, notes=(*built.notes, *write_notes(fallbacks)))
+        return await self.commit(PlanResult(plan, await self.ask(plan, report)), report)
 
     async def estimate(self, change: Change) -> Estimate:
         """The calls about each distinct input, without those that follow a reply that cannot be used."""

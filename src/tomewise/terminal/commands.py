@@ -276,6 +276,9 @@ def show(
         str | None,
         typer.Option(metavar="NAME", help="Show what the graphs hold on this person, place or thing instead."),
     ] = None,
+    flags: Annotated[
+        bool, typer.Option("--flags", help="Show instead what models wrote into memory that its texts do not support.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show what a tome holds: its documents, its layers, its settings; or the text of one document, or an entity.
@@ -285,9 +288,9 @@ def show(
     from tomewise.terminal import render
     from tomewise.tome.holdings import read_contents
 
+    if sum((document is not None, entity is not None, flags)) > 1:
+        raise UsageError("give a document, --entity or --flags: each is shown alone")
     if entity is not None:
-        if document is not None:
-            raise UsageError("give either a document or --entity: each is shown alone")
         with open_tome(tome) as opened:
             found = opened.memory.entity(entity)
         print_json(found) if as_json else render.print_entity(found, console())
@@ -302,7 +305,8 @@ def show(
             print_json(whole) if as_json else print(whole.text)
             return
         contents = read_contents(opened.store, opened.model_name)
-    print_json(contents) if as_json else render.print_contents(contents, console())
+    print_all = render.print_flags if flags else render.print_contents
+    print_json(contents) if as_json else print_all(contents, console())
 
 
 app.add_typer(evaluation)

@@ -299,7 +299,9 @@ def print_costs(costs: BuildCosts, out: Console) -> None:
     out.print(table)
     out.print(f"[dim]{escape(costs.system)} with {escape(costs.model)}; nothing was asked yet[/dim]")
     if costs.total.calls:
-        out.print("[dim]calls that repair a reply, and requests that are tried again, come on top[/dim]")
+        out.print(
+            "[dim]calls that repair a reply or ask again for inventions, and requests tried again, come on top[/dim]"
+        )
     if instead := costs.instead:
         _, tokens_in, tokens_out, cost = _list_costs(instead.total)
         words = f"{count_noun(instead.total.calls, 'call')}, {tokens_in} tokens in, {tokens_out} out, cost {cost}"
@@ -404,6 +406,18 @@ def print_trace(trace: Trace, out: Console, store: Texts) -> None:
 
 def _show_time(trace: Trace) -> str:
     return trace.asked[:19].replace("T", " ")
+
+
+def print_flags(contents: Contents, out: Console) -> None:
+    """What `tome show --flags` prints: by layer, model and kind how many statements, and some of them."""
+    for layer, models in contents.flags.items():
+        for model, kinds in models.items():
+            for kind, found in kinds.items():
+                out.print(f"[bold]{escape(layer)}[/bold], {escape(model)}: {found['count']:,} {kind}")
+                for statement in found["examples"]:
+                    out.print(f"  {escape(shorten(statement, _BEGINNING))}")
+    if not contents.flags:
+        out.print("[dim]nothing: what models wrote into memory has support in its texts[/dim]")
 
 
 def print_entity(found: Entity, out: Console) -> None:

@@ -16,6 +16,7 @@ from tomewise.addresses import is_address
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import MissingDependency, ReadingError, TomewiseError, UsageError
 from tomewise.language.cached import prove_room
+from tomewise.memory.build_records import forget_examples
 from tomewise.memory.passages import LostDocuments, Outcome, store_documents
 from tomewise.notebook_display import write_table
 from tomewise.reading.bounds import Bounds
@@ -104,6 +105,7 @@ async def add_documents(
         finally:  # also for what was kept before an error
             _remember_folders(store, folders)
             forget_unused(store)
+            forget_examples(store)
         await run_in_thread(forget_in_all, kit)
         lagging = await _find_lag(kit)
     by_outcome = {
@@ -140,6 +142,7 @@ def _remove(kit: Kit, document: str | Document | DocumentRecord) -> RemoveReport
     with store.write() as change:
         removed = sum(len(change.remove_document(record.id)) for record in records)
     forget_unused(store)
+    forget_examples(store)
     forget_in_all(kit)
     passages = sum(record.passages for record in records)
     ids = tuple(record.id for record in records)

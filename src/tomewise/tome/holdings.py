@@ -50,6 +50,8 @@ class Contents(Noun):
     documents: tuple[DocumentRecord, ...]
     replies: Mapping[str, Mapping[str, Any]]
     """By layer, what became of the replies of the model."""
+    flags: Mapping[str, Mapping[str, Any]]
+    """By layer, model and kind, statements that their texts do not support: the `count` and a few as `examples`."""
     networks: Mapping[str, Any]
     """By layer, what it says of its network."""
     failed: tuple[FailedPart, ...]
@@ -70,14 +72,15 @@ def read_contents(store: Store, model: str) -> Contents:
         cache_bytes=store.cache_size(),
         layers={layer: LayerCounts(**counts) for layer, counts in store.layers().items()},
         documents=tuple(documents),
-        replies=_list_records(store, "replies"),
-        networks=_list_records(store, "network"),
+        replies=list_records(store, "replies"),
+        flags=list_records(store, "flags"),
+        networks=list_records(store, "network"),
         failed=tuple(_list_failures(store)),
         recommended=recommend_system([record.passages for record in documents], tokens, model),
     )
 
 
-def _list_records(store: Store, name: str) -> dict[str, Any]:
+def list_records(store: Store, name: str) -> dict[str, Any]:
     """What the layers record under this name, for those that do."""
     return {layer: record[name] for layer, record in store.notes(BUILDS).items() if name in record}
 

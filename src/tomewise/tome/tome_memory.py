@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tomewise.notebook_display import show_bars
 from tomewise.pictures import LIMIT
@@ -65,6 +65,16 @@ class Memory(PartOfTome):
         check_type("name", name, str, "a text")
         with explain_damage(self.store):
             return read_entity(name, self.store)
+
+    def flags(self) -> dict[str, Any]:
+        """By layer, model and kind, what models wrote that their texts do not support: the `count`, some `examples`.
+
+        Statements were "asked again", "left out", or kept though "unsupported".
+        """
+        from tomewise.tome.holdings import list_records
+
+        with explain_damage(self.store):
+            return list_records(self.store, "flags")
 
     def suggest_questions(self, limit: int = 6) -> list[SuggestedQuestion]:
         """Questions to begin with, from names, headings and titles. No model is asked; equal tomes give equal ones."""

@@ -43,7 +43,7 @@ def take_first_words(given: SummaryIn) -> dict[str, str]:
 
 def take_beginning(given: SummaryIn) -> dict[str, str]:
     """Summarise in the length that an estimate assumes."""
-    return {"summary": " ".join(given.texts)[: int(0.95 * 4 * given.max_tokens)]}
+    return {"summary": " ".join(given.texts)[: int(0.95 * 4 * given.max_tokens)].rpartition(" ")[0]}
 
 
 def make_layer(store: Store, reply: Reply = take_first_words, **settings: int) -> TreeLayer:

@@ -78,6 +78,7 @@ from tomewise.language.roles import (
     RelationsOut,
     ReportIn,
     ReportOut,
+    RestateOut,
     SelectOut,
     ShortenOut,
     Shown,
@@ -327,6 +328,7 @@ PLAYS: Mapping[str, Play] = {
     "summarise": _summarise,
     "aggregate": _summarise,
     "narrate": _summarise,
+    "restate": lambda _: RestateOut(),  # it says nothing that its texts do not say
     "shorten": lambda given: ShortenOut(gist=summarise([given.text], round(_TOKENS_PER_WORD * given.words))),
     "write_report": write_report,
     "carry_note": carry_note,

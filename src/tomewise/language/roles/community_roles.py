@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from tomewise.language.labels import Labels
 from tomewise.language.memory_faults import find_fault
-from tomewise.language.roles.fields import OptionalRecords, Records, Shown, Text, Texts, describe, read_number
+from tomewise.language.roles.fields import OptionalRecords, Prose, Records, Shown, Text, Texts, describe, read_number
 from tomewise.types import Role
 
 REPORT_WORDS = 2000
@@ -47,20 +47,20 @@ class ReportIn(BaseModel):
     @property
     def grounds(self) -> tuple[str, ...]:
         """The texts that a report may take its words from."""
-        rows = [f"{row.name}: {row.description}" for row in self.entities]
+        rows = [f"{row.name}: {row.description} ({row.degree} links)" for row in self.entities]
         rows += [f"{row.source}, {row.target}: {row.description}" for row in self.relations]
         return (*rows, *self.reports)
 
 
 class FindingOut(BaseModel):
-    headline: Text = describe("the finding in a few words")
-    explanation: Text = Field(min_length=1, description="what it is, in one or more paragraphs")
+    headline: Prose = describe("the finding in a few words")
+    explanation: Prose = Field(min_length=1, description="what it is, in one or more paragraphs")
     records: Labels = describe("labels of the relations that it rests on", [])
 
 
 class ReportOut(BaseModel):
-    title: Text = Field(min_length=1, description="what the community is, by its main names")
-    summary: Text = Field(min_length=1, description="who belongs together, how, and what comes of it")
+    title: Prose = Field(min_length=1, description="what the community is, by its main names")
+    summary: Prose = Field(min_length=1, description="who belongs together, how, and what comes of it")
     importance: Annotated[int, read_number(0, 10, otherwise=0)] = describe(
         "how much the whole text turns on it, 0 to 10", 0, ge=0, le=10
     )

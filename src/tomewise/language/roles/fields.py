@@ -113,8 +113,10 @@ def describe(words: str, default: Any = "", **bounds: Any) -> Any:
     return Field(default=default, description=words, **bounds)
 
 
+PROSE, FACT = "prose", "fact"  # mark the fields whose sentences or items are proved before they become memory
 Text = Annotated[str, StringConstraints(strip_whitespace=True), BeforeValidator(_join_texts)]
 TextOrNull = Annotated[Text, BeforeValidator(lambda written: "" if written is None else written)]
+Prose = Annotated[Text, PROSE]
 Records: TypeAlias = Annotated[list[T], WrapValidator(_keep_valid)]
 OptionalRecords: TypeAlias = Annotated[list[T], WrapValidator(_keep_any_valid)]
 Texts: TypeAlias = Annotated[list[Text], BeforeValidator(_read_texts)]

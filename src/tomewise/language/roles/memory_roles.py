@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, SerializeAsAny, WithJsonSchema, computed_field
 
 from tomewise.language.memory_faults import find_fault, find_fault_in_names, list_strings
-from tomewise.language.roles.fields import Text, describe
+from tomewise.language.roles.fields import FACT, Prose, Text, Texts, describe
 from tomewise.language.usage import estimate_tokens
 from tomewise.types import Role
 
@@ -16,8 +16,9 @@ _WORDS_PER_TOKEN = 0.7
 _LEAST_WORDS = 30  # of a bound: less says nothing
 _BYTES = 20  # most bytes for a token of a summary: several times the usual, since models exceed their bound
 _STRINGS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
-Names = Annotated[list[object], WithJsonSchema(_STRINGS)]
-Triples = Annotated[list[object], WithJsonSchema({"type": "array", "items": _STRINGS})]
+Names = Annotated[list[object], WithJsonSchema(_STRINGS), FACT]
+Triples = Annotated[list[object], WithJsonSchema({"type": "array", "items": _STRINGS}), FACT]
+Name = Annotated[Text, FACT]
 
 
 def estimate_words(text: str) -> int:
@@ -74,10 +75,6 @@ class BatchOut(BaseModel):
 
 
 class GistIn(PassageIn):
-    """`avoid` lists the names in an earlier attempt that are not in the passage."""
-
-    avoid: list[str] = []
-
     @computed_field  # type: ignore[prop-decorator]
     @property
     def words(self) -> int:
@@ -87,7 +84,7 @@ class GistIn(PassageIn):
 
 class GistOut(BaseModel):
     notes: Text = describe("how references, aliases and implied relations were resolved")
-    memory: Text = Field(min_length=1, description="the passage restated with every reference and relation explicit")
+    memory: Prose = Field(min_length=1, description="the passage restated with every reference and relation explicit")
 
 
 class ExtractIn(PassageIn):
@@ -108,15 +105,15 @@ class TriplesOut(EntitiesOut):
 
 
 class TypedEntity(BaseModel):
-    name: Text
+    name: Name
     type: Text = ""
-    description: Text = ""
+    description: Prose = ""
 
 
 class Relationship(BaseModel):
-    source: Text
-    target: Text
-    description: Text = ""
+    source: Name
+    target: Name
+    description: Prose = ""
     keywords: list[str] = []
     strength: float = Field(default=1.0, ge=0, le=10)
 
@@ -138,6 +135,11 @@ class SummaryIn(BaseModel):
     texts: list[str]
     max_tokens: int = 200
 
+    @property
+    def grounds(self) -> tuple[str, ...]:
+        """The texts that a summary may take its words from."""
+        return tuple(self.texts)
+
     @computed_field  # type: ignore[prop-decorator]
     @property
     def words(self) -> int:
@@ -154,7 +156,19 @@ class AggregateIn(SummaryIn):
 
 
 class SummaryOut(BaseModel):
-    summary: Text = Field(min_length=1)
+    summary: Prose = Field(min_length=1)
+
+
+class RestateIn(BaseModel):
+    """Sentences about `texts`, and the `names` and values in them that the texts do not have."""
+
+    texts: list[str]
+    sentences: list[str]
+    names: list[str]
+
+
+class RestateOut(BaseModel):
+    sentences: Texts = describe("each sentence again, in the same order; empty where nothing is left of it", [])
 
 
 def _find_gist_fault(given: GistIn, output: GistOut) -> str | None:
@@ -162,33 +176,26 @@ def _find_gist_fault(given: GistIn, output: GistOut) -> str | None:
 
 
 def _find_summary_fault(given: SummaryIn, output: SummaryOut) -> str | None:
-    return find_fault(output.summary, given.texts, _BYTES * given.max_tokens)
+    return find_fault(output.summary, given.grounds, _BYTES * given.max_tokens)
 
 
-def _find_names_fault(given: PassageIn, output: EntitiesOut) -> str | None:
-    return find_fault_in_names(list_strings(output.entities), given.grounds)
+def _find_restated_fault(given: RestateIn, output: RestateOut) -> str | None:
+    text = "\n".join(output.sentences)
+    return find_fault(text, given.texts) if text.strip() else None
 
 
-def _find_triples_fault(given: ExtractIn, output: TriplesOut) -> str | None:
-    names = list_strings([output.entities, output.triples])
-    return find_fault_in_names(names, (*given.grounds, *given.entities))
-
-
-def _find_relations_fault(given: PassageIn, output: RelationsOut) -> str | None:
-    texts = [text for entity in output.entities for text in (entity.name, entity.description)]
-    for pair in output.relationships:
-        texts += [pair.source, pair.target, pair.description, *pair.keywords]
-    return find_fault_in_names(texts, given.grounds)
+def _find_names_fault(given: PassageIn, output: BaseModel) -> str | None:
+    known = (*given.grounds, *getattr(given, "entities", ()))
+    return find_fault_in_names(list_strings(output.model_dump()), known)
 
 
 GIST = Role("gist", GistIn, GistOut, output_tokens=1024, find_fault=_find_gist_fault)
-EXTRACT_TRIPLES = Role("extract_triples", ExtractIn, TriplesOut, output_tokens=1024, find_fault=_find_triples_fault)
+EXTRACT_TRIPLES = Role("extract_triples", ExtractIn, TriplesOut, output_tokens=1024, find_fault=_find_names_fault)
 EXTRACT_ENTITIES = Role("extract_entities", PassageIn, EntitiesOut, output_tokens=256, find_fault=_find_names_fault)
-EXTRACT_FACTS = Role("extract_facts", ExtractIn, TriplesOut, output_tokens=1024, find_fault=_find_triples_fault)
-EXTRACT_RELATIONS = Role(
-    "extract_relations", PassageIn, RelationsOut, output_tokens=1536, find_fault=_find_relations_fault
-)
-GLEAN_RELATIONS = Role("glean_relations", GleanIn, RelationsOut, output_tokens=1024, find_fault=_find_relations_fault)
+EXTRACT_FACTS = Role("extract_facts", ExtractIn, TriplesOut, output_tokens=1024, find_fault=_find_names_fault)
+EXTRACT_RELATIONS = Role("extract_relations", PassageIn, RelationsOut, output_tokens=1536, find_fault=_find_names_fault)
+GLEAN_RELATIONS = Role("glean_relations", GleanIn, RelationsOut, output_tokens=1024, find_fault=_find_names_fault)
 SUMMARISE = Role("summarise", SummaryIn, SummaryOut, output_tokens=300, find_fault=_find_summary_fault)
 AGGREGATE = Role("aggregate", AggregateIn, SummaryOut, output_tokens=300, find_fault=_find_summary_fault)
 NARRATE = Role("narrate", SummaryIn, SummaryOut, output_tokens=500, find_fault=_find_summary_fault)
+RESTATE = Role("restate", RestateIn, RestateOut, output_tokens=1024, find_fault=_find_restated_fault)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, computed_field
 
 from tomewise.language.labels import Label, Labels, Numbers
 from tomewise.language.memory_faults import find_fault
-from tomewise.language.roles.fields import Records, Shown, Text, describe
+from tomewise.language.roles.fields import Prose, Records, Shown, Text, describe
 from tomewise.language.roles.memory_roles import PassageIn, bound_words
 from tomewise.types import Role
 
@@ -116,7 +116,7 @@ class ShortenIn(PassageIn):
 
 
 class ShortenOut(BaseModel):
-    gist: Text = Field(min_length=1, description="the page, much shorter")
+    gist: Prose = Field(min_length=1, description="the page, much shorter")
 
 
 class LookUpIn(BaseModel):

@@ -296,7 +296,7 @@ class CommunitiesLayer:
 def write_report(report: ReportOut) -> str:
     """A report as one text, which is embedded and shown."""
     findings = [": ".join(filter(None, (each.headline, each.explanation))) for each in report.findings]
-    return "\n".join([report.title, report.summary, *findings])
+    return "\n".join(filter(None, [report.title, report.summary, *findings]))
 
 
 def _describe(record: Mapping[str, Any]) -> str:

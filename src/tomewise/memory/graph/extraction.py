@@ -26,8 +26,9 @@ from tomewise.language.roles import (
     RelationsOut,
     TriplesOut,
 )
-from tomewise.language.together import ask_together, catch_failure
+from tomewise.language.together import catch_failure
 from tomewise.memory.graph.entity_names import normalise_name
+from tomewise.memory.proving import ask_proved, ask_proved_together
 from tomewise.run import REPLY_SKIPPED, record_fallback
 from tomewise.types import LanguageModel
 
@@ -129,7 +130,7 @@ async def read_in_one_call(
 ) -> list[Extraction | ModelError]:
     """Read entities and triples in one call."""
     inputs = [ExtractIn(**passage.model_dump()) for passage in passages]
-    replies = await ask_together(model, EXTRACT_FACTS, inputs, together)
+    replies = await ask_proved_together(model, EXTRACT_FACTS, inputs, together)
     return [reply if isinstance(reply, ModelError) else clean_triples(reply) for reply in replies]
 
 
@@ -137,13 +138,13 @@ async def read_in_two_calls(
     model: LanguageModel, passages: Sequence[PassageIn], together: int
 ) -> list[Extraction | ModelError]:
     """Read entities in one call, then their triples in a second, as HippoRAG 2 and CogitoRAG do."""
-    replies = await ask_together(model, EXTRACT_ENTITIES, passages, together)
+    replies = await ask_proved_together(model, EXTRACT_ENTITIES, passages, together)
     inputs: list[ExtractIn] = []
     for passage, reply in zip(passages, replies, strict=True):
         if not isinstance(reply, ModelError):
             entities = [entity for entity in reply.entities if isinstance(entity, str) and entity.strip()]
             inputs.append(ExtractIn(**passage.model_dump(), entities=entities))
-    found = iter(await ask_together(model, EXTRACT_TRIPLES, inputs, together))
+    found = iter(await ask_proved_together(model, EXTRACT_TRIPLES, inputs, together))
     # The replies to the second call are those of the passages whose first call did not fail, in order.
     return [reply if isinstance(reply, ModelError) else _join_replies(reply, next(found)) for reply in replies]
 
@@ -195,7 +196,7 @@ async def glean_relations(
 
     A gleaning whose reply cannot be used ends them; what was read before is kept.
     """
-    replies = await ask_together(model, EXTRACT_RELATIONS, passages, together)
+    replies = await ask_proved_together(model, EXTRACT_RELATIONS, passages, together)
     read = zip(passages, replies, strict=True)
     return [
         reply if isinstance(reply, ModelError) else clean_relations(await _glean(model, passage, reply, gleanings))
@@ -208,7 +209,7 @@ async def _glean(model: LanguageModel, passage: PassageIn, read: RelationsOut, g
         pairs = [f"{pair.source}, {pair.target}" for pair in read.relationships]
         names = [entity.name for entity in read.entities]
         given = GleanIn(**passage.model_dump(), entities=names, pairs=pairs)
-        missed = await catch_failure(model.ask(GLEAN_RELATIONS, given))
+        missed = await catch_failure(ask_proved(model, GLEAN_RELATIONS, given))
         if isinstance(missed, ModelError):
             record_fallback(REPLY_SKIPPED)
             break

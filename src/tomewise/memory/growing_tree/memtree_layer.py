@@ -20,6 +20,7 @@ from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.edge_rows import split_rows
 from tomewise.memory.growing_tree.memtree_names import USUAL, MemTreeNames, MemTreeRules
 from tomewise.memory.growing_tree.placement import ROOT, GrowingTree
+from tomewise.memory.proving import ask_proved
 from tomewise.memory.token_estimates import estimate_asks
 from tomewise.store.contract import Store, Write
 from tomewise.store.lookups import read_edges, read_pairs
@@ -155,7 +156,10 @@ class MemTreeLayer:
             text = ""
             for given in step.make_inputs(node):
                 led = given.model_copy(update={"texts": [text, *given.texts]}) if text else given
-                text = (await self._model.ask(AGGREGATE, led)).summary if self._rules.aggregation else _join(led)
+                if self._rules.aggregation:
+                    text = (await ask_proved(self._model, AGGREGATE, led)).summary
+                else:
+                    text = _join(led)
             return text
 
         for wave in step.list_waves():

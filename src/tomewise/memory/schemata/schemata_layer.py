@@ -23,6 +23,7 @@ from tomewise.language.wrapped import find_name, find_window
 from tomewise.memory.ask_each import run_each
 from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.edge_rows import write_edges
+from tomewise.memory.proving import ask_proved
 from tomewise.memory.schemata.hierarchy import Hierarchy, Level, fill_clusters, grow_hierarchy
 from tomewise.memory.schemata.network import Floats, Ints, Links, Lists, Passages, complete_lists
 from tomewise.memory.schemata.published import (
@@ -200,7 +201,7 @@ class SchemataLayer:
         failed: dict[int, str] = {}
 
         async def summarise(cluster: int) -> str:
-            return (await self._model.ask(SUMMARISE, self._make_input(plan.hierarchy, cluster, texts))).summary
+            return (await ask_proved(self._model, SUMMARISE, self._make_input(plan.hierarchy, cluster, texts))).summary
 
         for height in range(1, 1 + int(heights.max(initial=0))):
             clusters = {cluster: cluster for cluster in plan.asked if heights[cluster] == height}

@@ -79,7 +79,8 @@ _FIELDS: Mapping[str, Mapping[str, tuple[type, type]]] = {
     "builds": {
         **dict.fromkeys(("model", "again"), (str, object)),
         **dict.fromkeys(("levels", "taken", "seen"), (int, object)),
-        **dict.fromkeys(("replies", "fallbacks", "dirt"), (dict, int)),
+        **dict.fromkeys(("replies", "dirt"), (dict, int)),
+        "flags": (dict, dict),
         "writes": (list, str),
         "together": (list, int),
         **dict.fromkeys(("network", "published"), (dict, object)),

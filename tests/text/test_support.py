@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.text.grounds import Grounds
+from tomewise.text.support import Grounds
 
 PASSAGE = (
     "Dr. Hart's sister, mary, met John O'Brien in the U.S. on 2 Mar. 1871. They paid 3 million dollars for "
