@@ -20,7 +20,7 @@ from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.citing import cite, only_quotes, prepare_quoting, quote_sentences
 from tomewise.loops.evidence import Count, describe_origin, fit_to_budget, fit_to_window, name_kind
 from tomewise.loops.last_prompt import Context, Layout, Note, Searched, join
-from tomewise.loops.proof import Marked, prove, read_marks
+from tomewise.loops.statements import Marked, prove, read_marks
 from tomewise.recall.ranking import as_evidence, drop_repeats, take_turns
 from tomewise.store.records import PASSAGES
 from tomewise.types import (

@@ -148,7 +148,7 @@ class Grounds:
         most like it, and has no support, "none", if a value is missing or too few words stand.
 
         `about` is the question that a short answer belongs to: where its words are the answer is looked for. `hints`
-        are places where support is said to be; they come first among equals.
+        are places where support should be; they come first among equals.
         """
         folded = FoldedText(statement)
         values = [folded.restore(value) for value in folded.find_values()]
@@ -261,13 +261,13 @@ class Grounds:
         is_same = bool(chosen) and _measure(weights, rest, self._bags[chosen[0]]) >= _SAME
         for value in self._list_compared(values, statement):
             is_here = value.kind == "name" or any(reading <= here for reading in value.readings)
-            others = (
-                other
-                for other in (self._values[chosen[0]] if is_same and not is_here else ())
-                if other.kind == value.kind and _list_units(other) & _list_units(value) and other.gives.isdisjoint(own)
+            rivals = (
+                rival
+                for rival in (self._values[chosen[0]] if is_same and not is_here else ())
+                if rival.kind == value.kind and _list_units(rival) & _list_units(value) and rival.gives.isdisjoint(own)
             )
-            if other := next(others, None):
-                yield Finding(value, "differs", other)
+            if rival := next(rivals, None):
+                yield Finding(value, "differs", rival)
             else:
                 within = None if value.kind == "name" else texts
                 yield Finding(value, "stands" if self.has(value, within) else "missing")
@@ -287,14 +287,14 @@ class Grounds:
                 if value.kind == "negation" and not bag.isdisjoint(_list_denied(value)[:1]):
                     yield Finding(value, "differs")
         if not _has_cue(statement):
-            for other in self._values[best]:
-                denied = _list_denied(other)
-                clause = next(c for c in _CLAUSE.finditer(text, start) if c.end() >= other.end)
+            for denial in self._values[best]:
+                denied = _list_denied(denial)
+                clause = next(c for c in _CLAUSE.finditer(text, start) if c.end() >= denial.end)
                 # "Tim, who did not die": the subject stands before the clause.
                 begin = start if _RELATIVE.match(clause[0]) else clause.start()
                 terms = list_terms(text[begin : clause.end()])
                 if denied and denied[0] in weights and _measure(weights, weights.keys(), terms) >= _DENIED:
-                    yield Finding(other, "differs")
+                    yield Finding(denial, "differs")
 
 
 def _has_key(key: Key, texts: Sequence[_Text]) -> bool:
@@ -363,7 +363,7 @@ def _list_denied(value: Value) -> list[str]:
 
 
 def _list_units(value: Value) -> frozenset[object]:
-    """The base units of a quantity; `None` of all other values."""
+    """The base units of a quantity; `None` of all denial values."""
     if value.kind != "quantity":
         return frozenset([None])
     return frozenset(key[2] for key in value.gives if key[0] == "quantity")

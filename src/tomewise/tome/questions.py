@@ -16,7 +16,7 @@ from tomewise.events import make_event, shorten
 from tomewise.language.roles import REPHRASE, RephraseIn, RephraseOut, TurnShown
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.loops.evidence import EXTRACTS
-from tomewise.loops.proof import keep_proved
+from tomewise.loops.statements import keep_proved
 from tomewise.loops.steps import Skipped
 from tomewise.run import open_run
 from tomewise.settings import Settings

@@ -11,7 +11,7 @@ from tomewise.errors import UsageError
 from tomewise.language.roles import VERIFY, VerifyIn
 from tomewise.loops.citing import cite, only_quotes
 from tomewise.loops.desk import Desk
-from tomewise.loops.proof import Marked, list_statements, prove
+from tomewise.loops.statements import Marked, list_statements, prove
 from tomewise.types import Answer, Evidence, Retriever, Scope, Statement, Support
 
 _NEAREST = 8  # passages that are looked at for each statement

@@ -49,7 +49,7 @@ def list_statements(text: str) -> list[tuple[int, int]]:
 def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement, ...]:
     """The statements of a text: sentences, items, rows; each with its support and the quotes that show it.
 
-    What it is said to rest on is `cited`. A quotation belongs to the statements whose sentences it touches, and to one
+    What it rests on by its own account is `cited`. A quotation belongs to the statements whose sentences it touches, and to one
     that stands alone if it has a word of it or of the question, or if nothing else is there.
     """
     passages = list({passage.id: passage for below in cited.below for passage in below}.values())
@@ -67,8 +67,8 @@ def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement,
         words = text[start:end]
         labels = [label for offset, labels in written.marks if start < offset < after for label in labels]
         marked = [passage for label in labels for below in find_labelled(label, cited.below) for passage in below]
-        said = [*hints.values(), *((numbers[passage.id], 0, len(passage.text)) for passage in marked)]
-        judgement = grounds.judge(words, question if len(make_bag(words)) < _SHORT else "", said)
+        places = [*hints.values(), *((numbers[passage.id], 0, len(passage.text)) for passage in marked)]
+        judgement = grounds.judge(words, question if len(make_bag(words)) < _SHORT else "", places)
         related = make_bag(f"{words} {question}")
         own = {
             quote: place
@@ -86,8 +86,8 @@ def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement,
     return tuple(statements)
 
 
-def _overlap(one: Place, other: Place) -> bool:
-    return one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
+def _overlap(first: Place, second: Place) -> bool:
+    return first[0] == second[0] and first[1] < second[2] and second[1] < first[2]
 
 
 def keep_proved(answer: Answer) -> Answer:
