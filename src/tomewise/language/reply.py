@@ -18,6 +18,7 @@ from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 
 from tomewise.errors import BadReply
 from tomewise.run import PROSE_READ, record_fallback
@@ -53,19 +54,29 @@ _CLOSES = re.compile(r"[\s\"'“”‘’`*\\]*?(?:[,}\])\n]|//|#|/\*)")
 _NOTHING = re.compile(r"[:=]\s*+(?:(?:\"\"|''|“”|null|None)\s*+(?:[,}\]\n]|\Z)|[\"'“]?\s*+\Z)")
 _BARE_NONE = re.compile(r"""(["']\s*:\s*)none(?=\s*[,}\n])""")  # a repair makes null of it
 _NO_WORD = re.compile(r"[\W_]+")
+_CONTROLS = dict.fromkeys(range(32), " ")  # models leave line breaks inside of strings, which JSON forbids
+_LAST_WORD = re.compile(r"(?<=\s)\S{1,40}\Z")
+_FENCE_BEGINS = re.compile(r"\A\s*```[\w-]*\s")
+_OPENED = re.compile(r'"(\w+)"\s*:\s*"')
+_SIGN = re.compile(r'\\.|(")', re.DOTALL)  # a quotation mark, if it is not escaped
+SEAM = 400  # characters in which the rest of a reply shows how it goes on
+_SAME = 40  # characters with which it is another try
+_REPEATED = 4  # letters and digits that the rest repeats by more than chance
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The text of a reply. `cut` is True if it reached the bound on its length, `thought` if it contains thoughts.
 
-    `refused` gives the reason if the model declined to reply.
+    `refused` gives the reason if the model declined to reply. `ended` says why one that was continued is still cut, and
+    is empty if it is whole; None for one that was not continued.
     """
 
     text: str
     cut: bool = False
     thought: bool = False
     refused: str | None = None
+    ended: str | None = None
 
 
 @lru_cache(maxsize=128)
@@ -130,16 +141,17 @@ def _name_type(field: Mapping[str, Any], records: Mapping[str, Any]) -> str:
 async def decode_reply(role: Role[In, Out], reply: Reply, *, last: bool = False) -> Out:
     """As `decode`. A long text is read in a thread, so that other calls need not wait for it.
 
-    A reply that was cut off is read only if it is the `last` one: another one may be whole.
+    A reply that was cut off is read only if it is the `last` one, or was continued: another one may be whole.
     """
-    read = partial(decode, role, reply.text, near=last or not reply.cut, prose=last)
+    last = last or reply.ended is not None
+    read = partial(decode, role, reply.text, near=last or not reply.cut, prose=last, is_cut=bool(reply.ended))
     return await asyncio.to_thread(read) if len(reply.text) > _LONG else read()
 
 
-def decode(role: Role[In, Out], text: str, *, near: bool = True, prose: bool = False) -> Out:
+def decode(role: Role[In, Out], text: str, *, near: bool = True, prose: bool = False, is_cut: bool = False) -> Out:
     """The role's output from the first piece of JSON in `text` that fits, or with `near` from what comes near to it.
 
-    Its validators get the text as context, since a reply may be cut.
+    Its validators get the text as context, since a reply may be cut; not of one of which we know that it `is_cut`.
 
     With `prose` a role that can read prose gets the text where nothing else fits. Raises `BadReply` that says what is
     wrong.
@@ -149,12 +161,13 @@ def decode(role: Role[In, Out], text: str, *, near: bool = True, prose: bool = F
     if len(text) > _LONGEST:
         raise BadReply(f"the reply for {role.name!r} is {len(text):,} characters long, more than {_LONGEST:,}")
     problem = "it has no JSON object"
-    for value in _list_values(text, near=near):
+    beginnings = [read_beginning(text)] if is_cut else []
+    for value in chain(beginnings, _list_values(text, near=near)):
         if (fields := _find_fields(role.output, _name_fields(role.output, value))) is None:
             problem = f"it has none of the fields {', '.join(role.output.model_fields)}"
             continue
         try:
-            return role.output.model_validate(_drop_nulls(role.output, fields), context=text.rstrip())
+            return role.output.model_validate(_drop_nulls(role.output, fields), context="" if is_cut else text.rstrip())
         except ValidationError as error:
             problem = describe_problems(error)
     if (
@@ -388,7 +401,45 @@ def describe_problems(error: ValidationError) -> str:
     return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'reply'}: {each['msg']}" for each in error.errors()[:5])
 
 
-def find_opening(text: str) -> int | None:
-    """Where the first JSON object or list may begin, in a text that may still grow; thoughts are passed over."""
+# ---------------------------------------------------------------- replies that have not ended
+
+
+def read_beginning(text: str) -> Any:
+    """The value of the first JSON that begins in a text, as far as it goes; None without one. Thoughts are left out."""
     opening = _OPENING.search(text, len(text) - len(_drop_thoughts(text)))
-    return opening.start() if opening else None
+    for wording in (text[opening.start() :], text[opening.start() :].translate(_CONTROLS)) if opening else ():
+        with suppress(ValueError):
+            return from_json(wording, allow_partial="trailing-strings")
+    return None
+
+
+def leave_last_word(text: str) -> str:
+    """A reply that was cut without its last word, which may be half. Thoughts that were cut leave nothing."""
+    text = _drop_thoughts(text)
+    return _LAST_WORD.sub("", text) if text.strip() else ""
+
+
+def join_reply(begun: str, rest: str) -> str:
+    """A reply that was cut, and how it goes on. Words that the rest repeats at the seam stand once.
+
+    A rest that begins like the reply is another try, and the longer one counts. An object in place of a rest is read
+    from where it goes on with the text that is open.
+    """
+    rest = _FENCE_BEGINS.sub("", _drop_thoughts(rest))
+    start = rest.strip()[:_SAME]
+    if len(start) == _SAME and begun.lstrip().startswith(start):
+        return max(begun, rest, key=len)
+    names = _OPENED.findall(begun)
+    if rest.lstrip().startswith("{") and names and sum(map(bool, _SIGN.findall(begun))) % 2:
+        rest = rest[begins.end() :] if (begins := re.search(rf'"{names[-1]}"\s*:\s*"', rest)) else ""
+    rest = rest.lstrip() if begun[-1:].isspace() else rest
+    told = begun.rstrip()
+    for size in range(min(len(rest), SEAM // 2), 0, -1):
+        if not told.endswith(rest[:size]) or (rest[size - 1 : size + 1].isalnum() and rest[size:]):
+            continue
+        before = told[: len(told) - size]
+        # Cells of a table may be equal; lines of a text are not.
+        has_words = "|" not in rest[:size] and sum(map(str.isalnum, rest[:size])) >= _REPEATED
+        if before.endswith(("\n", "\\n")) or (has_words and not before[-1:].isalnum()):
+            return begun + rest[size:].lstrip()
+    return begun + rest

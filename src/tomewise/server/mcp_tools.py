@@ -48,7 +48,7 @@ from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity, find_entity
 from tomewise.tome.reports import BuildReport, Slice, read_slice, sum_estimates
 from tomewise.tome.tome import Tome
-from tomewise.types import Answer, Document, Event, Evidence, Progress, Question, read_plain
+from tomewise.types import Answer, Document, Event, Evidence, Form, Progress, Question, read_plain
 
 T = TypeVar("T")
 Call = TypeVar("Call", bound=Callable[..., Coroutine[Any, Any, Result]])
@@ -105,6 +105,7 @@ class Tools:
         context: Context[Any, Any],
         options: Annotated[list[Text], Field(max_length=26)] = [],  # noqa: B006 - pydantic copies it
         instructions: Annotated[Text, Field(description="How to answer.")] = "",
+        form: Annotated[Form | None, Field(description="What the answer shall look like.")] = None,
         system: Annotated[Name, Field(description="How to answer: the name of a system with its settings.")] = "",
         documents: Documents = [],  # noqa: B006
         where: Conditions = [],  # noqa: B006
@@ -121,7 +122,7 @@ class Tools:
             part = await asyncio.to_thread(
                 lambda: opened.within(*opened.documents.names.match_all(documents), where=where)
             )
-            asked = Question(text=question, options=tuple(options), instructions=instructions, force=force)
+            asked = Question(text=question, options=tuple(options), instructions=instructions, form=form, force=force)
             variant = choose_bounded(system, {}) if system else None
             with answer_whole():
                 answer = await part.aask(asked, system=variant, on_event=on_event, effort=effort)
