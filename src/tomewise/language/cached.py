@@ -141,7 +141,7 @@ class Cache:
         except ModelError:
             await self.drop(key)
             raise
-        if isinstance(output, AnswerOut) and output.cut:  # the next ask may have more room
+        if isinstance(output, AnswerOut) and output.unfinished:  # the next ask may have more room
             await self.drop(key)
         else:
             await self.keep(key, model, role, output)

@@ -44,7 +44,7 @@ _GO_ON = """Your reply was cut off for its length. Go on exactly where it stops:
 word on, and nothing that is there already."""
 _TOO_LONG = "it has reached the most tokens that one reply may have"
 _MOST = 16_384  # tokens of a reply, with all that a model writes when it is asked to go on
-_LEAST = 64  # tokens for which it is asked
+_LEAST = 64  # tokens for which it is asked, and characters that it writes then
 _LOOP = 200  # characters: a reply that ends with so many of its own is not asked for more
 _QUOTED_PER_TOKEN = 8  # characters of an unusable reply that the repair prompt quotes, for each token of its bound
 
@@ -154,7 +154,7 @@ class ChatModel:
     async def _accept(self, role: Role[In, Out], given: In, reply: Reply, *, last: bool = False) -> Out:
         output = await decode_reply(role, reply, last=last)
         if role.goes_on:
-            output = output.model_copy(update={"cut": reply.ended or (_TOO_LONG if reply.cut else "")})
+            output = output.model_copy(update={"unfinished": reply.ended or (_TOO_LONG if reply.cut else "")})
         return role.accept(given, output)
 
     async def _ask_again(self, role: Role[In, Out], given: In, prompt: str, reply: Reply, problem: BadReply) -> Out:
@@ -223,7 +223,7 @@ class ChatModel:
         except ModelError as error:  # its words may hold an address
             return replace(reply, ended=f"asked to go on, the model failed ({type(error).__name__})")
         text = join_reply(begun, more.text)
-        if len(text) <= (len(reply.text) + room if more.cut else len(begun)):
+        if len(text) <= (len(reply.text) + _LEAST if more.cut else len(begun)):
             return replace(reply, ended="asked to go on, the model wrote no more of it")
         return replace(reply, text=text, cut=more.cut, ended="")
 

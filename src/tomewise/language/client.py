@@ -221,8 +221,8 @@ class Client:
         left = (self.window.known or inf) - COUNTED * request.prompt_tokens
         return int(min(request.max_tokens + room, max(left, request.max_tokens), self.adapter.known.reply or inf))
 
-    def read_reply(self, response: messages.ModelResponse) -> Reply:
-        """What the model replied, and learn from it how long it thinks."""
+    def read_reply(self, response: messages.ModelResponse, begun: str) -> Reply:
+        """What the model replied, or how it went on with what had `begun`, and learn from it how long it thinks."""
         text, is_cut, refused = _join_text(response), response.finish_reason == "length", None
         if response.finish_reason == "content_filter":
             reason = (response.provider_details or {}).get("refusal") or "its content filter stopped the reply"
@@ -233,7 +233,7 @@ class Client:
         thoughts += _find_thoughts(text)
         usage, known = response.usage, self.adapter.known
         tokens = max(usage.output_reasoning_tokens, estimate_tokens(thoughts))
-        if is_cut and "{" not in text:  # its thoughts took all
+        if is_cut and not begun and "{" not in text:  # its thoughts took all
             tokens = max(tokens, usage.output_tokens or estimate_tokens(text))
         if not known.thoughts / 2 <= tokens <= known.thoughts * 2:  # one that thinks no more has no thoughts in the end
             mean = (known.thoughts + tokens) // (2 if known.thoughts else 1)
@@ -349,7 +349,7 @@ class _Attempts:
         async with announce_request(Request(prompt_tokens, bound, price)) as bill:
             try:
                 response = await client.exchange(request, bound)
-                reply = client.read_reply(response)
+                reply = client.read_reply(response, request.begun)
                 bill.spent = self._count(response, prompt_tokens, reply.text)
             except AttemptFailed as failure:
                 if failure.answered or not failure.sent:

@@ -61,7 +61,6 @@ _OPENED = re.compile(r'"(\w+)"\s*:\s*"')
 _SIGN = re.compile(r'\\.|(")', re.DOTALL)  # a quotation mark, if it is not escaped
 SEAM = 400  # characters in which the rest of a reply shows how it goes on
 _SAME = 40  # characters with which it is another try
-_REPEATED = 4  # letters and digits that the rest repeats by more than chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,7 +438,7 @@ def join_reply(begun: str, rest: str) -> str:
             continue
         before = told[: len(told) - size]
         # Cells of a table may be equal; lines of a text are not.
-        has_words = "|" not in rest[:size] and sum(map(str.isalnum, rest[:size])) >= _REPEATED
+        has_words = "|" not in rest[:size] and any(map(str.isalnum, rest[:size]))
         if before.endswith(("\n", "\\n")) or (has_words and not before[-1:].isalnum()):
             return begun + rest[size:].lstrip()
     return begun + rest

@@ -313,7 +313,7 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
     resolved = choice is not None or not (question.options or reply.is_declined(may_decline))
     coverage = Coverage(dropped=prepared.dropped)
     if not resolved:
-        return replace(decline(reply.missing, evidence), coverage=coverage, cut=reply.cut)
+        return replace(decline(reply.missing, evidence), coverage=coverage, unfinished=reply.unfinished)
     cited = cite(store, reply.quotes, evidence if prepared.labelled is None else prepared.labelled)
     written = Marked(question.options[ord(choice) - ord("A")]) if choice else read_marks(reply.answer)
     statements = prove(written, cited, question.text)
@@ -324,7 +324,7 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
         evidence=tuple(evidence),
         coverage=coverage,
         claimed=reply.claim,
-        cut=reply.cut,
+        unfinished=reply.unfinished,
         missing=reply.missing if reply.claim == "partly" else "",
         dropped_quotes=cited.dropped + len(set(cited.quotes).difference(*(each.quotes for each in statements))),
         derived_quotes=cited.derived,

@@ -435,7 +435,7 @@ def write_answer(answer: Answer, tome: str, address: str, sent: str = "") -> dic
 
 def name_end(answer: Answer) -> str:
     """Why the text ends, as OpenAI names it."""
-    return "length" if answer.cut else "stop"
+    return "length" if answer.unfinished else "stop"
 
 
 def usage_of(cost: Cost) -> dict[str, int]:

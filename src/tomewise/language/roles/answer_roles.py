@@ -96,7 +96,8 @@ class AnswerOut(BaseModel):
     """A model writes its fields in order: first the words that it found, then what follows from them, then the answer.
 
     `supported` comes before the answer, so that an answer which counts as declined is never shown while it is written.
-    Where `supported` is missing or means nothing it is empty, which claims as little as "none". No model sees `cut`.
+    Where `supported` is missing or means nothing it is empty, which claims as little as "none". No model sees
+    `unfinished`.
     """
 
     quotes: Annotated[OptionalRecords[Quote], BeforeValidator(_list_pairs)] = describe(
@@ -111,7 +112,7 @@ class AnswerOut(BaseModel):
     answer: TextOrNull = Field(description="the answer alone, as short as the question allows")
     choice: Text | None = describe("letter of the chosen option, for a question with options", None)
     missing: Text = describe("what the evidence lacks, unless it supports the answer in full")
-    cut: SkipJsonSchema[str] = ""
+    unfinished: SkipJsonSchema[str] = ""
 
     @model_validator(mode="after")
     def _claim_nothing_if_cut(self, info: ValidationInfo) -> AnswerOut:
