@@ -147,7 +147,29 @@ class Search(ChosenSystem, Narrowed):
     current: Current = False
 
 
-class Ask(ChosenSystem, Narrowed):
+OnlySupported = Annotated[
+    bool, Field(description="Show no statement that the evidence does not support, or contradicts.")
+]
+
+
+class Spending(Body):
+    """What a request may cost."""
+
+    max_calls: Count | None = None
+    max_tokens: Count | None = None
+    max_cost: Dollars | None = None
+
+
+class Verify(Narrowed, Spending):
+    """A text to verify. With `judge`, a model is asked about each statement that is inferred or has no support."""
+
+    text: Text
+    judge: bool = False
+    model: Annotated[Name | None, Field(description="One of those that `/api/models` lists.")] = None
+    only_supported: OnlySupported = False
+
+
+class Ask(ChosenSystem, Narrowed, Spending):
     """A question, and what it may cost. Later questions of a session may leave out its system.
 
     In place of a system, `effort` says how much work the question is worth. With `force`, a guess takes the place of a
@@ -161,9 +183,4 @@ class Ask(ChosenSystem, Narrowed):
     effort: Effort | None = None
     force: bool = False
     current: Current = False
-    only_supported: Annotated[
-        bool, Field(description="Show no statement that the evidence does not support, or contradicts.")
-    ] = False
-    max_calls: Count | None = None
-    max_tokens: Count | None = None
-    max_cost: Dollars | None = None
+    only_supported: OnlySupported = False
