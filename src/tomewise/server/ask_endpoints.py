@@ -123,7 +123,7 @@ async def _search(service: Service, name: str, body: Search) -> Any:
 async def _verify(service: Service, name: str, body: Verify) -> Any:
     async with service.take_turn(name, body.model) as tome:
         await service.library.import_client(body.model)
-        with service.library.budget(body.model, calls=body.max_calls, tokens=body.max_tokens, cost=body.max_cost):
+        with service.library.budget(body.model):
             part = await narrow(tome, body)
-            answer = await part.averify(body.text, judge=body.judge, only_supported=body.only_supported)
+            answer = await part.averify(body.text, judge=body.judge)
         return await asyncio.to_thread(tome.documents.names.hide, answer)

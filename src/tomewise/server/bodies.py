@@ -147,29 +147,15 @@ class Search(ChosenSystem, Narrowed):
     current: Current = False
 
 
-OnlySupported = Annotated[
-    bool, Field(description="Show no statement that the evidence does not support, or contradicts.")
-]
-
-
-class Spending(Body):
-    """What a request may cost."""
-
-    max_calls: Count | None = None
-    max_tokens: Count | None = None
-    max_cost: Dollars | None = None
-
-
-class Verify(Narrowed, Spending):
+class Verify(Narrowed):
     """A text to verify. With `judge`, a model is asked about each statement that is inferred or has no support."""
 
     text: Text
     judge: bool = False
     model: Annotated[Name | None, Field(description="One of those that `/api/models` lists.")] = None
-    only_supported: OnlySupported = False
 
 
-class Ask(ChosenSystem, Narrowed, Spending):
+class Ask(ChosenSystem, Narrowed):
     """A question, and what it may cost. Later questions of a session may leave out its system.
 
     In place of a system, `effort` says how much work the question is worth. With `force`, a guess takes the place of a
@@ -183,4 +169,9 @@ class Ask(ChosenSystem, Narrowed, Spending):
     effort: Effort | None = None
     force: bool = False
     current: Current = False
-    only_supported: OnlySupported = False
+    only_supported: Annotated[
+        bool, Field(description="Show no statement that the evidence does not support, or contradicts.")
+    ] = False
+    max_calls: Count | None = None
+    max_tokens: Count | None = None
+    max_cost: Dollars | None = None

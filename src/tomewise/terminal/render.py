@@ -69,10 +69,10 @@ def note_extractive() -> str:
 def print_answer(answer: Answer, out: Console) -> None:
     """Print the answer, its quotes and its cost; or what is missing, and the passages nearest to the question.
 
-    Without a model, print the sentences that are nearest to an answer. What is said of a verified text comes last.
+    Without a model, print the sentences that are nearest to an answer. A verified text ends with a count.
     """
     remarks, quotes = list_remarks(answer), answer.quotes
-    remarks, last = ([], remarks) if is_verified(answer) else (remarks, [])
+    count = remarks.pop(0) if is_verified(answer) else ""
     if answer.only_quotes and answer.statements:
         _print_sentences(answer, remarks, out)
         remarks, quotes = [], ()
@@ -84,10 +84,10 @@ def print_answer(answer: Answer, out: Console) -> None:
             out.print(f"  {where} {escape(shorten(passage.text, _BEGINNING))}")
     else:
         _print_text(answer, out)
-        if answer.missing and not last:
+        if answer.missing and not count:
             out.print(f"[yellow]missing:[/yellow] {escape(shorten(answer.missing))}")
     for remark in remarks:
-        out.print(f"[yellow]{remark}[/yellow]")
+        out.print(f"[yellow]{escape(remark)}[/yellow]")
     for number, quoted in enumerate(quotes, start=1):
         out.print(f"  [green]{number}[/green] “{_flatten(quoted.text)}” [dim]{_locate(quoted)}[/dim]")
     print_lag(answer.lagging, out)
@@ -102,8 +102,8 @@ def print_answer(answer: Answer, out: Console) -> None:
     within = f"within {shorten(str(answer.within))}" if answer.within else ""
     origin = filter(None, (answer.system, within, answer.model, str(answer.cost)))
     out.print(f"[dim]{escape(' · '.join(origin))}[/dim]")
-    for remark in reversed(last):
-        out.print(f"[yellow]{escape(remark)}[/yellow]")
+    if count:
+        out.print(f"[yellow]{count}[/yellow]")
 
 
 def _print_text(answer: Answer, out: Console) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, overload
 
@@ -164,23 +163,19 @@ class TomeView(PartOfTome):
     search = plain(asearch)
 
     @names_damage
-    async def averify(self, text: str, *, judge: bool = False, only_supported: bool = False) -> Answer:
+    async def averify(self, text: str, *, judge: bool = False) -> Answer:
         """Prove a text, such as a draft or a report of an agent, by the documents: each sentence, item and row of it.
 
         The answer has the text, and its `statements` with support and quotes: "quoted" (the words stand there),
         "inferred" (the values stand, and most of the words), "contradicted" (a value or a negation differs) or "none".
         No model is asked; with `judge` it is asked about statements that are inferred or none, some in one call.
-        With `only_supported`, here or as a setting, the text is shown without what is not proved. Raises UsageError,
-        ModelError.
+        With the setting `only_supported`, the text is shown without what is not proved. Raises UsageError, ModelError.
         """
         check_type("text", text, str, "a text")
         check_type("judge", judge, bool, "True or False")
-        check_type("only_supported", only_supported, bool, "True or False")
         if not text.strip():
             raise UsageError("the text is empty: there is nothing to verify")
-        asked = self._make_question(text)
-        asked = replace(asked, only_supported=only_supported or asked.only_supported)
-        return await self._opened.questions.verify(asked, judge=judge)
+        return await self._opened.questions.verify(self._make_question(text), judge=judge)
 
     verify = plain(averify)
 

@@ -211,10 +211,9 @@ class Answer(Noun):
 
 def list_remarks(answer: Answer) -> list[str]:
     """What a reader must know of an answer besides its text, in sentences."""
-    withheld = {f"{answer.withheld} statement(s) without support are not shown.": answer.withheld}
+    withheld = f"{answer.withheld} statement(s) without support are not shown." if answer.withheld else ""
     if is_verified(answer):
-        remarks: dict[str, object] = {count_supports(answer): True, answer.missing: answer.missing, **withheld}
-        return [remark for remark, holds in remarks.items() if holds]
+        return [count_supports(answer), *filter(None, (answer.missing, withheld))]
     # Where models are set for other roles, the name holds these.
     no_model = "No model is set" if answer.model in ("", _EXTRACTIVE) else "No model answers"
     if answer.only_quotes and answer.statements:
@@ -230,7 +229,7 @@ def list_remarks(answer: Answer) -> list[str]:
         "No quotation was found that supports it.": answer.resolved and not is_guess and not answer.quotes,
         "The model would have declined; it was forced to answer.": answer.resolved and answer.forced,
         "The model was asked for a guess too, and gave none.": not answer.resolved and answer.forced,
-        **withheld,
+        withheld: withheld,
         f"{answer.dropped_quotes} quotation(s) are in no passage or not about it: dropped.": answer.dropped_quotes,
         f"{answer.derived_quotes} quotation(s) are from summaries and in no passage: not cited.": answer.derived_quotes,
     }
@@ -286,7 +285,7 @@ def cut_text(answer: Answer) -> list[Piece]:
     pieces, lost = [], []
     for statement in answer.statements:
         own = tuple(dict.fromkeys(numbers[quote] for quote in statement.quotes))
-        is_said = len(answer.statements) == 1 and (answer.claimed == "none" or not own) and not is_verified(answer)
+        is_said = len(answer.statements) == 1 and (answer.claimed == "none" or not own)
         support = None if is_said and statement.support == "none" else statement.support
         words, start = statement.text.rstrip(), statement.start
         if start < at or not text.startswith(words, start):  # the text was changed on its way, as paths are hidden
@@ -458,8 +457,8 @@ def write_html(answer: Answer) -> str:
     pieces = [Piece(f"{answer.choice}. " if answer.choice else ""), *(cut_text(answer) or [Piece(decline(answer))])]
     text = "" if answer.only_quotes and lines else join_pieces(escape_pieces(pieces))
     shown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image").render(text)
-    is_said = is_verified(answer) or not (answer.resolved and text)
-    missing = f"<p>Missing: {escape(answer.missing)}</p>" if answer.missing and not is_said else ""
+    is_partial = answer.missing and answer.resolved and text and not is_verified(answer)
+    missing = f"<p>Missing: {escape(answer.missing)}</p>" if is_partial else ""
     return f"<div>{shown}{missing}{remarks}{listed}{lag}{origin}</div>"
 
 
