@@ -49,8 +49,8 @@ def list_statements(text: str) -> list[tuple[int, int]]:
 def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement, ...]:
     """The statements of a text: sentences, items, rows; each with its support and the quotes that show it.
 
-    What it rests on by its own account is `cited`. A quotation belongs to the statements whose sentences it touches, and
-    to one that stands alone if it has a word of it or of the question, or if nothing else is there.
+    What it rests on by its own account is `cited`. A quotation belongs to the statements whose sentences it touches,
+    and to one that stands alone if it has a word of it or of the question, or if nothing else is there.
     """
     passages = list({passage.id: passage for below in cited.below for passage in below}.values())
     numbers = {passage.id: number for number, passage in enumerate(passages)}
