@@ -256,8 +256,16 @@ class Grounds:
         near = [number for number in chosen if number == chosen[0] or not rest.isdisjoint(self._bags[number])]
         groups = [self._values[each] for number in near for each in self._list_neighbours(number)]
         here = frozenset().union(*(value.gives for group in groups for value in group))
-        # A value far from all of them, in a passage that none of them is in, belongs to something else.
+        # A value that stands in no passage of these, and beside no word of the statement, belongs to something else.
         texts = {self._sentences[number][0] for number in near}
+        beside = frozenset().union(
+            *(
+                value.gives
+                for values, bag in zip(self._values, self._bags, strict=True)
+                if not rest.isdisjoint(bag)
+                for value in values
+            )
+        )
         is_same = bool(chosen) and _measure(weights, rest, self._bags[chosen[0]]) >= _SAME
         for value in self._list_compared(values, statement):
             is_here = value.kind == "name" or any(reading <= here for reading in value.readings)
@@ -269,8 +277,8 @@ class Grounds:
             if rival := next(rivals, None):
                 yield Finding(value, "differs", rival)
             else:
-                within = None if value.kind == "name" else texts
-                yield Finding(value, "stands" if self.has(value, within) else "missing")
+                is_beside = value.kind == "name" or any(reading <= beside for reading in value.readings)
+                yield Finding(value, "stands" if self.has(value, None if is_beside else texts) else "missing")
 
     def _find_denials(
         self, values: Sequence[Value], statement: str, weights: Mapping[str, float], best: int | None
