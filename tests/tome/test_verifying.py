@@ -43,7 +43,7 @@ def judge_by(verdicts):
         ("The clerk forged the letter on 3 May 1911.", "quoted"),
         ("On May 3rd, 1911 the letter was forged by the clerk.", "inferred"),
         ("He paid 12 pounds for the paper.", "inferred"),
-        ("The clerk forged the letter on 4 May 1911.", "contradicted"),
+        ("The clerk forged the letter on 4 May 1911.", "none"),
         ("He paid thirteen pounds for the paper.", "contradicted"),
         ("The doctor read the letter before the trial.", "contradicted"),
         ("The clerk forged 4,711 letters.", "none"),
@@ -116,14 +116,20 @@ def test_a_part_of_a_tome_proves_by_its_own_documents_alone(here):
 
 def test_what_is_no_text_is_refused(here):
     with open_tome(here) as tome:
-        for text, more, says in (("", {}, "the text is empty"), (" \n", {}, "the text is empty"), (3, {}, "text must be"),
-                                 ("x", {"judge": "yes"}, "judge must be"), ("\ud800", {}, "UTF-8")):  # fmt: skip
+        for text, says in (
+            ("", "the text is empty"),
+            (" \n", "the text is empty"),
+            (3, "text must"),
+            ("\ud800", "UTF-8"),
+        ):
             with pytest.raises(UsageError, match=says):
-                tome.verify(text, **more)
+                tome.verify(text)
+        with pytest.raises(UsageError, match="judge must be"):
+            tome.verify("x", judge="yes")
 
 
 def test_a_thousand_statements_are_all_proved_in_bounded_time(here):
-    text = " ".join(f"The clerk forged {number} letters in May." for number in range(1000, 2000))
+    text = " ".join(f"The clerk forged {number} letters in May." for number in range(3000, 4000))
     with open_tome(here) as tome:
         tome.verify("The clerk.")
         start = time.process_time()
@@ -141,7 +147,7 @@ OPEN = ["The paper was not free.", "Miss Thorle opened a drawer.", "Penguins hol
 
 
 def test_a_judge_is_asked_about_open_statements_several_in_a_call(here):
-    text = f"{LETTER} The clerk forged the letter on 4 May 1911. {' '.join(OPEN)}"
+    text = f"{LETTER} The doctor read the letter before the trial. {' '.join(OPEN)}"
     model = judge_by(dict(zip(OPEN, ("stated", "contradicted", "not stated"), strict=True)))
     with open_tome(here, model) as tome:
         before = [each.support for each in tome.verify(text).statements]
@@ -193,14 +199,14 @@ def test_a_judge_needs_a_model(here):
         tome.verify(LETTER, judge=True)
 
 
-def test_a_small_window_gets_less_evidence_and_one_without_room_is_not_asked(here):
-    for window, most in ((2_600, 8), (1_300, 0)):
-        model = judge_by({})
-        model.window = window
-        with open_tome(here, model) as tome:
-            tome.verify(" ".join([*OPEN, f"Penguins {'walk and ' * 60} hold a congress."]), judge=True)
-        assert len(model.calls) == bool(most)
-        assert all(0 < len(call.given.evidence) < most for call in model.calls)
+@pytest.mark.parametrize(("window", "shown"), [(128_000, 4), (1_450, 2), (1_100, None)])
+def test_a_window_holds_the_statements_and_the_passages_that_fit(here, window, shown):
+    model = judge_by({})
+    model.window = window
+    with open_tome(here, model) as tome:
+        answer = tome.verify(" ".join([*OPEN, f"Penguins {'walk and ' * 30}hold a congress."]), judge=True)
+    assert [len(call.given.evidence) for call in model.calls] == ([shown] if shown else [])
+    assert "4 of 4 open statements were not judged." in str(answer)
 
 
 def test_a_hostile_text_stays_in_its_fence(here):
