@@ -358,7 +358,7 @@ PLAYS: Mapping[str, Play] = {
     "judge_entailed": judge_entailed,
     "judge_level": judge_level,
     "judge_statements": judge_statements,
-    "verify": lambda _: VerifyOut(),  # our own check has said what it can
+    "verify": lambda _: VerifyOut(),  # our own check has gone as far as it can
 }
 # These compare meanings. That takes so long that they run in a thread, beside the event loop.
 EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {
