@@ -77,16 +77,25 @@ def _prove(text: str, start: int, end: int, found: Sequence[Evidence], store: Te
 
 async def _judge(desk: Desk, group: Mapping[int, Proved], skipped: Skipped) -> dict[int, Support]:
     """What a model says of statements that our own check leaves open, as far as it says it, by their numbers."""
-    statements = [statement for statement, _ in group.values()]
-    quoted = {quote.passage for statement in statements for quote in statement.quotes}
-    best = [sorted(found, key=lambda piece: piece.id not in quoted)[:_SHOWN] for _, found in group.values()]
+    texts = [statement.text for statement, _ in group.values()]
+    best = [_choose_shown(statement, found) for statement, found in group.values()]
 
     def make_input(shown: Sequence[Shown]) -> VerifyIn:
-        return VerifyIn(statements=[each.text for each in statements], evidence=list(shown))
+        return VerifyIn(statements=texts, evidence=list(shown))
 
     pieces = drop_repeats(take_turns(best))
-    given = (await asyncio.to_thread(partial(desk.fit, VERIFY, pieces, make_input, budget=None))).input
-    # A model that is shown nothing would say of all that it is not stated.
-    reply = await skipped.try_call(desk.model.ask(VERIFY, given), VerifyOut()) if given.evidence else VerifyOut()
-    numbers = dict(enumerate(group, start=1))
+    prepared = await asyncio.to_thread(partial(desk.fit, VERIFY, pieces, make_input, budget=None))
+    shown = {piece.id for piece in prepared.evidence}
+    if not shown:
+        return {}
+    reply = await skipped.try_call(desk.model.ask(VERIFY, prepared.input), VerifyOut())
+    # Of a statement none of whose passages has room, a model would say that it is not stated.
+    judged = enumerate(zip(group, best, strict=True), start=1)
+    numbers = {place: number for place, (number, found) in judged if any(piece.id in shown for piece in found)}
     return {numbers[each.number]: _SUPPORT[each.verdict] for each in reply.verdicts if each.number in numbers}
+
+
+def _choose_shown(statement: Statement, found: Sequence[Evidence]) -> list[Evidence]:
+    """What a judge sees for a statement: the passages of its quotes, then the nearest."""
+    quoted = {quote.passage for quote in statement.quotes}
+    return sorted(found, key=lambda piece: piece.id not in quoted)[:_SHOWN]
