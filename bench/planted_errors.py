@@ -120,7 +120,7 @@ def report_wice(half: int) -> None:
         count = Counter(mark for of, mark in marks if of == label)
         print(f"| {label} | {count.total()} | {' | '.join(str(count[name]) for name in SUPPORTS)} |")
     print(f"F1 of supported: {measure_f1([(label, mark in MARKS) for label, mark in marks]):.1%}")
-    if half:  # what a strong model said to the prompt of `verify`, eight claims in a call with three passages each
+    if half:  # how a strong model replied to the prompt of `verify`, eight claims in a call with three passages each
         judged = json.loads((Path(__file__).parent / "wice_judged.json").read_text("utf-8"))
         pairs = [(label, verdict == "stated") for (label, _), verdict in zip(marks, judged, strict=False)]
         print(f"F1 of supported where a model judges, first {len(judged)}: {measure_f1(pairs):.1%}")
