@@ -119,9 +119,17 @@ def report_wice(half: int) -> None:
     for label in dict.fromkeys(row["label"] for row in rows):
         count = Counter(mark for of, mark in marks if of == label)
         print(f"| {label} | {count.total()} | {' | '.join(str(count[name]) for name in SUPPORTS)} |")
-    right = sum(label == "supported" and mark in MARKS for label, mark in marks)
-    both = sum(label == "supported" for label, _ in marks) + sum(mark in MARKS for _, mark in marks)
-    print(f"F1 of supported: {2 * right / both:.1%}")
+    print(f"F1 of supported: {measure_f1([(label, mark in MARKS) for label, mark in marks]):.1%}")
+    if half:  # how a strong model replied to the prompt of `verify`, eight claims in a call with three passages each
+        judged = json.loads((Path(__file__).parent / "wice_judged.json").read_text("utf-8"))
+        pairs = [(label, verdict == "stated") for (label, _), verdict in zip(marks, judged, strict=False)]
+        print(f"F1 of supported where a model judges, first {len(judged)}: {measure_f1(pairs):.1%}")
+
+
+def measure_f1(pairs: list[tuple[str, bool]]) -> float:
+    """F1 of what is called supported, of labels and whether each is called so."""
+    right = sum(label == "supported" and called for label, called in pairs)
+    return 2 * right / (sum(label == "supported" for label, _ in pairs) + sum(called for _, called in pairs))
 
 
 @cache

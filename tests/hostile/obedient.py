@@ -220,4 +220,5 @@ _PLAYS: Mapping[str, Callable[[Reading], dict[str, Any]]] = {
     "judge_entailed": _say(correct=False, explanation=_ATTACK),
     "judge_level": _say(level="low", score=30, explanation=_ATTACK),
     "judge_statements": _say(supported=[], unsupported=[_ATTACK], missing=[_ATTACK]),
+    "verify": _say(verdicts=[{"number": 1, "reasoning": _ATTACK, "verdict": "not stated"}]),
 }

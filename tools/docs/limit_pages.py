@@ -393,7 +393,12 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
             "400 `usage`",
             "the name … cannot be an id: give 1 to … characters, none of them control",
         ),
-        Limit("a question, an option, a query", "server.bodies:MOST_QUESTION", "characters", "400 `usage`"),
+        Limit(
+            "a question, an option, a query, a text to verify",
+            "server.bodies:MOST_QUESTION",
+            "characters",
+            "400 `usage`",
+        ),
         Limit("results of one search", "server.bodies:Search.limit", "", "400 `usage`"),
         Limit("documents to which a question is narrowed", "server.bodies:Ask.documents", "", "400 `usage`"),
         Limit("tests of metadata", "server.bodies:Ask.where", "", "400 `usage`"),

@@ -11,11 +11,12 @@ from fastapi import Request, Response
 
 from tomewise.errors import NotBuilt, TomewiseError
 from tomewise.events import is_event
-from tomewise.server.bodies import Ask, ChosenSystem, Search
+from tomewise.server.bodies import Ask, ChosenSystem, Search, Verify
+from tomewise.server.choosing import choose_bounded
 from tomewise.server.error_replies import HttpError, explain_error, make_body
 from tomewise.server.operations import ASKING, BUSY, Family, Tool
 from tomewise.server.replies import SearchReply
-from tomewise.server.service import Service, Wanted, find_variant
+from tomewise.server.service import Service, Wanted, find_variant, narrow
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event
 from tomewise.tome.reports import BuildCosts
 from tomewise.types import Answer, Cost, Event, Question
@@ -43,6 +44,12 @@ async def ask(tome: str, body: Ask, request: Request, service: Wanted) -> Respon
 async def search(tome: str, body: Search, request: Request, service: Wanted) -> dict[str, Any]:
     """The evidence that a system finds, without an answer: what `tome search --json` prints, as `evidence`."""
     return await run_while_connected(request, _search(service, tome, body))
+
+
+@family.post("/verify", reply=Answer, errors=ASKING, tool=Tool(name="verify", title="Verify a text", asks_model=True))
+async def verify(tome: str, body: Verify, request: Request, service: Wanted) -> dict[str, Any]:
+    """Say of each statement of a text whether documents state it: what `tome verify --json` prints."""
+    return await run_while_connected(request, _verify(service, tome, body))
 
 
 @family.post("/estimate", errors=(*BUSY, "missing_dependency"))
@@ -103,11 +110,20 @@ async def _offer_build(service: Service, name: str, body: Ask) -> AsyncIterator[
 
 
 async def _search(service: Service, name: str, body: Search) -> Any:
-    async with service.take_turn(name, body) as (tome, variant):
+    async with service.take_turn(name, body.model) as tome:
+        variant = choose_bounded(body.system, body.settings, tome.default_system)
         with service.library.budget():
-            find = tome.documents.names.find_all
-            part = await asyncio.to_thread(lambda: tome.within(*find(body.documents), where=body.where))
+            part = await narrow(tome, body)
             query = Question(text=body.query, current=body.current)
             found = await part.asearch(query, system=variant, limit=body.limit)
             lagging = await part.alag(query, system=variant)
         return await asyncio.to_thread(tome.documents.names.hide, {"evidence": found, "lagging": lagging})
+
+
+async def _verify(service: Service, name: str, body: Verify) -> Any:
+    async with service.take_turn(name, body.model) as tome:
+        await service.library.import_client(body.model)
+        with service.library.budget(body.model):
+            part = await narrow(tome, body)
+            answer = await part.averify(body.text, judge=body.judge)
+        return await asyncio.to_thread(tome.documents.names.hide, answer)

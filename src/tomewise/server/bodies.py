@@ -148,6 +148,14 @@ class Search(ChosenSystem, Narrowed):
     current: Current = False
 
 
+class Verify(Narrowed):
+    """A text to verify. With `judge`, a model is asked about each statement that is inferred or has no support."""
+
+    text: Text
+    judge: bool = False
+    model: Annotated[Name | None, Field(description="One of those that `/api/models` lists.")] = None
+
+
 class Ask(ChosenSystem, Narrowed):
     """A question, and what it may cost. Later questions of a session may leave out its system.
 

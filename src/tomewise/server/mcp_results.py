@@ -21,7 +21,7 @@ from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity
 from tomewise.tome.reports import BuildCosts, BuildReport, Foresight, Slice
 from tomewise.tome.tome import Tome
-from tomewise.types import Answer, DocumentId, Evidence, Lagging, Passage, Quote, read_plain
+from tomewise.types import Answer, DocumentId, Evidence, Lagging, Passage, Quote, Statement, read_plain
 from tomewise.types.place import describe_place
 from tomewise.types.proof import list_quotes, list_remarks, summarize_lag, write_marked
 
@@ -95,6 +95,19 @@ class SearchResult(Result):
 
     def write(self) -> str:
         return "\n".join(map(_fence_piece, self.pieces)) or "Nothing was found."
+
+
+class VerifyResult(Result):
+    """Statements of a text, with support and quotes. `summary` counts those of all of it."""
+
+    summary: str
+    statements: list[Statement]
+
+    def write(self) -> str:
+        lines = [self.summary]
+        for each in self.statements:
+            lines += [f"{each.support}: {oneline(each.text)}", *_fence_quotes(each.quotes)]
+        return "\n".join(lines)
 
 
 class TextResult(Result):

@@ -33,6 +33,7 @@ from tomewise.server.mcp_results import (
     Result,
     SearchResult,
     TextResult,
+    VerifyResult,
     fit,
     make_failure,
     make_overview,
@@ -48,7 +49,9 @@ from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity, find_entity
 from tomewise.tome.reports import BuildReport, Slice, read_slice, sum_estimates
 from tomewise.tome.tome import Tome
-from tomewise.types import Answer, Document, Event, Evidence, Form, Progress, Question, read_plain
+from tomewise.tome.view import TomeView
+from tomewise.types import Answer, Document, Event, Evidence, Form, Progress, Question, Statement, read_plain
+from tomewise.types.proof import list_remarks
 
 T = TypeVar("T")
 Call = TypeVar("Call", bound=Callable[..., Coroutine[Any, Any, Result]])
@@ -119,9 +122,7 @@ class Tools:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
         _, opened = find_tome(tome, self._tomes)
         async with send_progress(context, partial(_describe_event, opened)) as on_event, self._admit():
-            part = await asyncio.to_thread(
-                lambda: opened.within(*opened.documents.names.match_all(documents), where=where)
-            )
+            part = await _narrow(opened, documents, where)
             asked = Question(text=question, options=tuple(options), instructions=instructions, form=form, force=force)
             variant = choose_bounded(system, {}) if system else None
             with answer_whole():
@@ -141,9 +142,7 @@ class Tools:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
         _, opened = find_tome(tome, self._tomes)
         async with self._admit():
-            part = await asyncio.to_thread(
-                lambda: opened.within(*opened.documents.names.match_all(documents), where=where)
-            )
+            part = await _narrow(opened, documents, where)
             found = await part.asearch(query, system=DEFAULT, limit=skip + limit)
         kept = [
             replace(piece, origins=piece.origins[:_MOST_SOURCES], metadata=_keep_small(piece.metadata))
@@ -157,6 +156,35 @@ class Tools:
             return SearchResult(pieces=pieces[:count], rest=rest)
 
         return fit(make, len(pieces))
+
+    async def verify(
+        self,
+        text: Text,
+        context: Context[Any, Any],
+        judge: Annotated[bool, Field(description="Ask the tome's model about what is inferred or none.")] = False,
+        skip: Skip = 0,
+        documents: Documents = [],  # noqa: B006
+        where: Conditions = [],  # noqa: B006
+        tome: TomeName = "",
+    ) -> VerifyResult:
+        """Verify a text, such as a draft of yours: each statement is quoted, inferred, contradicted or none.
+
+        Each comes with the sentences of documents that show it. Calls no model unless you ask for a judge.
+        """
+        _, opened = find_tome(tome, self._tomes)
+        async with send_progress(context, str), self._admit():
+            part = await _narrow(opened, documents, where)
+            answer = await part.averify(text, judge=judge)
+        summary = " ".join(list_remarks(answer))
+        hidden = await asyncio.to_thread(opened.documents.names.hide, answer.statements[skip:])
+        statements = neutralise(list[Statement], hidden, ITEM_BYTES // 4)
+
+        def make(count: int) -> VerifyResult:
+            left = len(statements) - count
+            rest = f"{left} more: call verify again with skip={skip + count}." if left else ""
+            return VerifyResult(summary=summary, statements=statements[:count], rest=rest)
+
+        return fit(make, len(statements))
 
     async def read(
         self,
@@ -268,6 +296,10 @@ class Tools:
         ]
         rest = f"{', '.join(more)}: the first {_MOST_FAILURES} are here." if more else ""
         return BuildResult(built=True, estimate=estimate, report=replace(shown, layers=tuple(layers)), rest=rest)
+
+
+async def _narrow(tome: Tome, documents: Names, where: Names) -> TomeView:
+    return await asyncio.to_thread(lambda: tome.within(*tome.documents.names.match_all(documents), where=where))
 
 
 def _describe_event(tome: Tome, event: Event) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from tomewise.language.trial import Trial
-from tomewise.server.bodies import Ask, ChosenSystem
+from tomewise.server.bodies import Ask, ChosenSystem, Narrowed
 from tomewise.server.choosing import choose_bounded
 from tomewise.server.error_replies import HttpError
 from tomewise.server.jobs import JobList
@@ -24,6 +24,7 @@ from tomewise.systems.registry import Variant
 from tomewise.tome.reports import BuildCosts, sum_estimates
 from tomewise.tome.session_record import Turn
 from tomewise.tome.tome import Tome
+from tomewise.tome.view import TomeView
 from tomewise.types import Answer, Cost, Event, Question
 
 
@@ -80,8 +81,7 @@ class Service:
                 tome = await self.library.open(name)
                 self.library.name_model(body.model)
                 variant = await find_variant(tome, body)
-                find = tome.documents.names.find_all
-                part = await asyncio.to_thread(lambda: tome.within(*find(body.documents), where=body.where))
+                part = await narrow(tome, body)
                 question = Question(
                     text=body.question,
                     options=tuple(body.options),
@@ -130,18 +130,18 @@ class Service:
             return await self.library.try_model(name)
 
     @asynccontextmanager
-    async def take_turn(self, name: str, body: ChosenSystem) -> AsyncIterator[tuple[Tome, Variant]]:
-        """A tome with the system and the model that a request names, when its turn comes, for the server's seconds."""
+    async def take_turn(self, name: str, model: str | None) -> AsyncIterator[Tome]:
+        """A tome with the model that a request names, when its turn comes, for the server's seconds."""
         async with self.queue.run(), asyncio.timeout(self.options.seconds):
             with self.library.hold(name):
                 tome = await self.library.open(name)
-                variant = choose_bounded(body.system, body.settings, tome.default_system)
-                with self.library.use_model(body.model, tome):
-                    yield tome, variant
+                with self.library.use_model(model, tome):
+                    yield tome
 
     async def estimate(self, name: str, body: ChosenSystem) -> BuildCosts:
         """What a build would use, when its turn comes."""
-        async with self.take_turn(name, body) as (tome, variant):
+        async with self.take_turn(name, body.model) as tome:
+            variant = choose_bounded(body.system, body.settings, tome.default_system)
             return await _describe_estimate(tome, variant)
 
     async def price(self, tome: Tome, variant: Variant, model: str | None) -> BuildCosts:
@@ -155,6 +155,12 @@ async def _describe_estimate(tome: Tome, variant: Variant) -> BuildCosts:
     variant = replace(variant, name=variant.label)
     estimates = await tome.memory.aestimate(variant)
     return sum_estimates(estimates, variant, tome.kit.model.name)
+
+
+async def narrow(tome: Tome, body: Narrowed) -> TomeView:
+    """The part of the tome that a request is about."""
+    find = tome.documents.names.find_all
+    return await asyncio.to_thread(lambda: tome.within(*find(body.documents), where=body.where))
 
 
 async def find_variant(tome: Tome, body: Ask) -> Variant:

@@ -25,6 +25,7 @@ from tomewise.terminal.options import (
     Documents,
     Effort,
     Json,
+    Markdown,
     PictureFile,
     SessionName,
     SessionSystem,
@@ -184,15 +185,12 @@ def ask(
     stated: Stated = NOTHING,
     trace: Annotated[bool, typer.Option("--trace", help="Show what the system retrieved and asked.")] = False,
     picture: PictureFile = None,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the answer as Markdown, with its quotations as footnotes.")
-    ] = False,
+    markdown: Markdown = False,
     as_json: Json = False,
 ) -> None:
     """Answer a question from the memory and cite passages, or say what the memory lacks."""
     text = read_question(question)
-    if markdown and as_json:
-        raise UsageError("--markdown and --json print the same answer: give one of the two")
+    check_formats(as_json=as_json, markdown=markdown)
     if go_on and session:
         raise UsageError("-c goes on with the last session and --session names one: give one of the two")
     with show_work(" ".join(filter(None, ("asking", session or system or effort)))) as work:
@@ -231,10 +229,7 @@ def ask(
                     answer = talk.ask(asked, system=named, fresh=fresh, on_event=listener)
             if picture:
                 save_picture(opened.memory.draw_answer(text, answer), picture)
-    if markdown:
-        console().print(answer.to_markdown(), markup=False)
-    else:
-        print_answer(answer, as_json, with_trace=trace)
+    print_answer(answer, as_json, as_markdown=markdown, with_trace=trace)
     if as_json or markdown:
         return
     if answer.only_quotes and answer.statements:
@@ -270,6 +265,34 @@ def search(
     print_json(found) if as_json else render.print_evidence(found, console(), part.scope)
     render.print_lag(lagging, console(stderr=True))
     render.offer_build(lagging, repeat_options(tome, stated), console(stderr=True))
+
+
+@app.command(epilog="Example: tome verify draft.md --document reports/")
+@take_settings("only_supported", *MODEL)
+def verify(
+    file: Annotated[str, typer.Argument(help="A file that `tome add` can read, or - for standard input.")],
+    tome: TomeFile = None,
+    document: Documents = None,
+    where: Where = None,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Ask the model about each statement that is inferred or unsupported.")
+    ] = False,
+    stated: Stated = NOTHING,
+    markdown: Markdown = False,
+    as_json: Json = False,
+) -> None:
+    """Say of each statement of a text whether documents state it. No model is asked without --judge."""
+    check_formats(as_json=as_json, markdown=markdown)
+    with show_work(f"verifying {file}"):
+        from tomewise.reading.process import ReaderProcess
+        from tomewise.reading.read import SourceReader
+
+        with ReaderProcess() as process:
+            documents = SourceReader(process).read(file).documents
+            text = "\n\n".join(each.text[each.body :] for each in documents)
+        with open_tome(tome, stated) as opened:
+            answer = opened.within(*document or (), where=where or ()).verify(text, judge=judge)
+    print_answer(answer, as_json=as_json, as_markdown=markdown)
 
 
 @app.command()
@@ -369,11 +392,19 @@ def open_tome(tome: str | None, stated: Stated = NOTHING, *, create: bool = Fals
         yield opened
 
 
-def print_answer(answer: Answer, as_json: bool, *, with_trace: bool = False) -> None:
+def check_formats(*, as_json: bool, markdown: bool) -> None:
+    """Raise UsageError where an answer should be printed in two formats."""
+    if markdown and as_json:
+        raise UsageError("--markdown and --json print the same answer: give one of the two")
+
+
+def print_answer(answer: Answer, as_json: bool, *, as_markdown: bool = False, with_trace: bool = False) -> None:
     """Print an answer for people or for programs; for these `with_trace` prints its events too."""
     from tomewise.terminal import render
 
-    if as_json:
+    if as_markdown:
+        console().print(answer.to_markdown(), markup=False)
+    elif as_json:
         print_json(answer.to_dict() | ({"events": answer.events} if with_trace else {}))
     else:
         render.print_answer(answer, console())

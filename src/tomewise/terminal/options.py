@@ -121,6 +121,9 @@ Current = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Markdown = Annotated[
+    bool, typer.Option("--markdown", help="Print the answer as Markdown, with its quotations as footnotes.")
+]
 Effort = Annotated[
     EffortName | None,
     typer.Option(help="How much work the question is worth, in place of a system; whole reads all of the text."),

@@ -15,7 +15,7 @@ from tomewise.store.lookups import read_places
 from tomewise.terminal.cleaning import clean
 from tomewise.terminal.screen import count_noun, escape, make_table
 from tomewise.types.place import describe_place, describe_source, name_document
-from tomewise.types.proof import cut_text, describe_build, list_remarks, summarize_lag
+from tomewise.types.proof import cut_text, describe_build, is_verified, list_remarks, summarize_lag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -69,9 +69,10 @@ def note_extractive() -> str:
 def print_answer(answer: Answer, out: Console) -> None:
     """Print the answer, its quotes and its cost; or what is missing, and the passages nearest to the question.
 
-    Without a model, print the sentences that are nearest to an answer.
+    Without a model, print the sentences that are nearest to an answer. A verified text ends with a count.
     """
     remarks, quotes = list_remarks(answer), answer.quotes
+    count = remarks.pop(0) if is_verified(answer) else ""
     if answer.only_quotes and answer.statements:
         _print_sentences(answer, remarks, out)
         remarks, quotes = [], ()
@@ -83,10 +84,10 @@ def print_answer(answer: Answer, out: Console) -> None:
             out.print(f"  {where} {escape(shorten(passage.text, _BEGINNING))}")
     else:
         _print_text(answer, out)
-        if answer.missing:
+        if answer.missing and not count:
             out.print(f"[yellow]missing:[/yellow] {escape(shorten(answer.missing))}")
     for remark in remarks:
-        out.print(f"[yellow]{remark}[/yellow]")
+        out.print(f"[yellow]{escape(remark)}[/yellow]")
     for number, quoted in enumerate(quotes, start=1):
         out.print(f"  [green]{number}[/green] “{_flatten(quoted.text)}” [dim]{_locate(quoted)}[/dim]")
     print_lag(answer.lagging, out)
@@ -98,8 +99,11 @@ def print_answer(answer: Answer, out: Console) -> None:
         out.print(f"[dim]{escape(describe_origin(answer.session))}[/dim]")
     for line in describe_choices(answer):
         out.print(f"[dim]{escape(line)}[/dim]")
-    within = f"within {shorten(str(answer.within))} · " if answer.within else ""
-    out.print(f"[dim]{escape(f'{answer.system} · {within}{answer.model}')} · {answer.cost}[/dim]")
+    within = f"within {shorten(str(answer.within))}" if answer.within else ""
+    origin = filter(None, (answer.system, within, answer.model, str(answer.cost)))
+    out.print(f"[dim]{escape(' · '.join(origin))}[/dim]")
+    if count:
+        out.print(f"[yellow]{count}[/yellow]")
 
 
 def _print_text(answer: Answer, out: Console) -> None:

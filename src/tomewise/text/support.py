@@ -137,8 +137,6 @@ class Grounds:
         for number, bag in enumerate(self._bags):
             for term in bag:
                 self._places[term].append(number)
-        counts = [text.counts for text in self._texts]
-        self._is_english = _may_be_english(sum(stop for stop, _ in counts), sum(words for _, words in counts))
 
     def judge(self, statement: str, about: str = "", hints: Iterable[Place] = ()) -> Judgement:
         """How far the texts support a statement.
@@ -179,7 +177,7 @@ class Grounds:
     def find_missing(self, statement: str) -> list[str]:
         """The values of a text that these texts have in no spelling, each once, in order."""
         folded = FoldedText(statement)
-        values = self._list_compared(folded.find_values(), statement)
+        values = self._list_compared(folded.find_values(), statement, None)
         return list(dict.fromkeys(folded.restore(value).text for value in values if not self.has(value)))
 
     def has(self, value: Value, within: Collection[int] | None = None) -> bool:
@@ -241,9 +239,14 @@ class Grounds:
 
     # Values
 
-    def _list_compared(self, values: Sequence[Value], statement: str) -> list[Value]:
+    def _is_english(self, best: int | None) -> bool:
+        """Whether the text of the best sentence is English; without one, all texts together."""
+        texts = self._texts if best is None else [self._texts[self._sentences[best][0]]]
+        return _may_be_english(sum(text.counts[0] for text in texts), sum(text.counts[1] for text in texts))
+
+    def _list_compared(self, values: Sequence[Value], statement: str, best: int | None) -> list[Value]:
         """The values that are compared: where a text is not English, those with figures."""
-        if self._is_english and _may_be_english(*_read(statement).counts):
+        if self._is_english(best) and _may_be_english(*_read(statement).counts):
             return [value for value in values if value.kind != "negation"]
         return [value for value in values if any(map(str.isdigit, value.text))]
 
@@ -256,10 +259,18 @@ class Grounds:
         near = [number for number in chosen if number == chosen[0] or not rest.isdisjoint(self._bags[number])]
         groups = [self._values[each] for number in near for each in self._list_neighbours(number)]
         here = frozenset().union(*(value.gives for group in groups for value in group))
-        # A value far from all of them, in a passage that none of them is in, belongs to something else.
+        # A value that stands in no passage of these, and beside no word of the statement, belongs to something else.
         texts = {self._sentences[number][0] for number in near}
+        beside = frozenset().union(
+            *(
+                value.gives
+                for values, bag in zip(self._values, self._bags, strict=True)
+                if not rest.isdisjoint(bag)
+                for value in values
+            )
+        )
         is_same = bool(chosen) and _measure(weights, rest, self._bags[chosen[0]]) >= _SAME
-        for value in self._list_compared(values, statement):
+        for value in self._list_compared(values, statement, next(iter(chosen), None)):
             is_here = value.kind == "name" or any(reading <= here for reading in value.readings)
             rivals = (
                 rival
@@ -269,14 +280,14 @@ class Grounds:
             if rival := next(rivals, None):
                 yield Finding(value, "differs", rival)
             else:
-                within = None if value.kind == "name" else texts
-                yield Finding(value, "stands" if self.has(value, within) else "missing")
+                is_beside = value.kind == "name" or any(reading <= beside for reading in value.readings)
+                yield Finding(value, "stands" if self.has(value, None if is_beside else texts) else "missing")
 
     def _find_denials(
         self, values: Sequence[Value], statement: str, weights: Mapping[str, float], best: int | None
     ) -> Iterator[Finding]:
         """What the statement denies and the best sentence affirms, or the other way round."""
-        if best is None or not self._is_english:
+        if best is None or not self._is_english(best):
             return
         number, start, end = self._sentences[best]
         text, bag = self._texts[number].text, self._bags[best]

@@ -138,10 +138,11 @@ class Questions:
         ready = await self.prepare(text, DEFAULT)
         retriever = find_recall(ready.name, ready.system).retriever
         with open_run() as used:
-            answer = await verify_text(text.text, retriever, self._kit.desk, text.within, judge=judge)
-            answer = await asyncio.to_thread(complete_answer, answer, text, self._kit.store)
-            model = self._kit.model.name if judge else ""
-            return replace(answer, system="verify", model=model, cost=used.measure_cost())
+            proved = await verify_text(text.text, retriever, self._kit.desk, text.within, judge=judge)
+            answer = await asyncio.to_thread(complete_answer, proved, text, self._kit.store)
+            if not answer.resolved:  # all of it is withheld
+                answer = replace(answer, resolved=True, missing=proved.missing, statements=())
+            return replace(answer, cost=used.measure_cost())
 
     def wire(self, system: Choice | System | None) -> ReadySystem:
         """The system, or the default one, whether or not its layers are built. Raises UnknownName, UsageError."""

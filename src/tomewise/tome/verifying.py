@@ -3,52 +3,99 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
 
 from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
-from tomewise.language.roles import VERIFY, VerifyIn
-from tomewise.loops.citing import cite, only_quotes
+from tomewise.events import shorten
+from tomewise.language.choose_model import EXTRACTIVE
+from tomewise.language.roles import VERIFY, Shown, VerifyIn, VerifyOut
+from tomewise.language.wrapped import find_name
+from tomewise.loops.citing import make_quote
 from tomewise.loops.desk import Desk
-from tomewise.loops.statements import Marked, list_statements, prove
+from tomewise.loops.evidence import load_passages
+from tomewise.loops.statements import list_statements
+from tomewise.loops.steps import Skipped
+from tomewise.recall.ranking import drop_repeats, take_turns
+from tomewise.store.contract import Texts
+from tomewise.text.support import Grounds
 from tomewise.types import Answer, Evidence, Retriever, Scope, Statement, Support
+from tomewise.types.proof import VERIFIED
 
+Proved: TypeAlias = tuple[Statement, list[Evidence]]  # with what was found for it
 _NEAREST = 8  # passages that are looked at for each statement
-_SHOWN = 2  # of them that a judge sees
+_SHOWN = 3  # of them that a judge sees
 _TOGETHER = 8  # statements that one call judges
 _AT_ONCE = 8  # searches
-_SUPPORT: dict[str, Support] = {"stated": "inferred", "contradicted": "contradicted", "not stated": "none"}
+_SUPPORT: Mapping[str, Support] = {"stated": "inferred", "contradicted": "contradicted", "not stated": "none"}
 
 
 async def verify_text(text: str, retriever: Retriever, desk: Desk, within: Scope | None, *, judge: bool) -> Answer:
-    """The text as an answer: its statements, each proved by the passages nearest to any of them. See `Tome.verify`."""
-    if judge and only_quotes(desk.model):
-        raise UsageError("judge=True asks a model, and none is set: name one, as --model ollama:qwen3")
+    """The text as an answer: its statements, each proved by the passages nearest to it. See `Tome.verify`."""
+    name = find_name(desk.model, VERIFY) if judge else ""
+    if name == EXTRACTIVE:
+        raise UsageError("a model has to judge, and none is set: name one, as --model ollama:qwen3, or do not judge")
     turn = asyncio.Semaphore(_AT_ONCE)
 
-    async def search(statement: str) -> list[Evidence]:
+    async def search_and_prove(start: int, end: int) -> Proved:
         async with turn:
-            return await retriever.retrieve(statement, _NEAREST, within=within)
+            found = await retriever.retrieve(text[start:end], _NEAREST, within=within)
+            return await asyncio.to_thread(_prove, text, start, end, found, desk.store), found
 
-    found = await asyncio.gather(*(search(text[start:end]) for start, end in list_statements(text)))
-    evidence = list({piece.id: piece for pieces in found for piece in pieces}.values())
-    statements = await asyncio.to_thread(lambda: prove(Marked(text), cite(desk.store, (), evidence)))
+    spans = await asyncio.to_thread(list_statements, text)
+    proved = await gather_calls(search_and_prove(start, end) for start, end in spans)
+    supports, skipped, missing = [statement.support for statement, _ in proved], Skipped(), ""
     if judge:
-        open_ones = [number for number, each in enumerate(statements) if each.support in ("inferred", "none")]
+        open_ones = [number for number, support in enumerate(supports) if support in ("inferred", "none")]
         groups = [open_ones[at : at + _TOGETHER] for at in range(0, len(open_ones), _TOGETHER)]
-        calls = (_judge(desk, [(statements[at], found[at]) for at in group]) for group in groups)
-        judged = [support for group in await gather_calls(calls) for support in group]
-        verdicts = dict(zip(open_ones, judged, strict=True))
-        statements = tuple(replace(each, support=verdicts.get(n, each.support)) for n, each in enumerate(statements))
-    return Answer(text=text, statements=statements, evidence=tuple(evidence), claimed="full")
+        calls = (_judge(desk, {number: proved[number] for number in group}, skipped) for group in groups)
+        verdicts = {number: support for judged in await gather_calls(calls) for number, support in judged.items()}
+        supports = [verdicts.get(number, support) for number, support in enumerate(supports)]
+        if left := len(open_ones) - len(verdicts):
+            reason = f": {shorten(str(skipped.last))}" if skipped.last else "."
+            missing = f"{left:,} of {len(open_ones):,} open statements were not judged{reason}"
+    statements = (
+        replace(statement, support=support, quotes=() if support == "none" else statement.quotes)
+        for (statement, _), support in zip(proved, supports, strict=True)
+    )
+    evidence = drop_repeats(take_turns([found for _, found in proved]))
+    return Answer(
+        text=text, statements=tuple(statements), evidence=tuple(evidence), missing=missing, system=VERIFIED, model=name
+    )
 
 
-async def _judge(desk: Desk, open_ones: Sequence[tuple[Statement, Sequence[Evidence]]]) -> list[Support]:
-    """What a model says of statements that our own check leaves open; they stay so where it says nothing."""
-    pieces = {piece.id: piece for _, found in open_ones for piece in found[:_SHOWN]}
-    shown = await asyncio.to_thread(desk.show, list(pieces.values()))
-    statements = [statement for statement, _ in open_ones]
-    reply = await desk.model.ask(VERIFY, VerifyIn(statements=[each.text for each in statements], evidence=shown))
-    verdicts = {verdict.number: verdict.verdict for verdict in reply.verdicts}
-    return [_SUPPORT.get(verdicts.get(at, ""), each.support) for at, each in enumerate(statements, start=1)]
+def _prove(text: str, start: int, end: int, found: Sequence[Evidence], store: Texts) -> Statement:
+    """A statement by its own passages, whatever stands beside it; with the sentences nearest to it."""
+    passages = list(load_passages(store, (source for piece in found for source in piece.sources)).values())
+    judgement = Grounds([passage.text for passage in passages]).judge(text[start:end])
+    quotes = tuple(make_quote(passages[number], first, last) for number, first, last in judgement.sentences)
+    return Statement(text=text[start:end], start=start, end=end, support=judgement.support, quotes=quotes)
+
+
+async def _judge(desk: Desk, group: Mapping[int, Proved], skipped: Skipped) -> dict[int, Support]:
+    """What a model says of statements that our own check leaves open, as far as it says it, by their numbers."""
+    texts = [statement.text for statement, _ in group.values()]
+    best = [_choose_shown(statement, found) for statement, found in group.values()]
+
+    def make_input(shown: Sequence[Shown]) -> VerifyIn:
+        return VerifyIn(statements=texts, evidence=list(shown))
+
+    pieces = drop_repeats(take_turns(best))
+    prepared = await asyncio.to_thread(partial(desk.fit, VERIFY, pieces, make_input, budget=None))
+    shown = {piece.id for piece in prepared.evidence}
+    if not shown:
+        return {}
+    reply = await skipped.try_call(desk.model.ask(VERIFY, prepared.input), VerifyOut())
+    # Of a statement none of whose passages has room, a model would say that it is not stated.
+    judged = enumerate(zip(group, best, strict=True), start=1)
+    numbers = {place: number for place, (number, found) in judged if any(piece.id in shown for piece in found)}
+    return {numbers[each.number]: _SUPPORT[each.verdict] for each in reply.verdicts if each.number in numbers}
+
+
+def _choose_shown(statement: Statement, found: Sequence[Evidence]) -> list[Evidence]:
+    """What a judge sees for a statement: the passages of its quotes, then the nearest."""
+    quoted = {quote.passage for quote in statement.quotes}
+    return sorted(found, key=lambda piece: piece.id not in quoted)[:_SHOWN]

@@ -174,7 +174,10 @@ class TomeView(PartOfTome):
         No model is asked; with `judge` it is asked about statements that are inferred or none, some in one call.
         With the setting `only_supported`, the text is shown without what is not proved. Raises UsageError, ModelError.
         """
+        check_type("text", text, str, "a text")
         check_type("judge", judge, bool, "True or False")
+        if not text.strip():
+            raise UsageError("the text is empty: there is nothing to verify")
         return await self._opened.questions.verify(self._make_question(text), judge=judge)
 
     verify = plain(averify)

@@ -7,6 +7,7 @@ the marks in its text as `cut_text` places them.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 _STRENGTHS: tuple[Support, ...] = ("none", "contradicted", "inferred", "quoted")  # of support, the weakest first
 PROVED: tuple[Support, ...] = ("inferred", "quoted")  # supports of what is proved
+VERIFIED = "verify"  # in place of a system, of a text that was verified
 _EXTRACTIVE = "extractive"  # the name of the model that only quotes
 _NAMED = 3  # documents in a sentence
 _AROUND = 120  # characters that a notebook shows on either side of a quotation
@@ -211,6 +213,9 @@ class Answer(Noun):
 
 def list_remarks(answer: Answer) -> list[str]:
     """What a reader must know of an answer besides its text, in sentences."""
+    withheld = f"{answer.withheld} statement(s) without support are not shown." if answer.withheld else ""
+    if is_verified(answer):
+        return [count_supports(answer), *filter(None, (answer.missing, withheld))]
     # Where models are set for other roles, the name holds these.
     no_model = "No model is set" if answer.model in ("", _EXTRACTIVE) else "No model answers"
     if answer.only_quotes and answer.statements:
@@ -227,11 +232,23 @@ def list_remarks(answer: Answer) -> list[str]:
         "The model would have declined; it was forced to answer.": answer.resolved and answer.forced,
         "The model was asked for a guess too, and gave none.": not answer.resolved and answer.forced,
         f"The answer is unfinished: {answer.unfinished}.": answer.unfinished,
-        f"{answer.withheld} statement(s) without support are not shown.": answer.withheld,
+        withheld: withheld,
         f"{answer.dropped_quotes} quotation(s) are in no passage or not about it: dropped.": answer.dropped_quotes,
         f"{answer.derived_quotes} quotation(s) are from summaries and in no passage: not cited.": answer.derived_quotes,
     }
     return [remark for remark, holds in remarks.items() if holds]
+
+
+def is_verified(answer: Answer) -> bool:
+    """Whether the text is not an answer, but one that was verified (see `Tome.verify`)."""
+    return answer.system == VERIFIED
+
+
+def count_supports(answer: Answer) -> str:
+    """How many statements have each support: "4 statements: 2 quoted, 1 inferred, 0 contradicted, 1 unsupported"."""
+    counts = Counter(statement.support for statement in answer.statements)
+    named = (f"{counts[support]:,} {_DOUBTS.get(support, support)}" for support in reversed(_STRENGTHS))
+    return f"{counts.total():,} statement{'' if counts.total() == 1 else 's'}: {', '.join(named)}"
 
 
 def list_quotes(answer: Answer) -> list[Quote]:
@@ -305,7 +322,9 @@ def write_answer(answer: Answer) -> str:
 
 
 def decline(answer: Answer) -> str:
-    """The sentence that a question was declined, and what is missing for an answer."""
+    """The sentence that a question was declined, and what is missing for an answer; empty for a verified text."""
+    if is_verified(answer):
+        return ""
     missing = f": {answer.missing}" if answer.missing else ""
     return f"The memory does not hold the answer{missing}".rstrip(".") + "."
 
@@ -441,7 +460,8 @@ def write_html(answer: Answer) -> str:
     pieces = [Piece(f"{answer.choice}. " if answer.choice else ""), *(cut_text(answer) or [Piece(decline(answer))])]
     text = "" if answer.only_quotes and lines else join_pieces(escape_pieces(pieces))
     shown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image").render(text)
-    missing = f"<p>Missing: {escape(answer.missing)}</p>" if answer.missing and answer.resolved and text else ""
+    is_partial = answer.missing and answer.resolved and text and not is_verified(answer)
+    missing = f"<p>Missing: {escape(answer.missing)}</p>" if is_partial else ""
     return f"<div>{shown}{missing}{remarks}{listed}{lag}{origin}</div>"
 
 

@@ -77,7 +77,7 @@ async def test_summaries_link_to_the_nodes_that_they_summarise_and_a_level_is_as
     assert report.added == len(nodes) == len(model.calls) == sum(record["sizes"])
     assert (record["taken"], record["reduction"], record["levels"]) == (60, "pca", len(record["sizes"]))
     assert seen.measure_cost().depth == record["levels"] >= 2
-    assert report.notes == ("a note",)
+    assert report.notes[0] == "a note"
     texts = {key: passage.text for key, passage in passages.items()} | {key: node.text for key, node in nodes.items()}
     levels = dict.fromkeys(passages, 0) | {key: node.level for key, node in nodes.items()}
     summed = {frozenset(call.given.texts): take_first_words(call.given)["summary"] for call in model.calls}

@@ -88,6 +88,7 @@ from tomewise.language.roles import (
     SummaryOut,
     ThinkIn,
     ThinkOut,
+    VerifyOut,
 )
 from tomewise.language.together import write_items
 from tomewise.text.names import list_names
@@ -357,6 +358,7 @@ PLAYS: Mapping[str, Play] = {
     "judge_entailed": judge_entailed,
     "judge_level": judge_level,
     "judge_statements": judge_statements,
+    "verify": lambda _: VerifyOut(),  # our own check has gone as far as it can
 }
 # These compare meanings. That takes so long that they run in a thread, beside the event loop.
 EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {

@@ -58,9 +58,6 @@ class VerifyIn(BaseModel):
     evidence: list[Shown]
 
 
-StatedWord = Literal["stated", "contradicted", "not stated"]
-
-
 class StatementVerdict(BaseModel):
     number: int
     reasoning: Text = ""
@@ -70,11 +67,11 @@ class StatementVerdict(BaseModel):
 
 
 class VerifyOut(BaseModel):
-    verdicts: Records[StatementVerdict] = describe("one verdict for each statement, in their order")
+    verdicts: Records[StatementVerdict] = describe("one verdict for each statement, in their order", [])
 
 
 JUDGE_CORRECT = Role("judge_correct", JudgeIn, VerdictOut, output_tokens=256)
 JUDGE_ENTAILED = Role("judge_entailed", JudgeIn, VerdictOut, output_tokens=256)
 JUDGE_LEVEL = Role("judge_level", LevelIn, LevelOut, output_tokens=256)
-VERIFY = Role("verify", VerifyIn, VerifyOut, output_tokens=1024)
+VERIFY = Role("verify", VerifyIn, VerifyOut, output_tokens=1024, tags=("statement",))
 JUDGE_STATEMENTS = Role("judge_statements", JudgeIn, StatementsOut, output_tokens=1024)
