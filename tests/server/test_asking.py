@@ -167,7 +167,7 @@ def test_an_answer_that_is_cut_says_so_and_the_form_reaches_the_model(tmp_path: 
         assert "- `answer`: a list" in model.requests[0]["messages"][1]["content"]
         trace = served.http.get(f"{NOVEL}/traces/{answer['trace']}").json()
         assert (trace["question"]["form"], trace["answer"]["unfinished"]) == ("list", answer["unfinished"])
-        assert served.post(ASK, {**BODY, "form": "poem"}).status_code == 422
+        assert served.post(ASK, {**BODY, "form": "poem"}).status_code == 400
         whole = served.post(CHAT, chat("novel/naive", stream=False)).json()
         assert whole["choices"][0]["finish_reason"] == "length"
         lines = served.post(CHAT, chat("novel/naive")).text.splitlines()

@@ -25,7 +25,7 @@ FACTS = [
     for number in range(300)
 ]
 LIST = "\n".join(f"- {fact} [E{number // 30 + 1}]" for number, fact in enumerate(FACTS))
-WHOLE = {"quotes": [], "reasoning": "Each lamp is told of.", "supported": "full", "answer": LIST, "missing": ""}
+WHOLE = {"quotes": [], "reasoning": "Each lamp is written of.", "supported": "full", "answer": LIST, "missing": ""}
 QUESTION = "Who lit each lamp?"
 
 Rest = Callable[[str, int], str]
@@ -46,12 +46,12 @@ class Writer:
         self.bounds: list[int] = []
 
     def __call__(self, request: dict[str, Any]) -> Behaviour:
-        told = "".join(each["content"] for each in request["messages"] if each["role"] == "assistant")
-        if told:
-            assert self.text.startswith(told)
+        written = "".join(each["content"] for each in request["messages"] if each["role"] == "assistant")
+        if written:
+            assert self.text.startswith(written)
             assert "response_format" not in request, "no schema: the rest alone fits none"
         self.bounds.append(request["max_tokens"])
-        text = self._rest(self.text, len(told)) if told else self.text
+        text = self._rest(self.text, len(written)) if written else self.text
         most = min(self._most, 4 * request["max_tokens"])
         finish = "stop" if len(text) <= most else "length"
         if request.get("stream"):
@@ -187,7 +187,7 @@ def test_a_model_that_fails_on_the_way_or_repeats_itself_is_not_asked_for_ever(h
         return writer(request) if len(calls) == 1 else fail_with(400, "what is this")
 
     answer = ask(here, fail_later)
-    assert answer.unfinished == "asked to go on, the model failed (ModelError)"
+    assert answer.unfinished == "asked to go on, the model failed"
     assert len(answer.statements) > 50
     looping = Writer(json.dumps({**WHOLE, "answer": f"- {FACTS[0]}\n" * 3_000}))
     with open_tome(here, looping) as tome:

@@ -201,31 +201,29 @@ class ChatModel:
         """A reply, with all that a model writes when it is asked to go on, if the role allows that."""
         thinks = bool(self.adapter.thoughts)
         reply = await self._send(role, turns, bound, ahead=ahead)
-        if not (role.goes_on and reply.cut) or (thinks and "{" not in reply.text):
-            return reply
-        while reply.cut and not reply.ended and (begun := leave_last_word(reply.text)):
-            reply = await self._go_on(role, turns, bound, reply, begun)
+        if role.goes_on and not (thinks and "{" not in reply.text):
+            while reply.cut and not reply.ended and (begun := leave_last_word(reply.text)).strip():
+                reply = await self._go_on(role, turns, bound, reply, begun)
         return reply
 
     async def _go_on(self, role: Role[In, Out], turns: list[str], bound: int, reply: Reply, begun: str) -> Reply:
         """A reply that was cut, with more of it. Whatever fails, what is there is kept, with the reason."""
-        if reply.text.find(reply.text[-_LOOP:]) < len(reply.text) - _LOOP:
-            return replace(reply, ended="the model repeats itself")
-        again = [*turns, begun.rstrip(), _GO_ON]
-        left = self.window - COUNTED * sum(map(estimate_tokens, (RULES, describe_output(role.output), *again)))
-        most = min(_MOST, self.window // 3) - estimate_tokens(reply.text)
-        if (room := int(min(bound, most, left))) < _LEAST:
+        text, again = reply.text, [*turns, begun.rstrip(), _GO_ON]
+        left = self.window - COUNTED * sum(map(estimate_tokens, (RULES, *again)))
+        room = int(min(bound, left, min(_MOST, self.window // 3) - estimate_tokens(text)))
+        if room < _LEAST:
             return replace(reply, ended=_TOO_LONG)
+        if text[-_LOOP:] in text[:-_LOOP]:
+            return replace(reply, ended="the model repeats itself")
         try:
             more = await self._send(role, again, room, ahead=True, begun=begun)
-        except BudgetExceeded as error:
-            return replace(reply, ended=str(error))
         except ModelError as error:  # its words may hold an address
-            return replace(reply, ended=f"asked to go on, the model failed ({type(error).__name__})")
-        text = join_reply(begun, more.text)
-        if len(text) <= (len(reply.text) + _LEAST if more.cut else len(begun)):
+            why = error if isinstance(error, BudgetExceeded) else "asked to go on, the model failed"
+            return replace(reply, ended=str(why))
+        whole = join_reply(begun, more.text)
+        if len(whole) <= (len(text) + _LEAST if more.cut else len(begun)):
             return replace(reply, ended="asked to go on, the model wrote no more of it")
-        return replace(reply, text=text, cut=more.cut, ended="")
+        return replace(reply, text=whole, cut=more.cut, ended="")
 
     async def _send(self, role: Role[In, Out], turns: list[str], bound: int, *, ahead: bool, begun: str = "") -> Reply:
         from tomewise.language.client import ChatRequest

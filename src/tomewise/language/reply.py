@@ -56,9 +56,8 @@ _BARE_NONE = re.compile(r"""(["']\s*:\s*)none(?=\s*[,}\n])""")  # a repair makes
 _NO_WORD = re.compile(r"[\W_]+")
 _CONTROLS = dict.fromkeys(range(32), " ")  # models leave line breaks inside of strings, which JSON forbids
 _LAST_WORD = re.compile(r"(?<=\s)\S{1,40}\Z")
-_FENCE_BEGINS = re.compile(r"\A\s*```[\w-]*\s")
-_OPENED = re.compile(r'"(\w+)"\s*:\s*"')
-_SIGN = re.compile(r'\\.|(")', re.DOTALL)  # a quotation mark, if it is not escaped
+_OBJECT = re.compile(r"\s*(?:```\w*\s*)?\{")
+_OPEN_FIELD = re.compile(r'"(\w+)"\s*:\s*"(?:\\.|[^"\\])*\Z', re.DOTALL)
 SEAM = 400  # characters in which the rest of a reply shows how it goes on
 _SAME = 40  # characters with which it is another try
 
@@ -160,7 +159,7 @@ def decode(role: Role[In, Out], text: str, *, near: bool = True, prose: bool = F
     if len(text) > _LONGEST:
         raise BadReply(f"the reply for {role.name!r} is {len(text):,} characters long, more than {_LONGEST:,}")
     problem = "it has no JSON object"
-    beginnings = [read_beginning(text)] if is_cut else []
+    beginnings = [read_beginning(role.output, text)] if is_cut else []
     for value in chain(beginnings, _list_values(text, near=near)):
         if (fields := _find_fields(role.output, _name_fields(role.output, value))) is None:
             problem = f"it has none of the fields {', '.join(role.output.model_fields)}"
@@ -403,42 +402,42 @@ def describe_problems(error: ValidationError) -> str:
 # ---------------------------------------------------------------- replies that have not ended
 
 
-def read_beginning(text: str) -> Any:
-    """The value of the first JSON that begins in a text, as far as it goes; None without one. Thoughts are left out."""
+def read_beginning(output: type[BaseModel], text: str) -> dict[str, Any]:
+    """The fields of an output in the first JSON that begins in a text, as far as it goes. Thoughts are left out."""
     opening = _OPENING.search(text, len(text) - len(_drop_thoughts(text)))
     for wording in (text[opening.start() :], text[opening.start() :].translate(_CONTROLS)) if opening else ():
         with suppress(ValueError):
-            return from_json(wording, allow_partial="trailing-strings")
-    return None
+            value = from_json(wording, allow_partial="trailing-strings")
+            return _find_fields(output, _name_fields(output, value)) or {}
+    return {}
 
 
 def leave_last_word(text: str) -> str:
     """A reply that was cut without its last word, which may be half. Thoughts that were cut leave nothing."""
-    text = _drop_thoughts(text)
-    return _LAST_WORD.sub("", text) if text.strip() else ""
+    return _LAST_WORD.sub("", _drop_thoughts(text))
 
 
 def join_reply(begun: str, rest: str) -> str:
     """A reply that was cut, and how it goes on. Words that the rest repeats at the seam stand once.
 
-    A rest that begins like the reply is another try, and the longer one counts. An object in place of a rest is read
-    from where it goes on with the text that is open.
+    A rest that begins like the reply is another try, and the longer one counts. Of an object in place of a rest, the
+    text of the field that is open counts.
     """
-    rest = _FENCE_BEGINS.sub("", _drop_thoughts(rest))
+    rest = _drop_thoughts(rest)
     start = rest.strip()[:_SAME]
     if len(start) == _SAME and begun.lstrip().startswith(start):
         return max(begun, rest, key=len)
-    names = _OPENED.findall(begun)
-    if rest.lstrip().startswith("{") and names and sum(map(bool, _SIGN.findall(begun))) % 2:
-        rest = rest[begins.end() :] if (begins := re.search(rf'"{names[-1]}"\s*:\s*"', rest)) else ""
-    rest = rest.lstrip() if begun[-1:].isspace() else rest
-    told = begun.rstrip()
+    if _OBJECT.match(rest) and (field := _OPEN_FIELD.search(begun)):
+        rest = re.split(rf'"{field[1]}"\s*:\s*"', rest, maxsplit=1)[-1]
+    if not begun[-1:].isspace():  # as in a script without blanks
+        return begun + rest
+    before, rest = begun.rstrip(), rest.lstrip()
     for size in range(min(len(rest), SEAM // 2), 0, -1):
-        if not told.endswith(rest[:size]) or (rest[size - 1 : size + 1].isalnum() and rest[size:]):
+        again, kept = rest[:size], before[: len(before) - size]
+        if not before.endswith(again) or (rest[size - 1 : size + 1].isalnum() and rest[size:]):
             continue
-        before = told[: len(told) - size]
         # Cells of a table may be equal; lines of a text are not.
-        has_words = "|" not in rest[:size] and any(map(str.isalnum, rest[:size]))
-        if before.endswith(("\n", "\\n")) or (has_words and not before[-1:].isalnum()):
+        has_words = "|" not in again and any(map(str.isalnum, again))
+        if kept.endswith(("\n", "\\n")) or (has_words and not kept[-1:].isalnum()):
             return begun + rest[size:].lstrip()
     return begun + rest

@@ -133,11 +133,4 @@ class PartialReply:
         self._pieces = [text]
         if self._begun:  # its first words show how it goes on
             text = join_reply(self._begun, text) if len(text) > SEAM else ""
-        return self._find_fields(read_beginning(text))
-
-    def _find_fields(self, value: Any) -> dict[str, Any]:
-        """The fields at the top level or one below, as in a complete reply."""
-        values = [value, *value.values()] if isinstance(value, dict) else []
-        return next(
-            (each for each in values if isinstance(each, dict) and AnswerOut.model_fields.keys() & each.keys()), {}
-        )
+        return read_beginning(AnswerOut, text)
