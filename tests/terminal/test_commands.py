@@ -48,7 +48,7 @@ def test_the_form_of_an_answer_reaches_the_question(command, log_in_tome, read_j
     answer = read_json("ask", QUESTION, "--form", "list")
     with Tome.open("memory.tome") as tome:
         assert tome.traces[answer["trace"]].question.form == "list"
-    assert "'short', 'list', 'table', 'account'" in command("ask", QUESTION, "--form", "poem").err
+    assert "form must be one of short, list, table" in command("ask", QUESTION, "--form", "poem").err
 
 
 def test_the_answer_for_people_names_the_model_and_the_passages(command, log_in_tome):

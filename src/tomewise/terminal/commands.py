@@ -40,7 +40,6 @@ from tomewise.terminal.options import (
 from tomewise.terminal.screen import console, escape, print_json
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
 from tomewise.terminal.work import Work, show_work
-from tomewise.types import Form
 
 if TYPE_CHECKING:
     from tomewise.pictures import Picture
@@ -172,7 +171,9 @@ def ask(
         list[str] | None, typer.Option(help="One option of a multiple-choice question; give it again for each.")
     ] = None,
     instructions: Annotated[str, typer.Option(help="How to answer; only the answering call sees it.")] = "",
-    form: Annotated[Form | None, typer.Option(help="What the answer shall look like.")] = None,
+    form: Annotated[
+        str | None, typer.Option(help="What the answer shall look like: short, list, table, account or summary.")
+    ] = None,
     document: Documents = None,
     where: Where = None,
     force: Annotated[
@@ -217,7 +218,7 @@ def ask(
                 text=text,
                 options=tuple(option or ()),
                 instructions=instructions,
-                form=form,
+                form=form,  # type: ignore[arg-type] - it is checked where all questions are
                 force=force,
                 current=current,
             )

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import ANSWER, GIST, LEVEL_BAND, ROLES, AnswerIn, AnswerOut, LevelOut, PassageIn, Shown
 from tomewise.run import meter
-from tomewise.types import Role
+from tomewise.types import Form, Role
 
 PIECES = st.one_of(
     st.text(max_size=60),
@@ -26,6 +26,7 @@ PIECES = st.one_of(
 )
 DRAWN = {str: st.lists(PIECES, max_size=6).map("".join), int: st.integers(0, 300), bool: st.booleans()}
 DRAWN[int | None] = st.none() | DRAWN[int]
+DRAWN[Form | None] = st.sampled_from([None, *get_args(Form)])
 
 
 def draw_value(annotation: Any) -> st.SearchStrategy[Any]:
