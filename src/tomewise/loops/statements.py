@@ -18,7 +18,7 @@ from tomewise.text.words import make_bag
 from tomewise.types import Answer, Quote, Statement
 from tomewise.types.proof import PROVED
 
-_MARK = re.compile(r"[^\S\n]*\[(E\d{1,4}(?:[,;\s]+E\d{1,4})*)\]")
+_MARK = re.compile(r"[^\S\n]?\[(E\d{1,4}(?:[,;\s]{1,3}E\d{1,4}){0,20})\]")
 _SHORT = 4  # content words: a statement of fewer is read as the answer to its question
 
 

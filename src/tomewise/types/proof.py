@@ -44,7 +44,7 @@ _NAMED = 3  # documents in a sentence
 _AROUND = 120  # characters that a notebook shows on either side of a quotation
 _DOUBTS = {"none": "unsupported", "contradicted": "contradicted"}
 _FOOTNOTE = r"(?<!\\)\[(?=\^\d)"  # it would stand for one of ours
-_CODE = r"(`+)[^`]+\1"
+_CODE = r"(?<!`)(`++)[^`]+\1"
 # What may begin a tag, a picture, a link or a definition, behind no backslash; and code, in which nothing does.
 _HARMFUL = re.compile(
     rf"{_CODE}|{_FOOTNOTE}|"
