@@ -12,7 +12,8 @@ from tomewise.store.contract import Store
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS, DocumentRecord
 from tomewise.systems.advice import Recommendation, recommend_system
-from tomewise.types import DocumentId, Failure, Noun, Source
+from tomewise.tome.unread import list_unread
+from tomewise.types import DocumentId, Failure, Noun, Source, Unread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,8 @@ class Contents(Noun):
     networks: Mapping[str, Any]
     """By layer, what it says of its network."""
     failed: tuple[FailedPart, ...]
+    unread: tuple[Unread, ...]
+    """What was left out when it was added."""
     recommended: Recommendation | None
     """The system that suits it as it is; None if it is empty."""
 
@@ -76,6 +79,7 @@ def read_contents(store: Store, model: str) -> Contents:
         flags=list_records(store, "flags"),
         networks=list_records(store, "network"),
         failed=tuple(_list_failures(store)),
+        unread=tuple(list_unread(store)),
         recommended=recommend_system([record.passages for record in documents], tokens, model),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from shlex import quote
@@ -18,7 +18,7 @@ from tomewise.loops.answer_parts import answer_whole
 from tomewise.loops.evidence import EXTRACTS
 from tomewise.loops.statements import keep_proved
 from tomewise.loops.steps import Skipped
-from tomewise.run import open_run
+from tomewise.run import REPLY_SKIPPED, open_run
 from tomewise.settings import Settings
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys, read_places
@@ -34,8 +34,10 @@ from tomewise.tome.scopes import check_scope
 from tomewise.tome.session_memory import Continuation
 from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
+from tomewise.tome.unread import list_unread
 from tomewise.tome.verifying import verify_text
-from tomewise.types import Answer, Coverage, Event, Evidence, LanguageModel, Passage, Question, Source
+from tomewise.types import Answer, Coverage, Event, Evidence, LanguageModel, Passage, Question, Source, Unread
+from tomewise.types.proof import list_lag
 
 T = TypeVar("T")
 Ask: TypeAlias = Callable[..., Coroutine[Any, Any, Answer]]  # of a question, and by keyword of `on_event`
@@ -110,7 +112,7 @@ class Questions:
                 answer = await asyncio.to_thread(session.add_turn, question.text, text, answer)
                 pass_on(answer.events[-1:], on_event)
 
-            answer = await asyncio.to_thread(complete_answer, answer, question, store)
+            answer = await asyncio.to_thread(complete_answer, answer, question, store, used.fallbacks[REPLY_SKIPPED])
             answer = replace(answer, system=ready.name, model=model.name, cost=used.measure_cost())
             if session:
                 await asyncio.to_thread(session.save)
@@ -137,7 +139,7 @@ class Questions:
         retriever = find_recall(ready.name, ready.system).retriever
         with open_run() as used:
             answer = await verify_text(text.text, retriever, self._kit.desk, text.within, judge=judge)
-            answer = await asyncio.to_thread(complete_answer, answer, text, self._kit.store)
+            answer = await asyncio.to_thread(complete_answer, answer, text, self._kit.store, 0)
             model = self._kit.model.name if judge else ""
             return replace(answer, system="verify", model=model, cost=used.measure_cost())
 
@@ -227,8 +229,11 @@ def complete_evidence(found: Sequence[Evidence], store: Store) -> tuple[Evidence
     )
 
 
-def complete_answer(answer: Answer, question: Question, store: Store) -> Answer:
-    """The answer with its scope and coverage, what its evidence rests on, and, if declined, the nearest passages."""
+def complete_answer(answer: Answer, question: Question, store: Store, failed: int) -> Answer:
+    """The answer with its scope and coverage, what its evidence rests on, and, if declined, the nearest passages.
+
+    `failed` counts the steps whose replies could not be used.
+    """
     if question.only_supported and answer.resolved:
         answer = keep_proved(answer)
     keys = store.keys_within(question.within)
@@ -240,10 +245,20 @@ def complete_answer(answer: Answer, question: Question, store: Store) -> Answer:
             passages=store.count_passages() if keys is None else len(keys),
             read=answer.coverage.read or len(shown),  # who reads more than the evidence has counted it
             dropped=answer.coverage.dropped,
+            unread=(*list_unread(store, question.within), *_list_gaps(answer, failed)),
         ),
         within=question.within,
         nearest=() if answer.resolved else _find_nearest(answer, store),
     )
+
+
+def _list_gaps(answer: Answer, failed: int) -> Iterator[Unread]:
+    """What the memory that answered does not know, what had no room, and how many steps got no reply of use."""
+    yield from list_lag(answer.lagging)
+    if dropped := answer.coverage.dropped:
+        yield Unread(what="found piece", count=dropped, mend="a larger window or `context` has room")
+    if failed:
+        yield Unread(what="failed step", count=failed, mend="`--fresh` asks the model again")
 
 
 def _find_nearest(answer: Answer, store: Store) -> tuple[Passage, ...]:

@@ -23,7 +23,7 @@ from tomewise.store.lookups import read_setting
 from tomewise.store.records import SETTINGS
 from tomewise.types import Document, Metadata
 
-_KEY = "fields"  # the setting of a tome that holds them
+_KEY, LEFT_OUT = "fields", "left_out"  # the settings of a tome that hold them, and files that could not be read
 _TITLE = "title"
 
 
@@ -39,7 +39,7 @@ class StatedFields:
     ) -> None:
         self._store = store
         self._given = given
-        self._kept = _read(store)
+        self._kept = read_by_path(store, _KEY)
         self._by_path = dict(self._kept)
         self._plural: set[str] = set()  # sources of several documents, to which no title belongs
         for source in sources if given else ():
@@ -56,7 +56,7 @@ class StatedFields:
                     f"{source.name} holds {len(source.ids)} documents, and one title is given: leave the title out"
                 )
             self._plural.add(source.name)
-        self._keep({path for path in self._pending if _is_below(source.name, path)})
+        self._keep({path for path in self._pending if is_below(source.name, path)})
 
     def describe(self, document: Document, before: str = "") -> Document:
         """The document with the fields of its path, those of the longest path before others, and with those given.
@@ -64,7 +64,7 @@ class StatedFields:
         Those of `before`, the path that its file had, are its own too.
         """
         fields: dict[str, Any] = {}
-        folders = [path for path in self._by_path if _is_below(document.source, path) and path != document.source]
+        folders = [path for path in self._by_path if is_below(document.source, path) and path != document.source]
         for path in (*sorted(folders), before, document.source):
             fields |= self._by_path.get(path, {})
         fields |= {name: value for name, value in self._given.items() if value != ""}
@@ -86,16 +86,17 @@ class StatedFields:
         if paths:
             self._pending -= paths
             self._kept |= {path: self._by_path[path] for path in paths}
-            _write(self._store, self._kept)
+            write_by_path(self._store, _KEY, self._kept)
 
 
 def forget_unused(store: Store) -> None:
-    """Forget the fields of paths from which no document is left."""
-    if by_path := _read(store):
-        sources = {record.source for record in store.documents()}
-        used = {path: each for path, each in by_path.items() if any(_is_below(source, path) for source in sources)}
-        if used != by_path:
-            _write(store, used)
+    """Forget the fields, and the files that could not be read, of paths from which no document is left."""
+    for key in (_KEY, LEFT_OUT):
+        if by_path := read_by_path(store, key):
+            sources = {record.source for record in store.documents()}
+            used = {path: each for path, each in by_path.items() if any(is_below(source, path) for source in sources)}
+            if used != by_path:
+                write_by_path(store, key, used)
 
 
 def check_fields(fields: Metadata, sources: Sequence[object]) -> None:
@@ -112,26 +113,28 @@ def check_fields(fields: Metadata, sources: Sequence[object]) -> None:
         raise UsageError("one title cannot be that of several documents: add the file alone, or leave the title out")
 
 
-def _is_below(source: str, path: str) -> bool:
+def is_below(source: str, path: str) -> bool:
     return source == path or source.startswith(path.rstrip("/") + "/")
 
 
-def _read(store: Store) -> dict[str, dict[str, Any]]:
+def read_by_path(store: Store, key: str) -> dict[str, dict[str, Any]]:
+    """The fields that the tome keeps by path under a setting. Raises StoreError where they are damaged."""
     try:
-        by_path = json.loads(read_setting(store, _KEY) or "{}")
+        by_path = json.loads(read_setting(store, key) or "{}")
         if not all(
             isinstance(fields, dict) and len(select_plain(fields)) == len(fields) for fields in by_path.values()
         ):
             raise ValueError("not fields by path")
     except (ValueError, AttributeError, RecursionError) as error:
         raise StoreError(
-            f"{store.address} is damaged: the row {_KEY!r} of the table meta holds no fields ({error}); restore it "
+            f"{store.address} is damaged: the row {key!r} of the table meta holds no fields ({error}); restore it "
             "from a copy, or add the documents to a new file"
         ) from None
     return dict(by_path)
 
 
-def _write(store: Store, by_path: Mapping[str, Metadata]) -> None:
+def write_by_path(store: Store, key: str, by_path: Mapping[str, Metadata]) -> None:
+    """Keep fields by path under a setting of the tome."""
     with store.write() as change:
         stated = {path: fields for path, fields in by_path.items() if fields}
-        change.put_note(SETTINGS, _KEY, json.dumps(stated, ensure_ascii=False, sort_keys=True))
+        change.put_note(SETTINGS, key, json.dumps(stated, ensure_ascii=False, sort_keys=True))
