@@ -1,4 +1,4 @@
-"""What the scope holds and nobody read is said by the answer, in every door, and only where it touches the question."""
+"""An answer names what lies in its scope and was not read, in every door, and only where it touches the question."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tomewise.types import Answer, read_plain
 from tomewise.types.proof import write_html
 
 QUESTION = "Where did the rain fall?"
-SCANNED = "1 partly scanned document (b.pdf: p. 2, 3): recognise the text of these pages (OCR), then "
+SCANNED = "1 partly scanned document (b.pdf: p. 2, 3): recognise their text (OCR), then "
 SCANNED += "`tome add` it again"
 FILES = "2 unread files (c.bin: has the unsupported suffix '.bin', d.pdf: is scanned): "
 FILES += "`tome add` its folder when it is mended, or `--exclude` it"

@@ -39,8 +39,7 @@ from tomewise.tome.fixed_settings import find_address, fix_settings, make_splitt
 from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.reports import AddReport, RemoveReport
 from tomewise.tome.session_memory import forget_in_all
-from tomewise.tome.stated_fields import StatedFields, check_fields, forget_unused
-from tomewise.tome.unread import keep_left_out
+from tomewise.tome.stated_fields import StatedFields, check_fields, forget_unused, keep_left_out
 from tomewise.types import Document, DocumentId, Lagging, Layer, Metadata, Report
 
 Named: TypeAlias = str | Path | Document | NamedFile  # a source

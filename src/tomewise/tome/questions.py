@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from shlex import quote
@@ -30,13 +30,13 @@ from tomewise.systems.lag import LagFinder
 from tomewise.systems.registry import DEFAULT, Choice, Variant, choose_variant
 from tomewise.tome.arguments import check_type
 from tomewise.tome.fixed_settings import check_embedder
+from tomewise.tome.holdings import list_unread
 from tomewise.tome.scopes import check_scope
 from tomewise.tome.session_memory import Continuation
 from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
-from tomewise.tome.unread import list_unread
 from tomewise.tome.verifying import verify_text
-from tomewise.types import Answer, Coverage, Event, Evidence, LanguageModel, Passage, Question, Source, Unread
+from tomewise.types import Answer, Coverage, Event, Evidence, LanguageModel, Passage, Question, Source
 from tomewise.types.proof import list_lag
 
 T = TypeVar("T")
@@ -236,7 +236,7 @@ def complete_answer(answer: Answer, question: Question, store: Store, failed: in
     """
     if question.only_supported and answer.resolved:
         answer = keep_proved(answer)
-    keys = store.keys_within(question.within)
+    keys, dropped = store.keys_within(question.within), answer.coverage.dropped
     shown = {source for piece in answer.evidence if piece.layer in _READ for source in piece.sources}
     return replace(
         answer,
@@ -244,21 +244,12 @@ def complete_answer(answer: Answer, question: Question, store: Store, failed: in
         coverage=Coverage(
             passages=store.count_passages() if keys is None else len(keys),
             read=answer.coverage.read or len(shown),  # who reads more than the evidence has counted it
-            dropped=answer.coverage.dropped,
-            unread=(*list_unread(store, question.within), *_list_gaps(answer, failed)),
+            dropped=dropped,
+            unread=(*list_unread(store, question.within, dropped, failed), *list_lag(answer.lagging)),
         ),
         within=question.within,
         nearest=() if answer.resolved else _find_nearest(answer, store),
     )
-
-
-def _list_gaps(answer: Answer, failed: int) -> Iterator[Unread]:
-    """What the memory that answered does not know, what had no room, and how many steps got no reply of use."""
-    yield from list_lag(answer.lagging)
-    if dropped := answer.coverage.dropped:
-        yield Unread(what="found piece", count=dropped, mend="a larger window or `context` has room")
-    if failed:
-        yield Unread(what="failed step", count=failed, mend="`--fresh` asks the model again")
 
 
 def _find_nearest(answer: Answer, store: Store) -> tuple[Passage, ...]:
