@@ -130,3 +130,13 @@ def test_the_command_says_it_of_an_answer_and_of_the_whole_tome(command, notes):
     assert f"Not in this answer: {SCANNED}; {FILES}." in asked
     assert f"not read: {SCANNED} not read: {FILES}" in shown
     assert [each["count"] for each in json.loads(command("show", "--json").out)["unread"]] == [1, 2]
+
+
+def test_a_database_keeps_it_too(database, notes):
+    with Tome.open(f"{database}#notes", embedder="hash", model="extractive") as tome:
+        tome.add(notes)
+        assert list_unread(tome) == [SCANNED, FILES]
+        assert list_unread(tome.within("notes/new")) == [FILES]
+        tome.remove(str(notes))
+        tome.add(Document(id="log", text="The rain fell at sea."))
+        assert list_unread(tome) == []

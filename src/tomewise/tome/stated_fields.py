@@ -18,7 +18,7 @@ from typing import Any
 from tomewise.addresses import is_address
 from tomewise.errors import ReadingError, UsageError
 from tomewise.reading.folder import Skipped, resolve_path
-from tomewise.reading.metadata import cut_document, find_unstorable, select_plain
+from tomewise.reading.metadata import UNSTORABLE, cut_document, find_unstorable, select_plain
 from tomewise.reading.read import STDIN, NamedFile, ReadSource
 from tomewise.store.contract import Store
 from tomewise.store.lookups import list_folders, read_by_path
@@ -107,7 +107,7 @@ def keep_left_out(store: Store, read: Sequence[str], skipped: Iterable[Skipped])
     holders = list_folders(store.documents()) if lost else ()
     for path in list(filter(is_read, lost))[:_MOST_LEFT_OUT]:
         folder = next((str(each) for each in PurePosixPath(path).parents if str(each) in holders), "/")
-        name = path.removeprefix(folder).lstrip("/")
+        name = UNSTORABLE.sub("?", path.removeprefix(folder).lstrip("/"))
         reason = lost[path].partition(": ")[0].rpartition("/")[2]  # without its path and its remedy
         by_folder.setdefault(folder, {})[name] = reason.removeprefix(path.rpartition("/")[2]).strip()
     if by_folder != known:
