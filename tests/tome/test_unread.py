@@ -12,6 +12,7 @@ from tests.reading.test_pdf import IMAGE, RAIN
 
 from tomewise import Document, Tome
 from tomewise.embedding.hash import HashEmbedder
+from tomewise.errors import BadReply
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.server.mcp_results import AnswerResult
 from tomewise.server.openai_api import write_answer
@@ -107,6 +108,27 @@ def test_memory_that_lags_pieces_without_room_and_failed_steps_are_named(tome):
     assert late == f"1 new document (late): `tome build --system hipporag2` takes it in{end}"
     assert tome.within("log").ask(QUESTION, system="hipporag2").coverage.unread == ()
     assert "found pieces: a larger window" in tome.ask(QUESTION, system="hybrid context=300").coverage.remark
+
+
+def test_a_step_whose_reply_cannot_be_used_and_memory_of_removed_documents_are_named(tmp_path):
+    model = ScriptedModel({"think": [BadReply("no JSON")]}, others=ExtractiveModel(HashEmbedder()))
+    with Tome.open(tmp_path / "a.tome", embedder="hash", model=model) as tome:
+        tome.add(*(Document(id=f"log{number}", text=f"The rain fell {number} times.") for number in range(4)))
+        tome.build("raptor")
+        assert list(map(str, tome.ask(QUESTION, system="naive+interleave").coverage.unread)) == [
+            "1 failed step: `--fresh` asks the model again"
+        ]
+        tome.remove("log1")
+        (gone,) = tome.ask(QUESTION, system="raptor").coverage.unread
+        assert str(gone) == "what was made with removed documents: `tome build --system raptor` makes it again"
+
+
+def test_a_folder_of_which_nothing_is_added_is_no_part_of_the_tome(tome, tmp_path):
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "d.pdf").write_bytes(draw_pdf(IMAGE))
+    report = tome.add(Document(id="log", text="The rain fell at sea."), tmp_path / "bad", keep_going=True)
+    assert len(report.losses) == 2
+    assert list_unread(tome) == []
 
 
 def test_every_door_says_the_same_sentence(tome, notes):
