@@ -21,10 +21,9 @@ from tomewise.types import Answer, read_plain
 from tomewise.types.proof import write_html
 
 QUESTION = "Where did the rain fall?"
-SCANNED = "1 partly scanned document (b.pdf: p. 2, 3): recognise their text (OCR), then "
-SCANNED += "`tome add` it again"
+SCANNED = "1 partly scanned document (b.pdf: p. 2, 3): recognise the text (OCR) and `tome add` again"
 FILES = "2 unread files (c.bin: has the unsupported suffix '.bin', d.pdf: is scanned): "
-FILES += "`tome add` its folder when it is mended, or `--exclude` it"
+FILES += "mend and `tome add` again, or `--exclude`"
 
 
 @pytest.fixture(name="notes")
@@ -105,7 +104,7 @@ def test_memory_that_lags_pieces_without_room_and_failed_steps_are_named(tome):
     answer = tome.ask(QUESTION, system="hipporag2")
     end = "; one of the passages nearest to the question is there" if answer.lagging.nearer else ""
     (late,) = map(str, answer.coverage.unread)
-    assert late == f"1 new document (late): `tome build --system hipporag2` takes it in{end}"
+    assert late == f"1 new document (late): `tome build --system hipporag2` takes in what is new{end}"
     assert tome.within("log").ask(QUESTION, system="hipporag2").coverage.unread == ()
     assert "found pieces: a larger window" in tome.ask(QUESTION, system="hybrid context=300").coverage.remark
 

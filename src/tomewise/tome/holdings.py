@@ -106,8 +106,8 @@ def list_unread(store: Store, within: Scope | None = None, dropped: int = 0, fai
         for record in store.documents(replace(scope, where=(*scope.where, _SCANNED)))
     ]
     for what, count, names, mend in (
-        ("partly scanned document", len(scanned), scanned, "recognise their text (OCR), then `tome add` it again"),
-        ("unread file", len(lost), lost, "`tome add` its folder when it is mended, or `--exclude` it"),
+        ("partly scanned document", len(scanned), scanned, "recognise the text (OCR) and `tome add` again"),
+        ("unread file", len(lost), lost, "mend and `tome add` again, or `--exclude`"),
         ("found piece", dropped, [], "a larger window or `context` has room"),
         ("failed step", failed, [], "`--fresh` asks the model again"),
     ):

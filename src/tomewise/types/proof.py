@@ -342,7 +342,9 @@ def list_lag(lagging: Lagging | None) -> Iterator[Unread]:
         names = tuple(map(name_document, lagging.documents[:_NAMED]))
         near = "; one of the passages nearest to the question is there" if lagging.nearer else ""
         if lagging.count:
-            yield Unread(what="new document", count=lagging.count, names=names, mend=f"{build} takes it in{near}")
+            yield Unread(
+                what="new document", count=lagging.count, names=names, mend=f"{build} takes in what is new{near}"
+            )
         if lagging.removed:
             yield Unread(what="what was made with removed documents", count=0, mend=f"{build} makes it again")
 
