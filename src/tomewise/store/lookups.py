@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from itertools import chain
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,11 +39,6 @@ def read_by_path(store: Store, name: str) -> dict[str, dict[str, Any]]:
             "from a copy, or add the documents to a new file"
         ) from None
     return dict(by_path)
-
-
-def list_folders(records: Iterable[DocumentRecord]) -> set[str]:
-    """The folders that hold the files of these documents, and those above."""
-    return {str(folder) for record in records for folder in PurePosixPath(record.source).parents}
 
 
 def read_record(store: Store, document: DocumentId) -> DocumentRecord:

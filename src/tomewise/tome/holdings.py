@@ -10,7 +10,7 @@ from typing import Any
 from tomewise.events import shorten
 from tomewise.memory.grounds import find_grounds
 from tomewise.store.contract import Store
-from tomewise.store.lookups import list_folders, read_by_path, read_setting
+from tomewise.store.lookups import read_by_path, read_setting
 from tomewise.store.records import BUILDS, LEFT_OUT, DocumentRecord
 from tomewise.systems.advice import Recommendation, recommend_system
 from tomewise.types import Condition, DocumentId, Failure, Noun, Scope, Source, Unread
@@ -98,8 +98,12 @@ def list_unread(store: Store, within: Scope | None = None, dropped: int = 0, fai
     files = read_by_path(store, LEFT_OUT)
     if files and within:
         inside = {record.id for record in store.documents(within)}
-        outside = list_folders(record for record in store.documents() if record.id not in inside)
-        files = {folder: own for folder, own in files.items() if folder not in outside}
+        outside = [record.source for record in store.documents() if record.id not in inside]
+        files = {
+            folder: own
+            for folder, own in files.items()
+            if not any(source.startswith(f"{folder}/") for source in outside)
+        }
     lost = [f"{name}: {why}" for own in files.values() for name, why in own.items()]
     scanned = [
         f"{name_document(record.id)}: p. {str(record.metadata[_SCANNED.field]).strip('[]')}"

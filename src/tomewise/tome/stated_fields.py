@@ -21,7 +21,7 @@ from tomewise.reading.folder import Skipped, resolve_path
 from tomewise.reading.metadata import UNSTORABLE, cut_document, find_unstorable, select_plain
 from tomewise.reading.read import STDIN, NamedFile, ReadSource
 from tomewise.store.contract import Store
-from tomewise.store.lookups import list_folders, read_by_path
+from tomewise.store.lookups import read_by_path
 from tomewise.store.records import LEFT_OUT, SETTINGS
 from tomewise.types import Document, Metadata
 
@@ -104,7 +104,8 @@ def keep_left_out(store: Store, read: Sequence[str], skipped: Iterable[Skipped])
         for folder, files in known.items()
     }
     lost = {f"{resolve_path(each.path.parent)}/{each.path.name}": each.reason for each in skipped if each.is_lost}
-    holders = list_folders(store.documents()) if lost else ()
+    sources = [record.source for record in store.documents()] if lost else []
+    holders = {str(folder) for source in sources for folder in PurePosixPath(source).parents}
     for path in list(filter(is_read, lost))[:_MOST_LEFT_OUT]:
         folder = next((str(each) for each in PurePosixPath(path).parents if str(each) in holders), "/")
         name = UNSTORABLE.sub("?", path.removeprefix(folder).lstrip("/"))
