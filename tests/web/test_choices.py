@@ -101,7 +101,7 @@ def test_memory_that_lags_answers_and_offers_its_build(visitor: Callable[..., Vi
         ask(page, "Who lit the light again at ten?")
         wait_for_answers(page, 1)
         notice = page.locator(".notice", has_text="Answered from older memory.")
-        expect(notice).to_contain_text("1 document yet: news.txt")
+        expect(notice).to_contain_text("1 new document (news.txt)")
         notice.get_by_role("link", name="Bring it up to date").click()
         expect(page).to_have_url(re.compile(r"build\?system=comorag"))
 
