@@ -173,8 +173,8 @@ class Limit(Protocol):
 class Listener(Protocol):
     """Hears the text of replies. The output that `ask` returns in the end counts, whatever was heard before."""
 
-    def begin(self) -> None:
-        """A reply begins. Any text of an earlier one (a failed attempt, a reply that must be repaired) is void."""
+    def begin(self, begun: str = "") -> None:
+        """A reply begins, or the rest of one that has `begun` so. Any other text of an earlier one is void."""
 
     def hear(self, text: str) -> None:
         """The next piece of the reply's text, as the model wrote it."""

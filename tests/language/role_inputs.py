@@ -6,7 +6,12 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
-OURS = {"layer": "tree", "read": ["E7"], "instructions": "One word."}  # from this program, and from who asks
+OURS = {
+    "layer": "tree",
+    "read": ["E7"],
+    "instructions": "One word.",
+    "form": "short",
+}  # from this program, and from who asks
 
 
 def fill(kind: type[BaseModel], texts: Sequence[str], *, bare: bool = False) -> BaseModel:

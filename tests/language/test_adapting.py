@@ -63,7 +63,7 @@ class Ear:
     def __init__(self):
         self.heard = []
 
-    def begin(self):
+    def begin(self, begun=""):
         self.heard.clear()
 
     def hear(self, text):

@@ -192,7 +192,7 @@ def make_piece(node, text, layer="passages", title=""):
 async def test_the_call_fits_the_window(store, letters, window):
     model, loop = make_once(store, letters, {"answer": "x"}, window=window)
     events, _ = await converse(loop, ASKED)
-    call, room = model.calls[0].given, window - ANSWER.output_tokens
+    call, room = model.calls[0].given, window - ANSWER.short_tokens
     kept = len(call.evidence)
     assert model.count_input_tokens(ANSWER, call) <= room or not kept
     assert events[0].detail["cut"] == 6 - kept

@@ -64,6 +64,14 @@ async def test_ask_returns_what_the_command_prints(story: Path, command: Callabl
     assert {name: answer[name] for name in same} == {name: printed[name] for name in same}
 
 
+async def test_the_form_of_an_answer_reaches_the_question(story: Path) -> None:
+    async with connect(story) as client:
+        answer = (await call(client, "ask", question=QUESTION, form="summary"))["answer"]
+        assert "form" in await fail(client, "ask", question=QUESTION, form="poem")
+    with Tome.open(story) as tome:
+        assert tome.traces[answer["trace"]].question.form == "summary"
+
+
 async def test_read_returns_the_text_of_a_passage_with_neighbours(story: Path) -> None:
     async with connect(story) as client:
         piece = (await call(client, "search", query="the gauge", limit=1))["pieces"][0]

@@ -154,6 +154,27 @@ def test_a_chat_gets_the_sentences_while_the_model_writes_them(tmp_path: Path) -
     assert [request["stream"] for request in model.requests] == [True]
 
 
+def test_an_answer_that_is_cut_says_so_and_the_form_reaches_the_model(tmp_path: Path) -> None:
+    cut = reply_with(REPLY.partition(" the light.")[0], finish="length")
+    streamed = stream_with(REPLY.partition(" the light.")[0], finish="length")
+    with (
+        OpenAIServer(lambda request: streamed if request["stream"] else cut) as model,
+        serve_novel(tmp_path, model=model) as served,
+    ):
+        answer = served.post(ASK, {**BODY, "form": "list"}).json()
+        assert (answer["text"], answer["resolved"]) == ("Ada Marsh put out", True)
+        assert "wrote no more of it" in answer["unfinished"]
+        assert "- `answer`: a list" in model.requests[0]["messages"][1]["content"]
+        trace = served.http.get(f"{NOVEL}/traces/{answer['trace']}").json()
+        assert (trace["question"]["form"], trace["answer"]["unfinished"]) == ("list", answer["unfinished"])
+        assert served.post(ASK, {**BODY, "form": "poem"}).status_code == 400
+        whole = served.post(CHAT, chat("novel/naive", stream=False)).json()
+        assert whole["choices"][0]["finish_reason"] == "length"
+        lines = served.post(CHAT, chat("novel/naive")).text.splitlines()
+        events = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
+        assert [each["finish_reason"] for event in events for each in event["choices"]][-1] == "length"
+
+
 def test_an_answer_is_copied_as_the_server_writes_it(served: Served) -> None:
     answer = served.post(ASK, BODY).json()
     copies = served.post(f"{NOVEL}/copies", answer).json()

@@ -13,6 +13,7 @@ import typer
 from tests.terminal.conftest import LOG
 from tests.texts import prose
 
+from tomewise import Tome
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.terminal import commands, program
 from tomewise.types import Answer, Cost, Quote
@@ -41,6 +42,13 @@ def test_from_a_file_to_a_cited_answer(command, log, read_json):
     cost = answer["cost"]
     assert all({*each} == {field.name for field in fields(Cost)} for each in (cost, *cost["roles"].values()))
     assert cost["calls"] == sum(role["calls"] for role in cost["roles"].values()) == 1
+
+
+def test_the_form_of_an_answer_reaches_the_question(command, log_in_tome, read_json):
+    answer = read_json("ask", QUESTION, "--form", "list")
+    with Tome.open("memory.tome") as tome:
+        assert tome.traces[answer["trace"]].question.form == "list"
+    assert "'short', 'list', 'table', 'account'" in command("ask", QUESTION, "--form", "poem").err
 
 
 def test_the_answer_for_people_names_the_model_and_the_passages(command, log_in_tome):

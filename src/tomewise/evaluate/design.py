@@ -91,7 +91,7 @@ class Design:
     def make_key(self, variant: Variant, item: Item, documents: str, prompts: str) -> str:
         """The key of one question to one system, given two digests. A row with the same key is not asked for again."""
         wording = item.question
-        question: list[object] = [item.id, wording.text, wording.options, wording.instructions, documents]
+        question: list[object] = [item.id, wording.text, wording.options, wording.instructions, wording.form, documents]
         if wording.within:
             question.append(wording.within.to_dict())
         system = [variant.system, dict(variant.settings), prompts, *self._list_common()]

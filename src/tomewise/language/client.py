@@ -38,14 +38,13 @@ from tomewise.language.reply import THINKING_ROOM, Reply, make_lean_schema
 from tomewise.language.retry import AttemptFailed, Backoff, report_wait, retry
 from tomewise.language.server_errors import classify_error, shorten
 from tomewise.language.spec import ModelSpec
-from tomewise.language.usage import announce_request, estimate_tokens
+from tomewise.language.usage import COUNTED, announce_request, estimate_tokens
 from tomewise.run import Listener, ModelCall, Request, report_call
 from tomewise.types import Cost
 
 SILENCE = 60.0  # seconds without a word of the server, after which a message says so
 _READ_IN_TIME = 3_600  # tokens of a prompt that a small machine reads in the usual time limit
 _ADAPTATIONS = 6  # of one request: more refusals are not about its form
-_COUNTED = 1.1  # tokens that a server may count where we estimate one
 _THOUGHTS = re.compile(
     r"\s*(?:<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|[^{\s].*?</think(?:ing)?>)", re.DOTALL | re.IGNORECASE
 )
@@ -56,7 +55,8 @@ _log = logging.getLogger(__name__)
 class ChatRequest:
     """One request of a role. `system` holds the rules; `turns` alternate between user and model, user first.
 
-    With a `listener` the reply is streamed, if the provider can.
+    With a `listener` the reply is streamed, if the provider can. A reply that has `begun` is continued: no schema is
+    asked for, since the rest alone fits none.
     """
 
     role: str
@@ -66,6 +66,7 @@ class ChatRequest:
     max_tokens: int
     temperature: float | None = None
     listener: Listener | None = None
+    begun: str = ""
 
     @property
     def prompt_tokens(self) -> int:
@@ -141,7 +142,7 @@ class Client:
         Whatever the server does, the only error is `AttemptFailed`.
         """
         if request.listener:
-            request.listener.begin()
+            request.listener.begin(request.begun)
         may_be_stream = self._can_stream(request)  # and the server has written nothing yet
         answered = True
         seconds = self.measure_patience(request)
@@ -184,7 +185,7 @@ class Client:
         turns, settings, parameters = (
             _make_messages(request),
             self._make_settings(request, bound),
-            self._make_parameters(request.output),
+            self._make_parameters(request),
         )
         bounds: dict[str, Any] = {"model_settings": settings, "model_request_parameters": parameters}
         try:
@@ -217,11 +218,11 @@ class Client:
     def bound_tokens(self, request: ChatRequest) -> int:
         """The bound on the tokens of the reply, thoughts included. The window leaves no less than the role needs."""
         room = max(THINKING_ROOM, 2 * self.adapter.known.thoughts) if self._thinks else 0
-        left = (self.window.known or inf) - _COUNTED * request.prompt_tokens
+        left = (self.window.known or inf) - COUNTED * request.prompt_tokens
         return int(min(request.max_tokens + room, max(left, request.max_tokens), self.adapter.known.reply or inf))
 
-    def read_reply(self, response: messages.ModelResponse) -> Reply:
-        """What the model replied, and learn from it how long it thinks."""
+    def read_reply(self, response: messages.ModelResponse, begun: str) -> Reply:
+        """What the model replied, or how it went on with what had `begun`, and learn from it how long it thinks."""
         text, is_cut, refused = _join_text(response), response.finish_reason == "length", None
         if response.finish_reason == "content_filter":
             reason = (response.provider_details or {}).get("refusal") or "its content filter stopped the reply"
@@ -232,7 +233,7 @@ class Client:
         thoughts += _find_thoughts(text)
         usage, known = response.usage, self.adapter.known
         tokens = max(usage.output_reasoning_tokens, estimate_tokens(thoughts))
-        if is_cut and "{" not in text:  # its thoughts took all
+        if is_cut and not begun and "{" not in text:  # its thoughts took all
             tokens = max(tokens, usage.output_tokens or estimate_tokens(text))
         if not known.thoughts / 2 <= tokens <= known.thoughts * 2:  # one that thinks no more has no thoughts in the end
             mean = (known.thoughts + tokens) // (2 if known.thoughts else 1)
@@ -255,9 +256,10 @@ class Client:
                 settings["extra_body"] = {"chat_template_kwargs": {"enable_thinking": level != "off"}}
         return settings
 
-    def _make_parameters(self, output: type[BaseModel]) -> ModelRequestParameters:
-        if not self.model.profile.get("supports_json_schema_output"):
+    def _make_parameters(self, request: ChatRequest) -> ModelRequestParameters:
+        if request.begun or not self.model.profile.get("supports_json_schema_output"):
             return ModelRequestParameters()
+        output = request.output
         definition = OutputObjectDefinition(json_schema=make_lean_schema(output), name=output.__name__)
         return ModelRequestParameters(output_mode="native", output_object=definition)
 
@@ -310,7 +312,7 @@ class _Attempts:
         # The model may take as much if less room is kept for its reply. What the server counts comes first.
         window, asked = refusal.find_limit()
         least = self._request.max_tokens // 2
-        left = self._bound - (asked - window) if asked else int(window - _COUNTED * self._request.prompt_tokens)
+        left = self._bound - (asked - window) if asked else int(window - COUNTED * self._request.prompt_tokens)
         self._most = left if left < self._bound else max(least, self._bound // 2)
         return least <= self._most < self._bound
 
@@ -347,7 +349,7 @@ class _Attempts:
         async with announce_request(Request(prompt_tokens, bound, price)) as bill:
             try:
                 response = await client.exchange(request, bound)
-                reply = client.read_reply(response)
+                reply = client.read_reply(response, request.begun)
                 bill.spent = self._count(response, prompt_tokens, reply.text)
             except AttemptFailed as failure:
                 if failure.answered or not failure.sent:

@@ -18,6 +18,7 @@ from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 
 from tomewise.errors import BadReply
 from tomewise.run import PROSE_READ, record_fallback
@@ -53,19 +54,27 @@ _CLOSES = re.compile(r"[\s\"'“”‘’`*\\]*?(?:[,}\])\n]|//|#|/\*)")
 _NOTHING = re.compile(r"[:=]\s*+(?:(?:\"\"|''|“”|null|None)\s*+(?:[,}\]\n]|\Z)|[\"'“]?\s*+\Z)")
 _BARE_NONE = re.compile(r"""(["']\s*:\s*)none(?=\s*[,}\n])""")  # a repair makes null of it
 _NO_WORD = re.compile(r"[\W_]+")
+_CONTROLS = dict.fromkeys(range(32), " ")  # models leave line breaks inside of strings, which JSON forbids
+_LAST_WORD = re.compile(r"(?<=\s)\S{1,40}\Z")
+_OBJECT = re.compile(r"\s*(?:```\w*\s*)?\{")
+_OPEN_FIELD = re.compile(r'"(\w+)"\s*:\s*"(?:\\.|[^"\\])*\Z', re.DOTALL)
+SEAM = 400  # characters in which the rest of a reply shows how it goes on
+_SAME = 40  # characters with which it is another try
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The text of a reply. `cut` is True if it reached the bound on its length, `thought` if it contains thoughts.
 
-    `refused` gives the reason if the model declined to reply.
+    `refused` gives the reason if the model declined to reply. `ended` says why one that was continued is still cut, and
+    is empty if it is whole; None for one that was not continued.
     """
 
     text: str
     cut: bool = False
     thought: bool = False
     refused: str | None = None
+    ended: str | None = None
 
 
 @lru_cache(maxsize=128)
@@ -130,16 +139,17 @@ def _name_type(field: Mapping[str, Any], records: Mapping[str, Any]) -> str:
 async def decode_reply(role: Role[In, Out], reply: Reply, *, last: bool = False) -> Out:
     """As `decode`. A long text is read in a thread, so that other calls need not wait for it.
 
-    A reply that was cut off is read only if it is the `last` one: another one may be whole.
+    A reply that was cut off is read only if it is the `last` one, or was continued: another one may be whole.
     """
-    read = partial(decode, role, reply.text, near=last or not reply.cut, prose=last)
+    last = last or reply.ended is not None
+    read = partial(decode, role, reply.text, near=last or not reply.cut, prose=last, is_cut=bool(reply.ended))
     return await asyncio.to_thread(read) if len(reply.text) > _LONG else read()
 
 
-def decode(role: Role[In, Out], text: str, *, near: bool = True, prose: bool = False) -> Out:
+def decode(role: Role[In, Out], text: str, *, near: bool = True, prose: bool = False, is_cut: bool = False) -> Out:
     """The role's output from the first piece of JSON in `text` that fits, or with `near` from what comes near to it.
 
-    Its validators get the text as context, since a reply may be cut.
+    Its validators get the text as context, since a reply may be cut; not of one of which we know that it `is_cut`.
 
     With `prose` a role that can read prose gets the text where nothing else fits. Raises `BadReply` that says what is
     wrong.
@@ -149,12 +159,13 @@ def decode(role: Role[In, Out], text: str, *, near: bool = True, prose: bool = F
     if len(text) > _LONGEST:
         raise BadReply(f"the reply for {role.name!r} is {len(text):,} characters long, more than {_LONGEST:,}")
     problem = "it has no JSON object"
-    for value in _list_values(text, near=near):
+    beginnings = [read_beginning(role.output, text)] if is_cut else []
+    for value in chain(beginnings, _list_values(text, near=near)):
         if (fields := _find_fields(role.output, _name_fields(role.output, value))) is None:
             problem = f"it has none of the fields {', '.join(role.output.model_fields)}"
             continue
         try:
-            return role.output.model_validate(_drop_nulls(role.output, fields), context=text.rstrip())
+            return role.output.model_validate(_drop_nulls(role.output, fields), context="" if is_cut else text.rstrip())
         except ValidationError as error:
             problem = describe_problems(error)
     if (
@@ -388,7 +399,45 @@ def describe_problems(error: ValidationError) -> str:
     return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'reply'}: {each['msg']}" for each in error.errors()[:5])
 
 
-def find_opening(text: str) -> int | None:
-    """Where the first JSON object or list may begin, in a text that may still grow; thoughts are passed over."""
+# ---------------------------------------------------------------- replies that have not ended
+
+
+def read_beginning(output: type[BaseModel], text: str) -> dict[str, Any]:
+    """The fields of an output in the first JSON that begins in a text, as far as it goes. Thoughts are left out."""
     opening = _OPENING.search(text, len(text) - len(_drop_thoughts(text)))
-    return opening.start() if opening else None
+    for wording in (text[opening.start() :], text[opening.start() :].translate(_CONTROLS)) if opening else ():
+        with suppress(ValueError):
+            value = from_json(wording, allow_partial="trailing-strings")
+            return _find_fields(output, _name_fields(output, value)) or {}
+    return {}
+
+
+def leave_last_word(text: str) -> str:
+    """A reply that was cut without its last word, which may be half. Thoughts that were cut leave nothing."""
+    return _LAST_WORD.sub("", _drop_thoughts(text))
+
+
+def join_reply(begun: str, rest: str) -> str:
+    """A reply that was cut, and how it goes on. Words that the rest repeats at the seam stand once.
+
+    A rest that begins like the reply is another try, and the longer one counts. Of an object in place of a rest, the
+    text of the field that is open counts.
+    """
+    rest = _drop_thoughts(rest)
+    start = rest.strip()[:_SAME]
+    if len(start) == _SAME and begun.lstrip().startswith(start):
+        return max(begun, rest, key=len)
+    if _OBJECT.match(rest) and (field := _OPEN_FIELD.search(begun)):
+        rest = re.split(rf'"{field[1]}"\s*:\s*"', rest, maxsplit=1)[-1]
+    if not begun[-1:].isspace():  # as in a script without blanks
+        return begun + rest
+    before, rest = begun.rstrip(), rest.lstrip()
+    for size in range(min(len(rest), SEAM // 2), 0, -1):
+        again, kept = rest[:size], before[: len(before) - size]
+        if not before.endswith(again) or (rest[size - 1 : size + 1].isalnum() and rest[size:]):
+            continue
+        # Cells of a table may be equal; lines of a text are not.
+        has_words = "|" not in again and any(map(str.isalnum, again))
+        if kept.endswith(("\n", "\\n")) or (has_words and not kept[-1:].isalnum()):
+            return begun + rest[size:].lstrip()
+    return begun + rest

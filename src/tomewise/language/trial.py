@@ -44,7 +44,7 @@ class _Pieces:
 
     count = 0
 
-    def begin(self) -> None:
+    def begin(self, begun: str = "") -> None:
         self.count = 0
 
     def hear(self, text: str) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from tomewise.run import Permit, Request, current_run
 from tomewise.types import Cost
 
+COUNTED = 1.1  # tokens that a server may count where we estimate one
+
 
 @dataclass(slots=True)
 class Bill:

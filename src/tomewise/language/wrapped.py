@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
+from tomewise.language.prompts import needs_short
 from tomewise.run import current_run
 from tomewise.types import Abilities, In, LanguageModel, Out, Role
 
@@ -40,6 +41,12 @@ def find_name(model: LanguageModel, role: Role[In, Out]) -> str:
 def find_window(model: LanguageModel, role: Role[In, Out]) -> int:
     """How many tokens the model that plays `role` accepts, reply included."""
     return find_model(model, role).window
+
+
+def find_room(model: LanguageModel, role: Role[In, Out]) -> int:
+    """How many tokens a prompt of `role` may have beside its reply."""
+    window = find_window(model, role)
+    return window - role.limit_reply(short=needs_short("", window))
 
 
 def join_names(model: LanguageModel, roles: Iterable[Role[Any, Any]]) -> str:

@@ -11,22 +11,22 @@ In the end all parts together are the text of the answer, or nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from pydantic_core import from_json
-
 from tomewise.events import make_event
-from tomewise.language.reply import find_opening
+from tomewise.language.reply import SEAM, join_reply, read_beginning
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut
 from tomewise.language.roles.answer_roles import may_become_failure
+from tomewise.loops.statements import read_marks
 from tomewise.run import change_run, current_run
 from tomewise.types import Event, LanguageModel
 
 _LONGEST = 100_000  # characters of a reply that are read while it is written; no answer is so long
 _GROWTH = 64  # the text is read again after it has grown by this fraction, so that all readings together stay linear
-_CONTROLS = dict.fromkeys(range(32), " ")  # models leave line breaks inside of strings, which JSON forbids
+_OPEN_MARK = re.compile(r"\[(?:E[\d,;\sE]*)?\Z")  # it may become a mark such as `[E3]`
 
 
 def answer_whole() -> AbstractContextManager[None]:
@@ -54,7 +54,7 @@ async def ask_answer(model: LanguageModel, answer_input: AnswerIn, *, final: boo
     except Exception:
         parts.settle("")
         raise
-    parts.settle("" if reply.is_declined(answer_input.may_decline) else reply.answer)
+    parts.settle("" if reply.is_declined(answer_input.may_decline) else read_marks(reply.answer).text)
     return reply
 
 
@@ -69,10 +69,11 @@ class _AnswerParts:
         self._shown = ""
         self._reply = PartialReply()
 
-    def begin(self) -> None:
-        """Replace the text that an earlier reply showed by nothing."""
-        self._reply = PartialReply()
-        self._show("")
+    def begin(self, begun: str = "") -> None:
+        """Replace the text that an earlier reply showed by nothing, or keep what `begun` showed, which goes on."""
+        self._reply = PartialReply(begun)
+        if not begun:
+            self._show("")
 
     def hear(self, text: str) -> None:
         """Show the new part of the answer, if there is one and it may be shown."""
@@ -80,7 +81,9 @@ class _AnswerParts:
         fields = self._reply.read()
         answer = fields.get("answer")
         if isinstance(answer, str) and self._may_show(fields, answer):
-            self._show(answer.strip())
+            text = read_marks(_OPEN_MARK.sub("", answer)).text.strip()
+            if not self._shown.startswith(text):  # the beginning of a reply that goes on has been shown
+                self._show(text)
 
     def settle(self, answer: str) -> None:
         """If anything was shown, replace it by the final answer; `answer` is empty if it was declined."""
@@ -104,9 +107,13 @@ class _AnswerParts:
 
 
 class PartialReply:
-    """Collects the pieces of a reply. `read` returns the fields of its JSON object; the last may be incomplete."""
+    """Collects the pieces of a reply. `read` returns the fields of its JSON object; the last may be incomplete.
 
-    def __init__(self) -> None:
+    The pieces may be the rest of a reply that has `begun`.
+    """
+
+    def __init__(self, begun: str = "") -> None:
+        self._begun = begun
         self._pieces: list[str] = []
         self._length = 0
         self._read_length = 0
@@ -124,21 +131,6 @@ class PartialReply:
         self._read_length = self._length
         text = "".join(self._pieces)
         self._pieces = [text]
-        opening = find_opening(text)
-        return {} if opening is None else self._find_fields(_parse(text[opening:]))
-
-    def _find_fields(self, value: Any) -> dict[str, Any]:
-        """The fields at the top level or one below, as in a complete reply."""
-        values = [value, *value.values()] if isinstance(value, dict) else []
-        return next(
-            (each for each in values if isinstance(each, dict) and AnswerOut.model_fields.keys() & each.keys()), {}
-        )
-
-
-def _parse(text: str) -> Any:
-    for wording in (text, text.translate(_CONTROLS)):
-        try:
-            return from_json(wording, allow_partial="trailing-strings")
-        except ValueError:
-            continue
-    return None
+        if self._begun:  # its first words show how it goes on
+            text = join_reply(self._begun, text) if len(text) > SEAM else ""
+        return read_beginning(AnswerOut, text)

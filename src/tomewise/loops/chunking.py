@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any, Literal
 
 from tomewise.errors import UsageError
-from tomewise.language.wrapped import find_name, find_window
+from tomewise.language.wrapped import find_name, find_room, find_window
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import load_passages, measure_texts
 from tomewise.recall.flat import Everything
@@ -85,7 +85,7 @@ class FreeTokens:
     ) -> FreeTokens:
         """The room beside the prompt with an `empty` input, and beside so many tokens more."""
         used = desk.model.count_input_tokens(role, empty) + beside
-        return cls(role, int(_SURE * (find_window(desk.model, role) - role.output_tokens)) - used, least)
+        return cls(role, int(_SURE * find_room(desk.model, role)) - used, least)
 
 
 def check_windows(desk: Desk, rooms: Sequence[FreeTokens]) -> None:

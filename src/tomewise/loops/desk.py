@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from tomewise.errors import PromptTooLong
 from tomewise.language.fences import get_letter
+from tomewise.language.prompts import needs_short
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
-from tomewise.language.wrapped import find_window
+from tomewise.language.wrapped import find_room
 from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.citing import cite, only_quotes, prepare_quoting, quote_sentences
 from tomewise.loops.evidence import Count, describe_origin, fit_to_budget, fit_to_window, name_kind
@@ -144,7 +145,7 @@ class Desk:
 
         A third of the window is left free: the model counts tokens in another way, and the prompt has its own words.
         """
-        return max(0, find_window(self.model, role) - role.output_tokens - used) * 2 // 3
+        return max(0, find_room(self.model, role) - used) * 2 // 3
 
     def measure_answer_room(self, question: Question) -> int:
         """The same for the answering role beside the question, which some roles are given twice."""
@@ -233,7 +234,8 @@ class Desk:
 
         Raises the error if no evidence has room.
         """
-        share = (error.window - ANSWER.output_tokens) / error.asked if error.window and error.asked else 0.5
+        left = error.window - ANSWER.limit_reply(short=needs_short("", error.window))
+        share = left / error.asked if error.window and error.asked else 0.5
         most = share * self.model.count_input_tokens(ANSWER, prepared.input)
         ranks = {node: rank for rank, piece in enumerate(prepared.found) for node in (piece.id, *piece.sources)}
         pieces = prepared.evidence if prepared.labelled is None else prepared.labelled
@@ -292,6 +294,7 @@ def make_answer_input(
         question=question.text,
         options=list(question.options),
         instructions=question.instructions,
+        form=None if question.options else question.form,
         evidence=list(shown),
         notes=list(notes),
         may_decline=may_decline,
@@ -310,7 +313,7 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
     resolved = choice is not None or not (question.options or reply.is_declined(may_decline))
     coverage = Coverage(dropped=prepared.dropped)
     if not resolved:
-        return replace(decline(reply.missing, evidence), coverage=coverage)
+        return replace(decline(reply.missing, evidence), coverage=coverage, unfinished=reply.unfinished)
     cited = cite(store, reply.quotes, evidence if prepared.labelled is None else prepared.labelled)
     written = Marked(question.options[ord(choice) - ord("A")]) if choice else read_marks(reply.answer)
     statements = prove(written, cited, question.text)
@@ -321,6 +324,7 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
         evidence=tuple(evidence),
         coverage=coverage,
         claimed=reply.claim,
+        unfinished=reply.unfinished,
         missing=reply.missing if reply.claim == "partly" else "",
         dropped_quotes=cited.dropped + len(set(cited.quotes).difference(*(each.quotes for each in statements))),
         derived_quotes=cited.derived,

@@ -14,7 +14,7 @@ from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
-from tomewise.language.wrapped import find_window
+from tomewise.language.wrapped import find_room
 from tomewise.store.records import PASSAGES
 from tomewise.types import DocumentId, Embedder, Evidence, In, LanguageModel, Out, Passage, PassageId, Role
 from tomewise.types.place import describe_place
@@ -93,7 +93,7 @@ def fit_to_window(
 
     The prompt has `most` tokens at most.
     """
-    room = min(most, find_window(model, role) - role.output_tokens)
+    room = min(most, find_room(model, role))
 
     def fits(count: int) -> bool:
         return model.count_input_tokens(role, make_input(material[:count])) <= room

@@ -145,7 +145,7 @@ async def conclude(
         used = sum(measure_texts([text], desk.count))
     found = await asyncio.to_thread(find_passages, shown)
     passages = await asyncio.to_thread(desk.layout.pack, found, max(0, room - used))
-    if not (question.options or question.instructions):
+    if not (question.options or question.instructions or question.form):
         question = replace(question, instructions=_FORM)
     prepared = await desk.prepare(question, passages, budget=None, notes=[point.text for point in shown])
     yield report_retrieved(prepared.evidence, found)

@@ -19,6 +19,8 @@ from tomewise.types import Answer, Quote, Statement
 from tomewise.types.proof import PROVED
 
 _MARK = re.compile(r"[^\S\n]?\[(E\d{1,4}(?:[,;\s]{1,3}E\d{1,4}){0,20})\]")
+# The fence of code, or a row of a table with a rule below it: no statement.
+_FRAME = re.compile(r"^[^\S\n]*(?:(?:```|~~~).*|\|.*\|[^\S\n]*(?=\n[^\S\n]*\|[ \t:|-]+$))$", re.MULTILINE)
 _SHORT = 4  # content words: a statement of fewer is read as the answer to its question
 
 
@@ -42,8 +44,8 @@ def read_marks(text: str) -> Marked:
 
 
 def list_statements(text: str) -> list[tuple[int, int]]:
-    """Where the statements of a text begin and end: its sentences, items and rows, without headings."""
-    return list(find_sentences(text)) or [(0, len(text))]
+    """Where the statements of a text begin and end: its sentences, items and rows, without headings and head rows."""
+    return list(find_sentences(_FRAME.sub(lambda line: "|" * len(line[0]), text))) or [(0, len(text))]
 
 
 def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 from tomewise.calls import CallCount
 from tomewise.language.roles import SELECT_NODES, SelectIn, Shown
 from tomewise.language.usage import estimate_tokens
-from tomewise.language.wrapped import find_window
+from tomewise.language.wrapped import find_room
 from tomewise.memory.build_records import read_build
 from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.recall.array_types import Keys, Vectors, sort_keys
@@ -167,7 +167,7 @@ class PruneAndGrow:
         """The neighbours and children of what is active, as far as they fit into the window, the nearest first."""
         links = (self.nodes.find_neighbours(active), read_sources(self.nodes.store, active, self.nodes.layer))
         found = {key for near in links for keys in near.values() for key in keys} - active.keys()
-        room = _WINDOW_SHARE * (find_window(self.model, SELECT_NODES) - SELECT_NODES.output_tokens)
+        room = _WINDOW_SHARE * find_room(self.model, SELECT_NODES)
         pieces = self.nodes.load_best(scores, len(found), found)
         sizes = accumulate(estimate_tokens(f"{piece.title}\n{piece.text}") for piece in pieces.values())
         return {key: piece for (key, piece), size in zip(pieces.items(), sizes, strict=True) if size <= room}

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from tomewise.reading.metadata import METADATA, cut_metadata
 from tomewise.settings import SETTINGS
 from tomewise.systems.efforts import Effort
+from tomewise.types import Form
 
 MOST_QUESTION = 100_000  # characters
 MOST_ID = 1000
@@ -165,6 +166,9 @@ class Ask(ChosenSystem, Narrowed):
     question: Text
     options: Annotated[list[Text], Field(max_length=26)] = Field(default_factory=list)
     instructions: Text = ""
+    form: Annotated[Form | None, Field(description="What the answer shall look like; null leaves it to the model.")] = (
+        None
+    )
     session: Name | None = None
     effort: Effort | None = None
     force: bool = False

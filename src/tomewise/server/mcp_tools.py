@@ -50,7 +50,7 @@ from tomewise.tome.entities import Entity, find_entity
 from tomewise.tome.reports import BuildReport, Slice, read_slice, sum_estimates
 from tomewise.tome.tome import Tome
 from tomewise.tome.view import TomeView
-from tomewise.types import Answer, Document, Event, Evidence, Progress, Question, Statement, read_plain
+from tomewise.types import Answer, Document, Event, Evidence, Form, Progress, Question, Statement, read_plain
 from tomewise.types.proof import list_remarks
 
 T = TypeVar("T")
@@ -108,6 +108,7 @@ class Tools:
         context: Context[Any, Any],
         options: Annotated[list[Text], Field(max_length=26)] = [],  # noqa: B006 - pydantic copies it
         instructions: Annotated[Text, Field(description="How to answer.")] = "",
+        form: Annotated[Form | None, Field(description="What the answer shall look like.")] = None,
         system: Annotated[Name, Field(description="How to answer: the name of a system with its settings.")] = "",
         documents: Documents = [],  # noqa: B006
         where: Conditions = [],  # noqa: B006
@@ -122,7 +123,7 @@ class Tools:
         _, opened = find_tome(tome, self._tomes)
         async with send_progress(context, partial(_describe_event, opened)) as on_event, self._admit():
             part = await _narrow(opened, documents, where)
-            asked = Question(text=question, options=tuple(options), instructions=instructions, force=force)
+            asked = Question(text=question, options=tuple(options), instructions=instructions, form=form, force=force)
             variant = choose_bounded(system, {}) if system else None
             with answer_whole():
                 answer = await part.aask(asked, system=variant, on_event=on_event, effort=effort)

@@ -163,7 +163,7 @@ class Choice(Reply):
 
     index: int
     message: ChatMessage
-    finish_reason: Literal["stop"]
+    finish_reason: Literal["stop", "length"]
     logprobs: None
 
 
@@ -222,7 +222,7 @@ async def _answer(service: Service, body: Chat, completion: Completion, address:
     async with service.admit_question(name, ask, turns) as admitted:
         answer = await admitted.answer()
         data = await admitted.describe(answer)
-    return completion.whole(write_answer(read_plain(Answer, data), name, address), answer.cost, data)
+    return completion.whole(write_answer(read_plain(Answer, data), name, address), answer.cost, data, name_end(answer))
 
 
 @asynccontextmanager
@@ -256,7 +256,7 @@ async def _stream(service: Service, body: Chat, completion: Completion, address:
                 answer = await admitted.answer(report)
                 data = await admitted.describe(answer)
                 emit(completion.chunk(write_answer(read_plain(Answer, data), name, address, draft.sent)))
-                emit(completion.chunk({}, "stop", tomewise=data))
+                emit(completion.chunk({}, name_end(answer), tomewise=data))
                 if body.stream_options and body.stream_options.include_usage:
                     emit(completion.usage_chunk(answer.cost))
             except Exception as error:  # noqa: BLE001 - the stream has begun, so every error is its last chunk
@@ -334,9 +334,11 @@ class Completion:
         self._created = int(time.time())
         self._model = model
 
-    def whole(self, written: dict[str, Any], cost: Cost, tomewise: dict[str, Any] | None) -> dict[str, Any]:
+    def whole(
+        self, written: dict[str, Any], cost: Cost, tomewise: dict[str, Any] | None, finish: str = "stop"
+    ) -> dict[str, Any]:
         """The reply that is not streamed."""
-        choice = {"index": 0, "message": {"role": "assistant", **written}, "finish_reason": "stop", "logprobs": None}
+        choice = {"index": 0, "message": {"role": "assistant", **written}, "finish_reason": finish, "logprobs": None}
         return self._frame("chat.completion", [choice], usage=usage_of(cost), tomewise=tomewise)
 
     def chunk(self, delta: dict[str, Any], finish: str | None = None, **more: Any) -> bytes:
@@ -427,6 +429,11 @@ def write_answer(answer: Answer, tome: str, address: str, sent: str = "") -> dic
         lines.append(f"[{number}] {escape_markdown(str(quoted))}")
     lines += filter(None, [escape_markdown(answer.coverage.remark)])
     return {"content": "\n\n".join(lines)[len(sent) :], "annotations": annotations}
+
+
+def name_end(answer: Answer) -> str:
+    """Why the text ends, as OpenAI names it."""
+    return "length" if answer.unfinished else "stop"
 
 
 def usage_of(cost: Cost) -> dict[str, int]:

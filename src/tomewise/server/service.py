@@ -86,6 +86,7 @@ class Service:
                     text=body.question,
                     options=tuple(body.options),
                     instructions=body.instructions,
+                    form=body.form,
                     force=body.force,
                     current=body.current,
                     only_supported=body.only_supported,

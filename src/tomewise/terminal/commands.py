@@ -40,6 +40,7 @@ from tomewise.terminal.options import (
 from tomewise.terminal.screen import console, escape, print_json
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
 from tomewise.terminal.work import Work, show_work
+from tomewise.types import Form
 
 if TYPE_CHECKING:
     from tomewise.pictures import Picture
@@ -171,6 +172,7 @@ def ask(
         list[str] | None, typer.Option(help="One option of a multiple-choice question; give it again for each.")
     ] = None,
     instructions: Annotated[str, typer.Option(help="How to answer; only the answering call sees it.")] = "",
+    form: Annotated[Form | None, typer.Option(help="What the answer shall look like.")] = None,
     document: Documents = None,
     where: Where = None,
     force: Annotated[
@@ -212,7 +214,12 @@ def ask(
                 opened.memory.check_drawing(system or before or variant)
             listener = choose_listener(work, opened.store if trace and not as_json else None)
             asked = Question(
-                text=text, options=tuple(option or ()), instructions=instructions, force=force, current=current
+                text=text,
+                options=tuple(option or ()),
+                instructions=instructions,
+                form=form,
+                force=force,
+                current=current,
             )
             with nullcontext() if work.is_shown else answer_whole():
                 if session is None:

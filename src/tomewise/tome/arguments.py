@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from tomewise.errors import UsageError
 from tomewise.settings import Settings, check_values
-from tomewise.types import Question, Scope
+from tomewise.types import Form, Question, Scope
 
 if TYPE_CHECKING:
     from types import UnionType
@@ -103,6 +103,7 @@ def make_question(
     only_supported: bool = False,
     options: Sequence[str] = (),
     instructions: str = "",
+    form: Form | None = None,
     force: bool = False,
 ) -> Question:
     """The question that a caller states, in its own scope or `within` this one.
@@ -112,9 +113,11 @@ def make_question(
     check_type("question", question, str | Question, "a text or a Question")
     check_type("force", force, bool, "True or False")
     if isinstance(question, str):
-        question = Question(text=question, options=read_texts("options", options), instructions=instructions)
-    elif options or instructions:
-        raise UsageError("a Question has its own options and instructions: put them there")
+        question = Question(text=question, options=read_texts("options", options), instructions=instructions, form=form)
+    elif options or instructions or form:
+        raise UsageError("a Question has its own options, instructions and form: put them there")
+    if question.form not in (None, *get_args(Form)):
+        raise UsageError(f"form must be one of {', '.join(get_args(Form))}, not {question.form!r:.200}")
     check_type("question", question.text, str, "a text")
     check_type("instructions", question.instructions, str, "a text")
     for text in (question.text, question.instructions, *read_texts("options", question.options)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from shlex import quote
@@ -106,7 +107,8 @@ class Questions:
             alone = replace(question, text=text)
 
             lagging = await ready.lag.describe(alone) if ready.lag else None
-            answer = await run_loop(ready.system, alone, used, on_event, memory)
+            with answer_whole() if question.only_supported else nullcontext():  # a draft shows what leaves
+                answer = await run_loop(ready.system, alone, used, on_event, memory)
             answer = replace(answer, events=(*opening, *answer.events), lagging=answer.lagging or lagging)
             if session:
                 answer = await asyncio.to_thread(session.add_turn, question.text, text, answer)

@@ -14,7 +14,7 @@ from tomewise.tome.arguments import check_type
 from tomewise.tome.damaged import skip_damaged
 from tomewise.tome.open_tome import OpenTome, PartOfTome, names_damage, plain
 from tomewise.tome.session_record import SessionRecord, check_name, find_session
-from tomewise.types import Question, Scope
+from tomewise.types import Form, Question, Scope
 
 if TYPE_CHECKING:
     from tomewise.systems.answer import OnEvent
@@ -72,6 +72,7 @@ class Session(PartOfTome):
         system: Choice | None = None,
         options: Sequence[str] = (),
         instructions: str = "",
+        form: Form | None = None,
         force: bool = False,
         fresh: bool = False,
         on_event: OnEvent | None = None,
@@ -85,7 +86,7 @@ class Session(PartOfTome):
         """
         from tomewise.tome.session_memory import Continuation
 
-        asked = self._make_question(question, options=options, instructions=instructions, force=force)
+        asked = self._make_question(question, options=options, instructions=instructions, form=form, force=force)
         settings, questions = self._opened.settings, self._opened.questions
         with hold_session(self.store, self.name):
             before = await asyncio.to_thread(self.read)

@@ -10,7 +10,7 @@ from tomewise.errors import UsageError
 from tomewise.tome.arguments import check_type, make_question, read_integer
 from tomewise.tome.open_tome import PartOfTome, names_damage, plain, plain_stream
 from tomewise.tome.session import Sessions
-from tomewise.types import Question, Scope
+from tomewise.types import Form, Question, Scope
 from tomewise.types.plain import describe_object
 
 # What a tome works with is imported where it is first used: who only looks at a tome does not wait for it.
@@ -50,6 +50,7 @@ class TomeView(PartOfTome):
         system: Choice | System | None = None,
         options: Sequence[str] = (),
         instructions: str = "",
+        form: Form | None = None,
         force: bool = False,
         fresh: bool = False,
         turns: Sequence[Turn] = (),
@@ -67,11 +68,12 @@ class TomeView(PartOfTome):
         always refused. Replies of the model are kept, so a question that was interrupted, or is asked again, repeats no
         call; with `fresh` the model is asked again, and its replies replace those that were kept. Earlier `turns` of a
         chat make the question stand alone; its trace keeps it as it was asked. `on_event` hears what happens.
+        `form` says what the answer shall look like: short, list, table, account or summary.
         In place of a system, `effort` says how much work the question is worth: "quick" for one search, "thorough" for
         a loop over what is built, "whole" to read all of the text, "auto" for what the question needs.
         Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
         """
-        asked = self._make_question(question, options=options, instructions=instructions, force=force)
+        asked = self._make_question(question, options=options, instructions=instructions, form=form, force=force)
         questions = self._opened.questions
         chosen = await questions.choose(system, effort, current=asked.current)
         return await questions.answer(asked, chosen, on_event, fresh=fresh, turns=turns)
@@ -85,6 +87,7 @@ class TomeView(PartOfTome):
         system: Choice | System | None = None,
         options: Sequence[str] = (),
         instructions: str = "",
+        form: Form | None = None,
         force: bool = False,
         fresh: bool = False,
         turns: Sequence[Turn] = (),
@@ -98,7 +101,7 @@ class TomeView(PartOfTome):
         """
         from tomewise.tome.questions import stream_answer
 
-        asked = self._make_question(question, options=options, instructions=instructions, force=force)
+        asked = self._make_question(question, options=options, instructions=instructions, form=form, force=force)
         return stream_answer(partial(self.aask, asked, system=system, fresh=fresh, turns=turns, effort=effort))
 
     stream = plain_stream(astream)

@@ -24,6 +24,8 @@ Support: TypeAlias = Literal["quoted", "inferred", "contradicted", "none"]
 """How far quotations prove a statement, from its words standing in them to nothing that proves it."""
 Claim: TypeAlias = Literal["full", "partly", "none"]
 """How far the evidence holds an answer, in the word of the model that answered."""
+Form: TypeAlias = Literal["short", "list", "table", "account", "summary"]
+"""What an answer looks like: a word to a sentence or two, an item or a row for each thing, paragraphs, or a summary."""
 Scalar: TypeAlias = str | int | float | bool
 """A value of metadata."""
 Metadata: TypeAlias = Mapping[str, Scalar | Sequence[Scalar]]
@@ -346,6 +348,8 @@ class Question(Noun):
     """The choices, in the order of their letters. Only the answering role sees them."""
     instructions: str = ""
     """How to answer, such as `in one word`; only the answering role sees them."""
+    form: Form | None = None
+    """What the answer shall look like; None leaves it to the model. An option has its own form."""
     force: bool = False
     """Whether to ask for a guess if the evidence does not hold the answer; without it a loop may decline."""
     within: Scope | None = None

@@ -175,6 +175,8 @@ class Answer(Noun):
     """What the evidence lacks, if the question was declined or is answered only partly, and what was not read."""
     dropped_quotes: int = 0
     """How many quotations of the model were found nowhere, so that they are not among its quotes."""
+    unfinished: str = ""
+    """Why the text ends before its end; empty where it does not."""
     withheld: int = 0
     """How many statements without support are not shown, as `only_supported` wants."""
     derived_quotes: int = 0
@@ -257,6 +259,7 @@ def list_remarks(answer: Answer) -> list[str]:
         "No quotation was found that supports it.": answer.resolved and not is_guess and not answer.quotes,
         "The model would have declined; it was forced to answer.": answer.resolved and answer.forced,
         "The model was asked for a guess too, and gave none.": not answer.resolved and answer.forced,
+        f"The answer is unfinished: {answer.unfinished}.": answer.unfinished,
         withheld: withheld,
         f"{answer.dropped_quotes} quotation(s) are in no passage or not about it: dropped.": answer.dropped_quotes,
         f"{answer.derived_quotes} quotation(s) are from summaries and in no passage: not cited.": answer.derived_quotes,

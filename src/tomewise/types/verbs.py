@@ -34,8 +34,10 @@ class Role(Generic[In, Out]):
     in addition to those of all prompts. `play` is a text algorithm with which the extractive model plays the role; a
     role from outside without one needs a real model.
 
-    `output_tokens` is the limit on the reply; estimates count this many. `find_fault` returns what is wrong with an
-    output of the right type, or None. Roles whose outputs become memory have one, because one bad reply would damage
+    `output_tokens` is the limit on the reply; estimates count this many. A small model or window, which gets the short
+    form of the prompt, has `short_tokens` in their place, if there are any. With `goes_on`, a reply that reaches its
+    limit is continued, and the output has a text `unfinished`: why that ended. `find_fault` returns what is wrong with
+    an output of the right type, or None. Roles whose outputs become memory have one, because one bad reply would damage
     the memory for good. `read_prose` makes an output of a reply without JSON, after a repair; None refuses it.
     """
 
@@ -51,6 +53,12 @@ class Role(Generic[In, Out]):
     tags: tuple[str, ...] = ()
     play: Callable[[In], Out] | None = None
     read_prose: Callable[[str], Out | None] | None = None
+    short_tokens: int = 0
+    goes_on: bool = False
+
+    def limit_reply(self, *, short: bool) -> int:
+        """The limit on the reply to the usual or to the `short` form of the prompt."""
+        return self.short_tokens or self.output_tokens if short else self.output_tokens
 
     def accept(self, given: In, output: Out) -> Out:
         """The output, unchanged. Raises `BadReply` if `find_fault` finds something wrong with it."""

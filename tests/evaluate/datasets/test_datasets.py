@@ -150,8 +150,11 @@ def test_layouts_say_more_in_their_own_way(publish: Publish) -> None:
     assert "the keeper" in item.question.instructions
     assert read_dataset("nq", publish("nq")).name == "nq_rear"
     for layout in ("qmsum", "odsum", "odsum stories"):
-        asked = {item.question.instructions for item in read_dataset(layout.split()[0], publish(layout)).items}
-        assert asked == {"Write a summary of about 10 words, in connected sentences."}
+        questions = [item.question for item in read_dataset(layout.split()[0], publish(layout)).items]
+        assert {each.instructions for each in questions} == {
+            "Write a summary of about 10 words, in connected sentences."
+        }
+        assert {each.form for each in questions} == {"summary"}
     folder = publish("qmsum", lambda files: files["test.jsonl"][0]["general_query_list"][0].update(answer="a " * 137))
     asked = {item.question.instructions for item in read_dataset("qmsum", folder).items}
     assert asked == {"Write a summary of about 70 words, in connected sentences."}, "the mean of 137 and 1"

@@ -90,7 +90,7 @@ def _read_multihop(folder: Path, name: str, begins: str) -> Dataset:
     if folder.is_dir() and any(folder.glob(f"{begins}*_corpus.json")):
         return _read_hipporag(folder, begins)
     patterns = "*dev*.json* *validation*.parquet *.jsonl *.json *.parquet"
-    layout = Layout(name=name, files=patterns, rows=_read_wiki_questions, slices="type level hops")
+    layout = Layout(name=name, files=patterns, rows=_read_wiki_questions, form="short", slices="type level hops")
     return layout.read(folder)
 
 
@@ -165,7 +165,7 @@ def _read_hipporag(folder: Path, name: str = "") -> Dataset:
         idx = record.find("idx")
         ids.setdefault(_join_words(title, text), corpus.add(text, title=title, id=str(number if idx is None else idx)))
     rows = read_records(find_file(corpus_file.parent, f"{stem}.json"))
-    layout = Layout(name=stem, slices="type level hops")
+    layout = Layout(name=stem, form="short", slices="type level hops")
     return layout.make_dataset(corpus, (_add_wiki_gold(record, number, ids) for number, record in enumerate(rows, 1)))
 
 
@@ -222,7 +222,7 @@ def _read_multihop_rag(folder: Path) -> Dataset:
         title, url = record.text("title"), str(record.find("url") or "")
         ids[title] = ids[url or title] = corpus.add(record.text("body text"), title=title, id=url or title)
     rows = read_records(find_file(folder, "MultiHopRAG.json*", "**/MultiHopRAG.json*"))
-    layout = Layout(name="multihop-rag", id="", question="query")
+    layout = Layout(name="multihop-rag", id="", question="query", form="short")
     return layout.make_dataset(corpus, (_add_articles(record, ids, corpus) for record in rows))
 
 
@@ -287,7 +287,9 @@ def _ask_for_summaries(read: Callable[[Path], Dataset], folder: Path) -> Dataset
     lengths = [len(answer.split()) for item in dataset.items for answer in item.answers]
     words = max(1, round(sum(lengths) / max(1, len(lengths)) / 10)) * 10
     asked = f"Write a summary of about {words} words, in connected sentences."
-    items = (replace(item, question=replace(item.question, instructions=asked)) for item in dataset.items)
+    items = (
+        replace(item, question=replace(item.question, instructions=asked, form="summary")) for item in dataset.items
+    )
     return replace(dataset, items=tuple(items))
 
 

@@ -25,6 +25,7 @@ _INFINITEBENCH_QA = Layout(
     text="context",
     question="input question",
     answers="answer answers",
+    form="short",
 )
 """EN.QA of InfiniteBench (Zhang et al. 2024): `longbook_qa_eng.jsonl` {id, context, input, answer}."""
 
@@ -82,6 +83,7 @@ _NARRATIVEQA = Layout(
     text_id="document.id",
     question="question.text question",
     answers="answers",
+    form="short",
     slices="document.kind",
 )
 
@@ -93,7 +95,7 @@ def _read_narrativeqa(folder: Path) -> Dataset:
     """
     if not folder.is_dir() or not (folder / "qaps.csv").exists():
         return _NARRATIVEQA.read(folder)
-    layout = Layout(name="narrativeqa", book="document_id", slices="kind")
+    layout = Layout(name="narrativeqa", book="document_id", form="short", slices="kind")
     return layout.make_dataset(Corpus(folder, suffixes=(".txt", ".content")), _read_tables(folder))
 
 

@@ -16,7 +16,7 @@ from tomewise.evaluate.datasets.data_rows import Record, find_file, find_files, 
 from tomewise.evaluate.items import Dataset, Item, Span
 from tomewise.language.fences import get_letter
 from tomewise.reading.places import Marks
-from tomewise.types import Document, DocumentId, Question
+from tomewise.types import Document, DocumentId, Form, Question
 
 
 class Corpus:
@@ -128,6 +128,8 @@ class Layout:
     options: str = ""
     """The field with options, if there are some: then `answers` says which is right."""
     answers: str = "answer"
+    form: Form | None = None
+    """What answers look like; with options they are short."""
     slices: str = ""
     """Names of fields, one space apart, each of which is one."""
 
@@ -160,7 +162,8 @@ class Layout:
         text, instructions = record.text(self.question), added.get("instructions", "")
         if "answers" not in added:
             fields["answers"] = find_wording(options, fields["correct"]) if options else record.texts(self.answers)
-        question = Question(text=text, options=options, instructions=instructions)
+        form: Form | None = "short" if options else self.form
+        question = Question(text=text, options=options, instructions=instructions, form=form)
         return Item(id=number if id is None else str(id), question=question, **fields)
 
 

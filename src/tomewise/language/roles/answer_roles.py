@@ -6,11 +6,12 @@ import re
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from tomewise.language.labels import Label, find_number, read_label
 from tomewise.language.memory_faults import find_excuse
 from tomewise.language.roles.fields import NOTHING, OptionalRecords, Shown, Text, TextOrNull, describe
-from tomewise.types import Claim, Role
+from tomewise.types import Claim, Form, Role
 
 _CLAIMS: tuple[Claim, ...] = get_args(Claim)
 FAILURE = "*"  # the failure signal: an answering role replies with it when the evidence is not sufficient
@@ -30,6 +31,7 @@ class AnswerIn(BaseModel):
     question: str
     options: list[str] = []
     instructions: str = ""
+    form: Form | None = None
     evidence: list[Shown] = []
     notes: list[str] = []
     may_decline: bool = False
@@ -94,7 +96,8 @@ class AnswerOut(BaseModel):
     """A model writes its fields in order: first the words that it found, then what follows from them, then the answer.
 
     `supported` comes before the answer, so that an answer which counts as declined is never shown while it is written.
-    Where `supported` is missing or means nothing it is empty, which claims as little as "none".
+    Where `supported` is missing or means nothing it is empty, which claims as little as "none". No model sees
+    `unfinished`.
     """
 
     quotes: Annotated[OptionalRecords[Quote], BeforeValidator(_list_pairs)] = describe(
@@ -109,6 +112,7 @@ class AnswerOut(BaseModel):
     answer: TextOrNull = Field(description="the answer alone, as short as the question allows")
     choice: Text | None = describe("letter of the chosen option, for a question with options", None)
     missing: Text = describe("what the evidence lacks, unless it supports the answer in full")
+    unfinished: SkipJsonSchema[str] = ""
 
     @model_validator(mode="after")
     def _claim_nothing_if_cut(self, info: ValidationInfo) -> AnswerOut:
@@ -184,5 +188,5 @@ def read_prose(text: str) -> AnswerOut | None:
     return None if _JSON.search(answers[-1]) or find_excuse(answer) else AnswerOut(answer=answer)
 
 
-ANSWER = Role("answer", AnswerIn, AnswerOut, output_tokens=768, read_prose=read_prose)
+ANSWER = Role("answer", AnswerIn, AnswerOut, output_tokens=2048, read_prose=read_prose, short_tokens=768, goes_on=True)
 REPHRASE = Role("rephrase", RephraseIn, RephraseOut, output_tokens=300, tags=("earlier",))

@@ -13,7 +13,7 @@ from tomewise.concurrency import run_in_thread
 from tomewise.extras import GRAPH
 from tomewise.language.roles import ReportIn, ReportOut, make_report_role
 from tomewise.language.roles.community_roles import REPORT_WORDS
-from tomewise.language.wrapped import find_name, find_window
+from tomewise.language.wrapped import find_name, find_room
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.build_records import record_build
 from tomewise.memory.communities.community_names import CommunityNames
@@ -169,7 +169,7 @@ class CommunitiesLayer:
 
     def _make_sources(self, plan: _Plan, numbers: Sequence[int], texts: Mapping[int, str]) -> dict[int, ReportSource]:
         """What reports about these communities are written from; `texts` are the reports of their parts."""
-        room = find_window(self._model, self._role) - self._role.output_tokens
+        room = find_room(self._model, self._role)
         room = min(_PROMPT_TOKENS, round(_WINDOW_SHARE * room))
         children: dict[int, list[Part]] = {}
         for community in plan.communities.values():

@@ -19,7 +19,7 @@ from tomewise.errors import BadReply
 from tomewise.extras import GRAPH
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.language.usage import estimate_tokens
-from tomewise.language.wrapped import find_name, find_window
+from tomewise.language.wrapped import find_name, find_room
 from tomewise.memory.ask_each import run_each
 from tomewise.memory.build_records import read_build, record_build
 from tomewise.memory.edge_rows import write_edges
@@ -335,7 +335,7 @@ class SchemataLayer:
         found = [texts[name] for name in hierarchy.list_children([cluster]) if texts.get(name)]
         if not found:
             raise BadReply("none of the members of the cluster could be summarised")
-        room = _WINDOW_SHARE * (find_window(self._model, SUMMARISE) - SUMMARISE.output_tokens)
+        room = _WINDOW_SHARE * find_room(self._model, SUMMARISE)
         sizes = accumulate(map(estimate_tokens, found))
         fitting = [text for text, size in zip(found, sizes, strict=True) if size <= room]
         return SummaryIn(texts=fitting or found[:1], max_tokens=_SUMMARY_TOKENS)
