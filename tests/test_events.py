@@ -142,7 +142,6 @@ def test_the_fields_that_any_event_may_have_are_read_whatever_they_hold(detail: 
     assert all(isinstance(piece, Evidence) for piece in common.evidence)
     assert all(isinstance(note, str) for note in common.notes)
     assert all(isinstance(row, dict) for row in common.pool)
-    assert all(isinstance(count, int | None) for count in (common.found, common.cut))
 
 
 def test_odd_values_of_a_piece_are_left_out():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CallCount:
-    """The calls of one use of a part, without repairs, retries, and what `memory.proving` asks for once more.
+    """The calls of one use of a part, without repairs, retries, and what is asked for again since nothing shows it.
 
     A layer counts for each passage, a retriever for each search, a loop for each question. `formula` is for people.
     `most` is the upper limit, None if the part states none.

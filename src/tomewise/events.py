@@ -14,7 +14,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, TypeAlias
 
-from pydantic import StrictFloat, StrictInt, StrictStr, TypeAdapter, ValidationError
+from pydantic import StrictFloat, StrictStr, TypeAdapter, ValidationError
 
 from tomewise.errors import UsageError
 from tomewise.types import Event, Evidence, Place, Rewrite, write_plain
@@ -133,8 +133,6 @@ class CommonFields:
     evidence: tuple[Evidence, ...] = ()
     notes: tuple[str, ...] = ()
     pool: tuple[Row, ...] = ()
-    found: int | None = None
-    cut: int | None = None
 
 
 def read_common(event: Event) -> CommonFields:
@@ -145,8 +143,6 @@ def read_common(event: Event) -> CommonFields:
         evidence=tuple(_read_piece(row) for row in items["evidence"] if isinstance(row, dict)),
         notes=tuple(map(str, items["notes"])),
         pool=tuple(row for row in items["pool"] if isinstance(row, dict)),
-        found=_read(StrictInt, event.detail.get("found"), None),
-        cut=_read(StrictInt, event.detail.get("cut"), None),
     )
 
 

@@ -101,9 +101,23 @@ def test_memory_that_lags_answers_and_offers_its_build(visitor: Callable[..., Vi
         ask(page, "Who lit the light again at ten?")
         wait_for_answers(page, 1)
         notice = page.locator(".notice", has_text="Answered from older memory.")
-        expect(notice).to_contain_text("1 document yet: news.txt")
+        expect(notice).to_contain_text("1 new document (news.txt)")
         notice.get_by_role("link", name="Bring it up to date").click()
         expect(page).to_have_url(re.compile(r"build\?system=comorag"))
+
+
+def test_an_answer_says_which_files_were_not_read(visitor: Callable[..., Visit], tmp_path: Path):
+    make_library(tmp_path / "lib")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("Ruth Penrose lit the light again at ten.")
+    (tmp_path / "notes" / "b.bin").write_bytes(b"x")
+    with Tome.open(tmp_path / "lib" / "novel.tome", embedder="hash") as tome:
+        tome.add(tmp_path / "notes")
+    with serve(tmp_path, "--root", "lib") as served:
+        page = visitor(served.url).enter(link("novel", "ask"))
+        ask(page, "Who lit the light again at ten?")
+        wait_for_answers(page, 1)
+        expect(page.locator(".answer")).to_contain_text("1 unread file (b.bin: has the unsupported suffix '.bin')")
 
 
 @pytest.mark.parametrize("view", ["constructor", "__proto__", "toString", "hasOwnProperty"])

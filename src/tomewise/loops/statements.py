@@ -18,7 +18,7 @@ from tomewise.text.words import make_bag
 from tomewise.types import Answer, Quote, Statement
 from tomewise.types.proof import PROVED
 
-_MARK = re.compile(r"[^\S\n]*\[(E\d{1,4}(?:[,;\s]+E\d{1,4})*)\]")
+_MARK = re.compile(r"[^\S\n]?\[(E\d{1,4}(?:[,;\s]{1,3}E\d{1,4}){0,20})\]")
 # The fence of code, or a row of a table with a rule below it: no statement.
 _FRAME = re.compile(r"^[^\S\n]*(?:(?:```|~~~).*|\|.*\|[^\S\n]*(?=\n[^\S\n]*\|[ \t:|-]+$))$", re.MULTILINE)
 _SHORT = 4  # content words: a statement of fewer is read as the answer to its question

@@ -31,7 +31,7 @@ class Replies(dict[K, R], Generic[K, R]):
 async def ask_each(
     model: LanguageModel, role: Role[In, Out], inputs: Mapping[K, In], report: Report, label: str
 ) -> Replies[K, Out]:
-    """Ask one role about each input, all at once within the model's limit. The replies are proved (`memory.proving`).
+    """Ask one role about each input, all at once within the model's limit.
 
     A reply that fails for good is recorded and left out. Raises ModelUnavailable at once. Raises BudgetExceeded after
     the running calls have ended, because these are paid for. Every further call would fail in the same way. The replies

@@ -16,6 +16,8 @@ from pathspec import GitIgnoreSpec
 from tomewise.errors import UsageError
 
 _BELONGS = "belongs to a tome"
+_OUTSIDE = "is a link to a file outside of the folder: name that file, or give --follow"
+_UNSUPPORTED = "has the unsupported suffix"
 _MAX_REASONS = 3  # in one error message
 _REPOSITORY = ".git"
 _TOME = b"SQLite format 3\x00"  # a tome begins so
@@ -36,6 +38,8 @@ class Skipped:
 
     path: Path
     reason: str
+    is_lost: bool = False
+    """Whether it may hold text that nobody chose to leave out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +122,7 @@ class _Walk:
             elif isinstance(entry, Skipped):
                 yield entry
             elif reason := self._find_reason(entry, inside, ignored):
-                yield Skipped(entry, reason)
+                yield Skipped(entry, reason, is_lost=reason.startswith((_UNSUPPORTED, _OUTSIDE)))
             elif os.path.isdir(entry):
                 waiting.append(self._open(entry, f"{inside}{entry.name}/", ignored))
             else:
@@ -129,7 +133,7 @@ class _Walk:
         try:
             entries = sorted(folder.iterdir())
         except OSError as error:
-            return iter([Skipped(folder, error.strerror or str(error))]), inside, ignored
+            return iter([Skipped(folder, error.strerror or str(error), is_lost=True)]), inside, ignored
         own = None if self.rules.ignored else _read_ignored(folder)
         return iter(entries), inside, (*ignored, _Ignored(own, inside)) if own else ignored
 
@@ -150,11 +154,11 @@ class _Walk:
         if self.rules.include and not self.include.match_file(path):
             return "is not included"
         if entry.suffix.lower() not in self.suffixes:
-            return _BELONGS if _belongs_to_tome(entry) else f"has the unsupported suffix {entry.suffix!r}"
+            return _BELONGS if _belongs_to_tome(entry) else f"{_UNSUPPORTED} {entry.suffix!r}"
         # Not `Path.resolve`: it raises an error if links point to each other in a circle.
         is_inside = self.rules.follow or not os.path.islink(entry)
         if not (is_inside or Path(os.path.realpath(entry)).is_relative_to(self.root)):
-            return "is a link to a file outside of the folder: name that file, or give --follow"
+            return _OUTSIDE
         return ""
 
 

@@ -145,7 +145,7 @@ class SourceReader:
         try:
             source = self.read(path)
         except (ReadingError, MissingDependency) as error:
-            return Skipped(path, str(error))
+            return Skipped(path, str(error), is_lost=True)
         seen.add(key)
         return source
 

@@ -329,7 +329,7 @@ async def _add(tome: Tome, task: dict[str, Any], folder: Path, on_progress: Repo
         texts = await asyncio.to_thread(_read_texts, find_upload(folder, TEXTS))
         sources += [Document(**fields) for fields in texts]
     report = await tome.aadd(*sources, keep_going=len(sources) > 1, on_progress=on_progress)
-    if report.skipped and len(report.skipped) == len(sources):
+    if len(report.skipped) == len(sources):
         raise ReadingError(next(iter(report.skipped.values())))
     return tome.documents.names.hide(report)
 

@@ -21,9 +21,9 @@ from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity
 from tomewise.tome.reports import BuildCosts, BuildReport, Foresight, Slice
 from tomewise.tome.tome import Tome
-from tomewise.types import Answer, DocumentId, Evidence, Lagging, Passage, Quote, Statement, read_plain
+from tomewise.types import Answer, DocumentId, Evidence, Passage, Quote, Statement, read_plain
 from tomewise.types.place import describe_place
-from tomewise.types.proof import list_quotes, list_remarks, summarize_lag, write_marked
+from tomewise.types.proof import list_quotes, list_remarks, write_marked
 
 ITEM_BYTES = 4_000  # of one text among several, so that at least one fits into a reply
 _TEXTS = {
@@ -76,16 +76,17 @@ class AnswerResult(Result):
 
     def write(self) -> str:
         answer = self.answer
-        lag = _write_lag(answer.lagging) if answer.lagging else []
+        remark = answer.coverage.remark
+        unread = [fence(remark, "names", of="what is not in this answer")] if remark else []
         quotes = list_quotes(answer)
         if answer.only_quotes and quotes:
-            return "\n".join([*list_remarks(answer), *lag, *_fence_quotes(quotes)])
+            return "\n".join([*list_remarks(answer), *unread, *_fence_quotes(quotes)])
         text = write_marked(answer)
         head = f"{answer.choice}. {text}" if answer.choice else text
         lines = [head if answer.resolved else f"Declined. {head}".strip(), f"Support: {answer.support}"]
         lines += [f"Missing: {oneline(answer.missing)}"] if answer.missing else []
         lines += [remark for remark in list_remarks(answer) if answer.resolved]
-        return "\n".join([*lines, *lag, *_fence_quotes(quotes), *_fence_passages(answer.nearest)])
+        return "\n".join([*lines, *unread, *_fence_quotes(quotes), *_fence_passages(answer.nearest)])
 
 
 class SearchResult(Result):
@@ -212,12 +213,6 @@ _MOST_LAYERS = 50
 def _fence_quotes(quotes: Iterable[Quote]) -> Iterator[str]:
     for number, quote in enumerate(quotes, start=1):
         yield _fence_passage(quote.text, quote.passage, quote, number=number, start=quote.start, end=quote.end)
-
-
-def _write_lag(lagging: Lagging) -> list[str]:
-    """What the memory has yet to take in, with the names of documents between tags."""
-    names = [fence("\n".join(lagging.documents), "names", of="documents not in the memory yet")]
-    return [summarize_lag(lagging, names=False), *(names if lagging.documents else [])]
 
 
 def _fence_passages(passages: Iterable[Passage]) -> list[str]:

@@ -36,7 +36,6 @@ from tomewise.types.proof import (
     escape_pieces,
     list_quotes,
     list_remarks,
-    summarize_lag,
 )
 
 family = Family(OPENAI, "OpenAI-compatible")
@@ -428,8 +427,7 @@ def write_answer(answer: Answer, tome: str, address: str, sent: str = "") -> dic
         if number not in cited:
             cite(number, start, start + len(f"[{number}]"))
         lines.append(f"[{number}] {escape_markdown(str(quoted))}")
-    if answer.lagging:
-        lines.append(escape_markdown(summarize_lag(answer.lagging, names=False)))
+    lines += filter(None, [escape_markdown(answer.coverage.remark)])
     return {"content": "\n\n".join(lines)[len(sent) :], "annotations": annotations}
 
 

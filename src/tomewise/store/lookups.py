@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tomewise.errors import UnknownName
+from tomewise.errors import StoreError, UnknownName
 from tomewise.store.records import SETTINGS, DocumentRecord, list_source_spaces
 
 if TYPE_CHECKING:
@@ -22,6 +24,21 @@ def read_setting(store: Notes, name: str) -> str | None:
     """A setting of the tome, such as its embedder."""
     value: str | None = store.note(SETTINGS, name)
     return value
+
+
+def read_by_path(store: Store, name: str) -> dict[str, dict[str, Any]]:
+    """The fields that the tome keeps by path in a setting. Raises StoreError for anything else."""
+    try:
+        by_path = json.loads(read_setting(store, name) or "{}")
+        values = chain.from_iterable(fields.values() for fields in by_path.values())
+        if not all(isinstance(value, str | int | float | list) for value in values):
+            raise ValueError("not fields by path")
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise StoreError(
+            f"{store.address} is damaged: the row {name!r} of the table meta holds no fields ({error}); restore it "
+            "from a copy, or add the documents to a new file"
+        ) from None
+    return dict(by_path)
 
 
 def read_record(store: Store, document: DocumentId) -> DocumentRecord:

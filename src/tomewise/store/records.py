@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 from tomewise.types import DocumentId, Metadata, Noun
 
 PASSAGES = "passages"  # the layer of the passages, and the space of their vectors
+LEFT_OUT = "left_out"  # the setting that holds the files that could not be read
 SETTINGS, BUILDS, SESSIONS = "settings", "builds", "sessions"  # the kinds of notes
 # As long as all of its sources, as any of them, or until its layer removes it: see `contract.Write.put_nodes`.
 Lifetime: TypeAlias = Literal["all", "any", "layer"]

@@ -145,7 +145,7 @@ def print_add_report(report: AddReport, sources: int, seconds: float, out: Conso
                 f"[bold]{word}[/bold] {count_noun(len(documents), 'document')}{why}: {escape(_put_on_one_line(names))}"
             )
     by_reason: dict[str, list[str]] = {}
-    for path, reason in (report.skipped or {}).items():
+    for path, reason in report.skipped.items():
         by_reason.setdefault(reason, []).append(name_document(path))
     for reason, paths in by_reason.items():
         shown = paths

@@ -15,7 +15,7 @@ from tomewise.store.lookups import read_places
 from tomewise.terminal.cleaning import clean
 from tomewise.terminal.screen import count_noun, escape, make_table
 from tomewise.types.place import describe_place, describe_source, name_document
-from tomewise.types.proof import cut_text, describe_build, is_verified, list_remarks, summarize_lag
+from tomewise.types.proof import cut_text, describe_build, is_verified, list_lag, list_remarks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -90,11 +90,8 @@ def print_answer(answer: Answer, out: Console) -> None:
         out.print(f"[yellow]{escape(remark)}[/yellow]")
     for number, quoted in enumerate(quotes, start=1):
         out.print(f"  [green]{number}[/green] “{_flatten(quoted.text)}” [dim]{_locate(quoted)}[/dim]")
-    print_lag(answer.lagging, out)
-    for common in map(read_common, answer.events):
-        if common.cut and common.found is not None:  # retrieved passages that the model was not shown
-            words = f"{common.cut:,} of {common.found:,} passages did not fit and were not read for this answer."
-            out.print(f"[yellow]{words}[/yellow]")
+    if answer.coverage.remark:
+        out.print(f"[yellow]{escape(answer.coverage.remark)}[/yellow]")
     if answer.session:
         out.print(f"[dim]{escape(describe_origin(answer.session))}[/dim]")
     for line in describe_choices(answer):
@@ -144,8 +141,8 @@ def _hang(line: Text) -> Text | Table:
 
 def print_lag(lagging: Lagging | None, out: Console) -> None:
     """Print what the memory has yet to take in, if anything."""
-    if lagging:
-        out.print(f"[yellow]{escape(summarize_lag(lagging))}[/yellow]")
+    for lack in list_lag(lagging):
+        out.print(f"[yellow]not in memory:[/yellow] {escape(str(lack))}")
 
 
 def offer_build(lagging: Lagging | None, options: str, out: Console) -> None:
@@ -363,6 +360,8 @@ def print_contents(contents: Contents, out: Console) -> None:
         more = max(0, len(contents.failed) - _FAILURES)
         rest = f"… and {more:,} more (tome show --json lists all); " if more else ""
         out.print(f"[dim]{rest}the next build tries these again; you can use the rest[/dim]")
+    for unread in contents.unread:
+        out.print(f"[yellow]not read:[/yellow] {escape(str(unread))}")
     documents = make_table("document", "passages", "characters")
     for record in contents.documents[:50]:
         name = f"{escape(record.title)}  [dim]{escape(record.id)}[/dim]" if record.title else escape(record.id)

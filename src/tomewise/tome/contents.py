@@ -20,7 +20,7 @@ from tomewise.memory.build_records import forget_examples
 from tomewise.memory.passages import LostDocuments, Outcome, store_documents
 from tomewise.notebook_display import write_table
 from tomewise.reading.bounds import Bounds
-from tomewise.reading.folder import FolderRules, Skipped
+from tomewise.reading.folder import FolderRules, Skipped, resolve_path
 from tomewise.reading.json_lines import add_prefix
 from tomewise.reading.metadata import ID, PATH, UNSTORABLE, cut_document, find_unstorable, select_plain
 from tomewise.reading.process import ReaderProcess
@@ -39,7 +39,7 @@ from tomewise.tome.fixed_settings import find_address, fix_settings, make_splitt
 from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.reports import AddReport, RemoveReport
 from tomewise.tome.session_memory import forget_in_all
-from tomewise.tome.stated_fields import StatedFields, check_fields, forget_unused
+from tomewise.tome.stated_fields import StatedFields, check_fields, forget_unused, keep_left_out
 from tomewise.types import Document, DocumentId, Lagging, Layer, Metadata, Report
 
 Named: TypeAlias = str | Path | Document | NamedFile  # a source
@@ -77,7 +77,7 @@ async def add_documents(
     )
     check_fields(metadata, sources)
     store, embedder = kit.store, kit.embedder
-    skipped: dict[str, str] = {}
+    skipped: list[Skipped] = []
     failed: dict[str, str] = {}
     bounds = Bounds.of(**{each.name: getattr(settings, f"read_{each.name}") for each in fields(Bounds)})
     with work_alone(store, "add"), ReaderProcess(bounds) as process:
@@ -102,6 +102,8 @@ async def add_documents(
         documents = _read_documents(sources, reader, claims, skipped, noted, folders, prefix)
         try:
             outcomes = await store_documents(files.follow(documents, stated), store, embedder, splitter, report)
+            paths = [source for source in sources if isinstance(source, str | Path) and str(source) not in failed]
+            keep_left_out(store, list(map(resolve_path, paths)), skipped)
         finally:  # also for what was kept before an error
             _remember_folders(store, folders)
             forget_unused(store)
@@ -114,7 +116,8 @@ async def add_documents(
     by_outcome["unchanged"] = tuple(name for name in by_outcome["unchanged"] if name not in set(files.moved))
     passages = sum(each.passages for each in outcomes)
     moved = tuple(files.moved)
-    return AddReport(**by_outcome, passages=passages, skipped=skipped, moved=moved, failed=failed, lagging=lagging)
+    reasons = {str(entry.path): entry.reason for entry in skipped}
+    return AddReport(**by_outcome, passages=passages, skipped=reasons, moved=moved, failed=failed, lagging=lagging)
 
 
 async def _find_lag(kit: Kit) -> Lagging | None:
@@ -224,7 +227,7 @@ def _read_documents(
     sources: Iterable[Named],
     reader: SourceReader,
     claims: _Claims,
-    skipped: dict[str, str],
+    skipped: list[Skipped],
     failed: dict[str, str] | None,
     folders: dict[DocumentId, str],
     prefix: str,
@@ -232,7 +235,7 @@ def _read_documents(
     """The documents of all sources. `LostDocuments`, the ids that a file no longer has, come before those of the
     file.
 
-    Puts the path of each entry that was skipped into `skipped`, with the reason. A source that cannot be read raises
+    Puts each entry that was skipped into `skipped`. A source that cannot be read raises
     ReadingError or MissingDependency; with a dict `failed` it is put there instead, and the others go on. `folders`
     gets the folder of each document of a file: the one that was named, or that of the file that was named.
     """
@@ -315,7 +318,7 @@ def _name_source(source: Named) -> str:
 
 
 def _read_source(
-    source: str | Path | NamedFile, reader: SourceReader, claims: _Claims, skipped: dict[str, str], seen: set[Path]
+    source: str | Path | NamedFile, reader: SourceReader, claims: _Claims, skipped: list[Skipped], seen: set[Path]
 ) -> Iterator[Document | LostDocuments]:
     if isinstance(source, NamedFile):
         entries: Iterable[ReadSource | Skipped] = [reader.read(source.path, name=source.name)]
@@ -325,7 +328,7 @@ def _read_source(
         entries = reader.read_all([_refuse_text(source)], seen)
     for entry in entries:
         if isinstance(entry, Skipped):
-            skipped[str(entry.path)] = entry.reason
+            skipped.append(entry)
             continue
         if lost := claims.take(entry):
             yield LostDocuments(tuple(sorted(lost)))
@@ -334,7 +337,7 @@ def _read_source(
         except ReadingError as error:  # rows that were changed since they were checked: the other files are read
             if isinstance(source, NamedFile) or not os.path.isdir(source):
                 raise
-            skipped[entry.name] = str(error)
+            skipped.append(Skipped(Path(entry.name), str(error), is_lost=True))
 
 
 def _refuse_text(source: str | Path) -> str | Path:

@@ -203,7 +203,7 @@ class DocumentNames:
     def _hide(self, text: str, key: str) -> str:
         if key == "source" and text in self._all_sources:
             return PurePath(text).name
-        if key == "summary":
+        if key in ("summary", "names", "remark"):
             return self.clean(text)
         return self.name(text) if key in _HOLD_IDS else self._names.get(text, text)
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from tomewise.events import shorten
 from tomewise.memory.grounds import find_grounds
 from tomewise.store.contract import Store
-from tomewise.store.lookups import read_setting
-from tomewise.store.records import BUILDS, DocumentRecord
+from tomewise.store.lookups import read_by_path, read_setting
+from tomewise.store.records import BUILDS, LEFT_OUT, DocumentRecord
 from tomewise.systems.advice import Recommendation, recommend_system
-from tomewise.types import DocumentId, Failure, Noun, Source
+from tomewise.types import Condition, DocumentId, Failure, Noun, Scope, Source, Unread
+from tomewise.types.place import name_document
+
+_NAMED = 3  # of what was not read
+_LONGEST = 100  # characters of a name with its reason
+_SCANNED = Condition("scanned_pages", ">=", 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +61,8 @@ class Contents(Noun):
     networks: Mapping[str, Any]
     """By layer, what it says of its network."""
     failed: tuple[FailedPart, ...]
+    unread: tuple[Unread, ...]
+    """What was left out when it was added."""
     recommended: Recommendation | None
     """The system that suits it as it is; None if it is empty."""
 
@@ -76,8 +84,40 @@ def read_contents(store: Store, model: str) -> Contents:
         flags=list_records(store, "flags"),
         networks=list_records(store, "network"),
         failed=tuple(_list_failures(store)),
+        unread=tuple(list_unread(store)),
         recommended=recommend_system([record.passages for record in documents], tokens, model),
     )
+
+
+def list_unread(store: Store, within: Scope | None = None, dropped: int = 0, failed: int = 0) -> Iterator[Unread]:
+    """What of a scope was not read when it was added: scanned pages, and files beside documents that are all in it.
+
+    Of an answer also the pieces that were `dropped`, and the steps that `failed`.
+    """
+    scope = within or Scope()
+    files = read_by_path(store, LEFT_OUT)
+    if files and within:
+        inside = {record.id for record in store.documents(within)}
+        outside = [record.source for record in store.documents() if record.id not in inside]
+        files = {
+            folder: own
+            for folder, own in files.items()
+            if not any(source.startswith(f"{folder}/") for source in outside)
+        }
+    lost = [f"{name}: {why}" for own in files.values() for name, why in own.items()]
+    scanned = [
+        f"{name_document(record.id)}: p. {str(record.metadata[_SCANNED.field]).strip('[]')}"
+        for record in store.documents(replace(scope, where=(*scope.where, _SCANNED)))
+    ]
+    for what, count, names, mend in (
+        ("partly scanned document", len(scanned), scanned, "recognise the text (OCR) and `tome add` again"),
+        ("unread file", len(lost), lost, "mend and `tome add` again, or `--exclude`"),
+        ("found piece", dropped, [], "a larger window or `context` has room"),
+        ("failed step", failed, [], "`--fresh` asks the model again"),
+    ):
+        if count:
+            first = tuple(shorten(name, _LONGEST) for name in names[:_NAMED])
+            yield Unread(what=what, count=count, names=first, mend=mend)
 
 
 def list_records(store: Store, name: str) -> dict[str, Any]:

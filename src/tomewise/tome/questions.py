@@ -19,7 +19,7 @@ from tomewise.loops.answer_parts import answer_whole
 from tomewise.loops.evidence import EXTRACTS
 from tomewise.loops.statements import keep_proved
 from tomewise.loops.steps import Skipped
-from tomewise.run import open_run
+from tomewise.run import REPLY_SKIPPED, open_run
 from tomewise.settings import Settings
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys, read_places
@@ -31,12 +31,14 @@ from tomewise.systems.lag import LagFinder
 from tomewise.systems.registry import DEFAULT, Choice, Variant, choose_variant
 from tomewise.tome.arguments import check_type
 from tomewise.tome.fixed_settings import check_embedder
+from tomewise.tome.holdings import list_unread
 from tomewise.tome.scopes import check_scope
 from tomewise.tome.session_memory import Continuation
 from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
 from tomewise.tome.verifying import verify_text
 from tomewise.types import Answer, Coverage, Event, Evidence, LanguageModel, Passage, Question, Source
+from tomewise.types.proof import list_lag
 
 T = TypeVar("T")
 Ask: TypeAlias = Callable[..., Coroutine[Any, Any, Answer]]  # of a question, and by keyword of `on_event`
@@ -112,7 +114,7 @@ class Questions:
                 answer = await asyncio.to_thread(session.add_turn, question.text, text, answer)
                 pass_on(answer.events[-1:], on_event)
 
-            answer = await asyncio.to_thread(complete_answer, answer, question, store)
+            answer = await asyncio.to_thread(complete_answer, answer, question, store, used.fallbacks[REPLY_SKIPPED])
             answer = replace(answer, system=ready.name, model=model.name, cost=used.measure_cost())
             if session:
                 await asyncio.to_thread(session.save)
@@ -139,7 +141,7 @@ class Questions:
         retriever = find_recall(ready.name, ready.system).retriever
         with open_run() as used:
             proved = await verify_text(text.text, retriever, self._kit.desk, text.within, judge=judge)
-            answer = await asyncio.to_thread(complete_answer, proved, text, self._kit.store)
+            answer = await asyncio.to_thread(complete_answer, proved, text, self._kit.store, 0)
             if not answer.resolved:  # all of it is withheld
                 answer = replace(answer, resolved=True, missing=proved.missing, statements=())
             return replace(answer, cost=used.measure_cost())
@@ -230,11 +232,14 @@ def complete_evidence(found: Sequence[Evidence], store: Store) -> tuple[Evidence
     )
 
 
-def complete_answer(answer: Answer, question: Question, store: Store) -> Answer:
-    """The answer with its scope and coverage, what its evidence rests on, and, if declined, the nearest passages."""
+def complete_answer(answer: Answer, question: Question, store: Store, failed: int) -> Answer:
+    """The answer with its scope and coverage, what its evidence rests on, and, if declined, the nearest passages.
+
+    `failed` counts the steps whose replies could not be used.
+    """
     if question.only_supported and answer.resolved:
         answer = keep_proved(answer)
-    keys = store.keys_within(question.within)
+    keys, dropped = store.keys_within(question.within), answer.coverage.dropped
     shown = {source for piece in answer.evidence if piece.layer in _READ for source in piece.sources}
     return replace(
         answer,
@@ -242,7 +247,8 @@ def complete_answer(answer: Answer, question: Question, store: Store) -> Answer:
         coverage=Coverage(
             passages=store.count_passages() if keys is None else len(keys),
             read=answer.coverage.read or len(shown),  # who reads more than the evidence has counted it
-            dropped=answer.coverage.dropped,
+            dropped=dropped,
+            unread=(*list_unread(store, question.within, dropped, failed), *list_lag(answer.lagging)),
         ),
         within=question.within,
         nearest=() if answer.resolved else _find_nearest(answer, store),

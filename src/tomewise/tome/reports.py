@@ -40,7 +40,7 @@ class AddReport(Noun):
     """Documents that their file, such as a corpus, no longer has, and with `sync` those whose file is gone."""
     passages: int = 0
     """How many passages the new and the changed documents have."""
-    skipped: Mapping[str, str] | None = None
+    skipped: Mapping[str, str] = field(default_factory=dict)
     """The reason for each path that was skipped."""
     moved: tuple[DocumentId, ...] = ()
     """Documents whose file has another path now."""
@@ -52,7 +52,7 @@ class AddReport(Noun):
     @property
     def losses(self) -> Mapping[str, str]:
         """The reason for each path that was not taken in: what was skipped, and what failed."""
-        return {**(self.skipped or {}), **self.failed}
+        return {**self.skipped, **self.failed}
 
     def __repr__(self) -> str:
         counts = {name: len(value) for name in self.__slots__ if isinstance(value := getattr(self, name), Sized)}

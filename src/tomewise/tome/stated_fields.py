@@ -2,6 +2,8 @@
 
 They are kept in the tome by the path that they were stated with, a file or a folder, and belong to every document from
 there, whenever it is read: what is added later, too. The field `title` is the title of a document.
+
+Files of folders that could not be read are kept with their reasons, by the nearest folder above that has documents.
 """
 
 from __future__ import annotations
@@ -10,20 +12,21 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tomewise.addresses import is_address
-from tomewise.errors import ReadingError, StoreError, UsageError
-from tomewise.reading.folder import resolve_path
-from tomewise.reading.metadata import cut_document, find_unstorable, select_plain
+from tomewise.errors import ReadingError, UsageError
+from tomewise.reading.folder import Skipped, resolve_path
+from tomewise.reading.metadata import UNSTORABLE, cut_document, find_unstorable, select_plain
 from tomewise.reading.read import STDIN, NamedFile, ReadSource
 from tomewise.store.contract import Store
-from tomewise.store.lookups import read_setting
-from tomewise.store.records import SETTINGS
+from tomewise.store.lookups import read_by_path
+from tomewise.store.records import LEFT_OUT, SETTINGS
 from tomewise.types import Document, Metadata
 
 _KEY = "fields"  # the setting of a tome that holds them
+_MOST_LEFT_OUT = 10_000  # files
 _TITLE = "title"
 
 
@@ -39,7 +42,7 @@ class StatedFields:
     ) -> None:
         self._store = store
         self._given = given
-        self._kept = _read(store)
+        self._kept = read_by_path(store, _KEY)
         self._by_path = dict(self._kept)
         self._plural: set[str] = set()  # sources of several documents, to which no title belongs
         for source in sources if given else ():
@@ -86,16 +89,40 @@ class StatedFields:
         if paths:
             self._pending -= paths
             self._kept |= {path: self._by_path[path] for path in paths}
-            _write(self._store, self._kept)
+            _write(self._store, _KEY, self._kept)
+
+
+def keep_left_out(store: Store, read: Sequence[str], skipped: Iterable[Skipped]) -> None:
+    """Keep the files that were lost below these full paths, which were read, in place of what is known of these."""
+
+    def is_read(path: str) -> bool:
+        return any(_is_below(path, own) for own in read)
+
+    known = read_by_path(store, LEFT_OUT)
+    by_folder = {
+        folder: {name: why for name, why in files.items() if not is_read(f"{folder}/{name}")}
+        for folder, files in known.items()
+    }
+    lost = {f"{resolve_path(each.path.parent)}/{each.path.name}": each.reason for each in skipped if each.is_lost}
+    sources = [record.source for record in store.documents()] if lost else []
+    holders = {str(folder) for source in sources for folder in PurePosixPath(source).parents}
+    for path in list(filter(is_read, lost))[:_MOST_LEFT_OUT]:
+        folder = next((str(each) for each in PurePosixPath(path).parents if str(each) in holders), "/")
+        name = UNSTORABLE.sub("?", path.removeprefix(folder).lstrip("/"))
+        reason = lost[path].partition(": ")[0].rpartition("/")[2]  # without its path and its remedy
+        by_folder.setdefault(folder, {})[name] = reason.removeprefix(path.rpartition("/")[2]).strip()
+    if by_folder != known:
+        _write(store, LEFT_OUT, by_folder)
 
 
 def forget_unused(store: Store) -> None:
-    """Forget the fields of paths from which no document is left."""
-    if by_path := _read(store):
-        sources = {record.source for record in store.documents()}
-        used = {path: each for path, each in by_path.items() if any(_is_below(source, path) for source in sources)}
-        if used != by_path:
-            _write(store, used)
+    """Forget the fields, and the files that could not be read, of paths from which no document is left."""
+    for key in (_KEY, LEFT_OUT):
+        if by_path := read_by_path(store, key):
+            sources = {record.source for record in store.documents()}
+            used = {path: each for path, each in by_path.items() if any(_is_below(source, path) for source in sources)}
+            if used != by_path:
+                _write(store, key, used)
 
 
 def check_fields(fields: Metadata, sources: Sequence[object]) -> None:
@@ -116,22 +143,8 @@ def _is_below(source: str, path: str) -> bool:
     return source == path or source.startswith(path.rstrip("/") + "/")
 
 
-def _read(store: Store) -> dict[str, dict[str, Any]]:
-    try:
-        by_path = json.loads(read_setting(store, _KEY) or "{}")
-        if not all(
-            isinstance(fields, dict) and len(select_plain(fields)) == len(fields) for fields in by_path.values()
-        ):
-            raise ValueError("not fields by path")
-    except (ValueError, AttributeError, RecursionError) as error:
-        raise StoreError(
-            f"{store.address} is damaged: the row {_KEY!r} of the table meta holds no fields ({error}); restore it "
-            "from a copy, or add the documents to a new file"
-        ) from None
-    return dict(by_path)
-
-
-def _write(store: Store, by_path: Mapping[str, Metadata]) -> None:
+def _write(store: Store, key: str, by_path: Mapping[str, Metadata]) -> None:
+    """Keep fields by path under a setting of the tome."""
     with store.write() as change:
         stated = {path: fields for path, fields in by_path.items() if fields}
-        change.put_note(SETTINGS, _KEY, json.dumps(stated, ensure_ascii=False, sort_keys=True))
+        change.put_note(SETTINGS, key, json.dumps(stated, ensure_ascii=False, sort_keys=True))

@@ -32,7 +32,7 @@ from tomewise.types.nouns import (
 )
 from tomewise.types.place import Place
 from tomewise.types.plain import Noun, read_plain, write_plain
-from tomewise.types.proof import Answer, Coverage, Quote, Statement
+from tomewise.types.proof import Answer, Coverage, Quote, Statement, Unread
 from tomewise.types.verbs import (
     Abilities,
     CallCache,
@@ -90,6 +90,7 @@ __all__ = [
     "Source",
     "Statement",
     "Support",
+    "Unread",
     "content_id",
     "read_plain",
     "write_plain",

@@ -7,8 +7,9 @@ the marks in its text as `cut_text` places them.
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from html import escape
@@ -44,7 +45,7 @@ _NAMED = 3  # documents in a sentence
 _AROUND = 120  # characters that a notebook shows on either side of a quotation
 _DOUBTS = {"none": "unsupported", "contradicted": "contradicted"}
 _FOOTNOTE = r"(?<!\\)\[(?=\^\d)"  # it would stand for one of ours
-_CODE = r"(`+)[^`]+\1"
+_CODE = r"(?<!`)(`++)[^`]+\1"
 # What may begin a tag, a picture, a link or a definition, behind no backslash; and code, in which nothing does.
 _HARMFUL = re.compile(
     rf"{_CODE}|{_FOOTNOTE}|"
@@ -104,19 +105,46 @@ class Statement(Noun):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unread(Noun):
+    """Things of one kind that lie in a scope and are not in an answer."""
+
+    what: str
+    """The kind, in the singular."""
+    count: int
+    """How many; 0 where nobody knows."""
+    names: tuple[str, ...] = ()
+    """The first few, with the reason of each that has its own."""
+    mend: str
+    """What takes them in: a command, or what to do."""
+
+    def __str__(self) -> str:
+        number = f"{self.count:,} " if self.count else ""
+        more = ", …" if self.count > len(self.names) else ""
+        names = f" ({', '.join(self.names)}{more})" if self.names else ""
+        return f"{number}{self.what}{'s' if self.count > 1 else ''}{names}: {self.mend}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage(Noun):
     """How much of what could be read was read."""
 
+    computed: ClassVar[tuple[str, ...]] = ("remark",)
     passages: int = 0
     """The passages in the scope of the question."""
     read: int = 0
     """How many of them a call of the model was shown to answer."""
     dropped: int = 0
     """How many pieces were found for the answer and did not fit."""
+    unread: tuple[Unread, ...] = ()
+    """What the answer lacks: left out by adding, not in the memory that answered, without room, in failed steps."""
+
+    @property
+    def remark(self) -> str:
+        """What is unread, in a sentence; empty where nothing is."""
+        return f"Not in this answer: {'; '.join(map(str, self.unread))}." if self.unread else ""
 
     def __str__(self) -> str:
-        dropped = f", {self.dropped:,} did not fit" if self.dropped else ""
-        return f"{self.read:,} of {self.passages:,} passages{dropped}"
+        return f"{self.read:,} of {self.passages:,} passages"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,7 +346,7 @@ def write_answer(answer: Answer) -> str:
     quotes = list_quotes(answer)
     text = "" if answer.only_quotes and quotes else write_marked(answer) or decline(answer)
     lines = (f"[{number}] {quote}" for number, quote in enumerate(quotes, start=1))
-    return "\n".join([*filter(None, [text]), *list_remarks(answer), *lines])
+    return "\n".join(filter(None, [text, *list_remarks(answer), answer.coverage.remark, *lines]))
 
 
 def decline(answer: Answer) -> str:
@@ -329,19 +357,18 @@ def decline(answer: Answer) -> str:
     return f"The memory does not hold the answer{missing}".rstrip(".") + "."
 
 
-def summarize_lag(lagging: Lagging, *, names: bool = True) -> str:
-    """What memory has yet to take in, in a sentence or three, with the `names` of the first documents or without."""
-    sentences = []
-    if lagging.count:
-        named = ", ".join(map(name_document, lagging.documents[:_NAMED]))
-        named += ", …" if lagging.count > _NAMED else ""
-        which = "1 document" if lagging.count == 1 else f"{lagging.count:,} documents"
-        sentences.append(f"What was built does not know {which} yet{f': {named}' if names else ''}.")
-    if lagging.nearer:
-        sentences.append("One of the passages nearest to the question is there.")
-    if lagging.removed:
-        sentences.append("What was made with removed documents is gone and was not made again.")
-    return " ".join(sentences)
+def list_lag(lagging: Lagging | None) -> Iterator[Unread]:
+    """What memory has yet to take in."""
+    if lagging:
+        build = f"`tome build --system {shlex.quote(lagging.system)}`" if lagging.system else "`tome build`"
+        names = tuple(map(name_document, lagging.documents[:_NAMED]))
+        near = "; one of the passages nearest to the question is there" if lagging.nearer else ""
+        if lagging.count:
+            yield Unread(
+                what="new document", count=lagging.count, names=names, mend=f"{build} takes in what is new{near}"
+            )
+        if lagging.removed:
+            yield Unread(what="what was made with removed documents", count=0, mend=f"{build} makes it again")
 
 
 def describe_build(lagging: Lagging) -> str:
@@ -368,7 +395,8 @@ def write_markdown(
         notes.append(f"[^{number}]: {escape_markdown(' '.join(note.split()))}")
     works = dict.fromkeys(_write_work(quote, metadata.get(quote.document, {})) for quote in quotes)
     listed = "\n".join(escape_markdown(f"- {' '.join(work.split())}") for work in works if work)
-    return "\n\n".join(filter(None, [text.strip("\n"), *map(escape_markdown, list_remarks(answer)), listed, *notes]))
+    remarks = map(escape_markdown, [*list_remarks(answer), answer.coverage.remark])
+    return "\n\n".join(filter(None, [text.strip("\n"), *remarks, listed, *notes]))
 
 
 def _write_work(quote: Quote, metadata: Metadata) -> str:
@@ -450,11 +478,10 @@ def write_html(answer: Answer) -> str:
     """The answer as HTML, with each quotation marked in the text around it. Every text is escaped."""
     from markdown_it import MarkdownIt  # late: see `_make_parsers`
 
-    remarks = "".join(f"<p>{escape(remark)}</p>" for remark in list_remarks(answer))
+    remarks = "".join(f"<p>{escape(each)}</p>" for each in [*list_remarks(answer), answer.coverage.remark] if each)
     choices = {quote: statement.choice for statement in answer.statements for quote in statement.quotes}
     lines = "".join(f"<li>{_write_quote(quote, choices[quote], answer)}</li>" for quote in list_quotes(answer))
     listed = f"<ol>{lines}</ol>" if lines else ""
-    lag = f"<p>{escape(summarize_lag(answer.lagging))}</p>" if answer.lagging else ""
     calls = f"{answer.cost.calls} call{'' if answer.cost.calls == 1 else 's'}"
     origin = f"<p><small>{escape(' · '.join(filter(None, (answer.system, answer.model, calls))))}</small></p>"
     pieces = [Piece(f"{answer.choice}. " if answer.choice else ""), *(cut_text(answer) or [Piece(decline(answer))])]
@@ -462,7 +489,7 @@ def write_html(answer: Answer) -> str:
     shown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image").render(text)
     is_partial = answer.missing and answer.resolved and text and not is_verified(answer)
     missing = f"<p>Missing: {escape(answer.missing)}</p>" if is_partial else ""
-    return f"<div>{shown}{missing}{remarks}{listed}{lag}{origin}</div>"
+    return f"<div>{shown}{missing}{remarks}{listed}{origin}</div>"
 
 
 def _write_quote(quote: Quote, choice: str | None, answer: Answer) -> str:

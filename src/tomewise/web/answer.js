@@ -86,14 +86,14 @@ function Reference({ number, quote, answer, tome }) {
 export function AnswerView({ answer, tome }) {
   const quotes = listQuotes(answer);
   const marks = listMarks(answer);
-  if (answer.only_quotes && quotes.length) return html`<div class="answer"><${Nearest} answer=${answer} quotes=${quotes} tome=${tome} /><${Lagging} lagging=${answer.lagging} tome=${tome} /></div>`;
+  if (answer.only_quotes && quotes.length) return html`<div class="answer"><${Nearest} answer=${answer} quotes=${quotes} tome=${tome} /><${Unread} answer=${answer} tome=${tome} /></div>`;
   const isDeclined = !answer.resolved && !answer.forced;
   return html`<div class="answer">
     ${marks.length ? html`<p class="marks">${marks.map(([words, kind]) => html`<${Tag} key=${words} kind=${kind}>${words}</${Tag}>`)}</p>` : null}
     ${isDeclined && !answer.text
       ? html`<p class="answer-text">The documents do not hold the answer.</p>`
       : html`<div class="answer-text prose" dir="auto">${answer.choice ? html`<b class="choice">${answer.choice}</b> ` : null}<${MarkedText} answer=${answer} quotes=${quotes} tome=${tome} /></div>`}
-    <${Lagging} lagging=${answer.lagging} tome=${tome} />
+    <${Unread} answer=${answer} tome=${tome} />
     ${answer.kept === false ? html`<${Notice} kind="warn" title="Not kept.">The server could not write all of this answer down: its disk may be full.</${Notice}>` : null}
     ${answer.missing ? html`<p class="missing"><b>Missing:</b> <span dir="auto">${answer.missing}</span></p>` : null}
     ${quotes.length ? html`<ol class="quotes">${quotes.map((quote, place) => html`<li key=${place}>
@@ -124,18 +124,12 @@ export function Passages({ passages, tome }) {
     <${Quote} text=${shorten(passage.text.replaceAll(/\s+/g, " "), 320)} href=${link(tome, "doc", { passage: passage.id })} source=${describeSource(passage)} /></li>`)}</ol>`;
 }
 
-/** What the memory that answered did not know yet, and the way to its build. */
-function Lagging({ lagging, tome }) {
-  if (!lagging) return null;
-  const names = lagging.documents.slice(0, 3).map((id) => nameDocument(id)).join(", ");
-  const words = [
-    lagging.count ? `What was built does not know ${count(lagging.count, "document")} yet: ${names}${lagging.count > 3 ? ", …" : ""}.` : "",
-    lagging.nearer ? "One of the passages nearest to the question is there." : "",
-    lagging.removed ? "What was made from removed documents is gone and was not made again." : "",
-  ].filter(Boolean).join(" ");
+/** What of the scope is not in the answer, and the way to a build where memory lags. */
+function Unread({ answer: { coverage, lagging }, tome }) {
+  if (!lagging) return coverage?.remark ? html`<p class="soft small">${coverage.remark}</p>` : null;
   const { calls, dollars } = lagging.cost;
   const price = calls ? ` (about ${count(calls, "call")}${dollars ? `, ${formatMoney(dollars)}` : ""})` : "";
-  return html`<${Notice} kind=${lagging.nearer ? "warn" : "info"} title="Answered from older memory." actions=${html`<${Button} small href=${link(tome, "build", { system: lagging.system })}>Bring it up to date${price}</${Button}>`}>${words}</${Notice}>`;
+  return html`<${Notice} kind=${lagging.nearer ? "warn" : "info"} title="Answered from older memory." actions=${html`<${Button} small href=${link(tome, "build", { system: lagging.system })}>Bring it up to date${price}</${Button}>`}>${coverage.remark}</${Notice}>`;
 }
 
 /** What a question was narrowed to. */
