@@ -218,7 +218,7 @@ def ask(
                 text=text,
                 options=tuple(option or ()),
                 instructions=instructions,
-                form=form,  # type: ignore[arg-type] - it is checked where all questions are
+                form=form,  # type: ignore[arg-type]  # checked with the question
                 force=force,
                 current=current,
             )
