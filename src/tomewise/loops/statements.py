@@ -52,7 +52,7 @@ def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement,
     """The statements of a text: sentences, items, rows; each with its support and the quotes that show it.
 
     What it rests on by its own account is `cited`. A quotation belongs to the statements whose sentences it touches,
-    and to one that stands alone if it has a word of it or of the question, or if nothing else is there.
+    and to one that stands alone.
     """
     passages = list({passage.id: passage for below in cited.below for passage in below}.values())
     numbers = {passage.id: number for number, passage in enumerate(passages)}
@@ -71,19 +71,17 @@ def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement,
         marked = [passage for label in labels for below in find_labelled(label, cited.below) for passage in below]
         places = [*hints.values(), *((numbers[passage.id], 0, len(passage.text)) for passage in marked)]
         judgement = grounds.judge(words, question if len(make_bag(words)) < _SHORT else "", places)
-        related = make_bag(f"{words} {question}")
         own = {
             quote: place
             for quote, place in hints.items()
-            if any(_overlap(place, each) for each in judgement.sentences)
-            or (len(spans) == 1 and not related.isdisjoint(make_bag(quote.text)))
+            if len(spans) == 1 or any(_overlap(place, each) for each in judgement.sentences)
         }
         sentences = [
             make_quote(passages[number], start, end)
             for number, start, end in judgement.sentences
             if judgement.support != "none" and not any(_overlap((number, start, end), each) for each in own.values())
         ]
-        shown = [*own, *sentences] or (list(hints) if len(spans) == 1 else [])
+        shown = [*own, *sentences]
         statements.append(Statement(text=words, start=start, end=end, support=judgement.support, quotes=tuple(shown)))
     return tuple(statements)
 

@@ -118,7 +118,7 @@ class _Proof:
     def _stands(self, fact: object) -> bool:
         statement = " ".join(list_strings(fact))
         # Behind another word, since a word that opens a sentence has a capital letter also where it names nobody.
-        if self.grounds.find_missing(f"so {statement}"):
+        if self.grounds.find_missing(f"so {statement}", of_fact=True):
             self.flags.append((LEFT_OUT, statement))
             return False
         if not isinstance(fact, str):  # most names are too short to be judged by their words

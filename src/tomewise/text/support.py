@@ -174,10 +174,18 @@ class Grounds:
             support = "quoted"
         return Judgement(support, covered, tuple(self._sentences[number] for number in shown), tuple(findings))
 
-    def find_missing(self, statement: str) -> list[str]:
-        """The values of a text that these texts have in no spelling, each once, in order."""
+    def find_missing(self, statement: str, *, of_fact: bool = False) -> list[str]:
+        """The values of a text that these texts have in no spelling, each once, in order.
+
+        A fact gives people their full names, also where its text has "he": no name of it is missing if one word of
+        any name is there.
+        """
         folded = FoldedText(statement)
         values = self._list_compared(folded.find_values(), statement, None)
+        names = [value for value in values if value.kind == "name"]
+        keys = (key for name in names for reading in name.readings for key in reading if len(str(key[1])) > 1)
+        if of_fact and any(_has_key(key, self._texts) for key in keys):
+            values = [value for value in values if value.kind != "name"]
         return list(dict.fromkeys(folded.restore(value).text for value in values if not self.has(value)))
 
     def has(self, value: Value, within: Collection[int] | None = None) -> bool:

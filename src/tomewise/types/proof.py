@@ -261,7 +261,7 @@ def list_remarks(answer: Answer) -> list[str]:
         "The model was asked for a guess too, and gave none.": not answer.resolved and answer.forced,
         f"The answer is unfinished: {answer.unfinished}.": answer.unfinished,
         withheld: withheld,
-        f"{answer.dropped_quotes} quotation(s) are in no passage or not about it: dropped.": answer.dropped_quotes,
+        f"{answer.dropped_quotes} quotation(s) are in no passage, or of no statement: dropped.": answer.dropped_quotes,
         f"{answer.derived_quotes} quotation(s) are from summaries and in no passage: not cited.": answer.derived_quotes,
     }
     return [remark for remark, holds in remarks.items() if holds]
