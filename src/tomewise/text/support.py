@@ -174,19 +174,12 @@ class Grounds:
             support = "quoted"
         return Judgement(support, covered, tuple(self._sentences[number] for number in shown), tuple(findings))
 
-    def find_missing(self, statement: str, *, of_fact: bool = False) -> list[str]:
-        """The values of a text that these texts have in no spelling, each once, in order.
-
-        A fact gives people their full names, also where its text has "he": no name of it is missing if one word of
-        any name is there.
-        """
+    def find_missing(self, statement: str, *, names: bool = True) -> list[str]:
+        """The values of a text that these texts have in no spelling, each once, in order; of `names` or not."""
         folded = FoldedText(statement)
         values = self._list_compared(folded.find_values(), statement, None)
-        names = [value for value in values if value.kind == "name"]
-        keys = (key for name in names for reading in name.readings for key in reading if len(str(key[1])) > 1)
-        if of_fact and any(_has_key(key, self._texts) for key in keys):
-            values = [value for value in values if value.kind != "name"]
-        return list(dict.fromkeys(folded.restore(value).text for value in values if not self.has(value)))
+        wanted = (value for value in values if names or value.kind != "name")
+        return list(dict.fromkeys(folded.restore(value).text for value in wanted if not self.has(value)))
 
     def has(self, value: Value, within: Collection[int] | None = None) -> bool:
         """Whether the texts, or some of them, have a value, in any spelling."""
