@@ -126,7 +126,7 @@ def test_marks_whose_statements_are_gone_stand_at_the_end():
         ("quoted", (ONE, TWO), "full", "Ada [1][2]"),
         ("none", (), "full", "Ada"),  # a remark says so
         ("none", (ONE,), "none", "Ada [1]"),
-        ("none", (ONE,), "full", "Ada [unsupported by 1]"),
+        ("none", (ONE,), "full", "Ada [1] [unsupported]"),
         ("contradicted", (ONE,), "full", "Ada [contradicted by 1]"),
     ],
 )
@@ -289,12 +289,15 @@ def test_text_without_harm_comes_back_unchanged_through_every_door(text: str):
     assert marked.to_markdown().replace(" [^1]", "").replace("\n[^1]\n", "").startswith(text.rstrip("| "))
 
 
+SUPPORTS = st.sampled_from(["none", "contradicted", "quoted"])
+
+
 @settings(max_examples=400, deadline=None)
-@given(st.lists(SIGNS, max_size=14).map("".join), st.integers(0, 14), st.integers(0, 40))
-def test_no_text_brings_a_picture_a_tag_or_a_link_elsewhere(text: str, start: int, length: int):
+@given(st.lists(SIGNS, max_size=14).map("".join), st.integers(0, 14), st.integers(0, 40), SUPPORTS)
+def test_no_text_brings_a_picture_a_tag_or_a_link_elsewhere(text: str, start: int, length: int, support: Support):
     words = text[start : start + length]
     statement = Statement(
-        text=words, start=start, end=start + len(words), support="none", quotes=(quote(1, text + "x"),)
+        text=words, start=start, end=start + len(words), support=support, quotes=(quote(1, text + "x"),)
     )
     answer = Answer(text=text, statements=(statement, statement), claimed="full")
     for shown in (escape_markdown(text), answer.to_markdown(), chat(answer)[0], chat(answer, stream(text)[0])[0]):

@@ -298,9 +298,10 @@ class Piece:
     def mark(self, sign: str = "[{}]") -> str:
         """What is written right behind it: ` [1][2]`, ` [unsupported]`, ` [contradicted by 3]`; empty for nothing."""
         names = [sign.format(number) for number in self.numbers]
-        if doubt := _DOUBTS.get(self.support or ""):
-            by = ", ".join(map(str, self.numbers) if sign == "[{}]" else names)
-            names = [f"[{doubt} by {by}]" if by else f"[{doubt}]"]
+        if self.support == "none":  # what the model quotes is no proof
+            names.append(" [unsupported]" if names else "[unsupported]")
+        elif self.support == "contradicted":
+            names = [f"[contradicted by {', '.join(map(str, self.numbers) if sign == '[{}]' else names)}]"]
         if self.text.rpartition("\n")[2].lstrip().startswith(("```", "~~~")):
             return f"\n{''.join(names)}\n" if names else ""
         return f" {''.join(names)}" if names else ""
@@ -422,7 +423,11 @@ def escape_pieces(pieces: Iterable[Piece]) -> list[Piece]:
     escaped = [replace(piece, text="".join(islice(signs, len(piece.text)))) for piece in given]
     if not _does_harm(join_pieces(escaped)):
         return escaped
-    return [Piece("".join(piece.text for piece in escaped)), *(replace(piece, text="") for piece in given)]
+    marks = [replace(piece, text="") for piece in given]
+    text = "".join(piece.text for piece in escaped)
+    if _does_harm(join_pieces([Piece(text), *marks])):  # as "[x]:" does before any mark
+        text = "".join(_escape_sign(sign) if sign in _SIGNS else sign for sign in "".join(each.text for each in given))
+    return [Piece(text), *marks]
 
 
 def _escape_signs(text: str) -> list[str]:

@@ -52,7 +52,8 @@ function MarkedText({ answer, quotes, tome }) {
   const marks = useMemo(() => listTextMarks(answer, quotes), [answer]);
   const draw = ({ numbers, doubt }, key) => {
     const references = numbers.map((number) => html` <${Reference} key=${number} number=${number} quote=${quotes[number - 1]} answer=${answer} tome=${tome} />`);
-    return doubt ? html` <span key=${key} class="tag warn">${doubt}${numbers.length ? " by" : ""}${references}</span>` : references;
+    if (!doubt) return references;
+    return html`${doubt === DOUBTS.none && references} <span key=${key} class="tag warn">${doubt}${doubt === DOUBTS.none ? "" : html` by${references}`}</span>`;
   };
   const leaf = (from, to) => {
     const here = marks.filter(({ at }) => at > from && at <= to);
