@@ -28,6 +28,7 @@ GERMAN = "Der Hund und die Katze liefen auf der Straße, und das war nicht gut."
         ("It cost 3,000,000 dollars and 1500 acres.", PASSAGE, []),
         ("Both sisters met two men.", PASSAGE, []),  # number words up to two are not checked
         ("Jose and Mary’s brother went by train.", PASSAGE, []),  # an accent and an apostrophe
+        ("They say that Mr. Reed left.", "It was Tom Reed who left.", []),  # a title
         ("It was Margaret.", "It was Mar\u00adga\u200bret.", []),  # invisible characters
         ("The men of the World Health Organization left.", "Men of the WHO left.", []),  # an acronym spelled out
         ("It was a Libyan ship.", "A ship left Libya.", []),
@@ -89,7 +90,8 @@ LOG = (
 @pytest.mark.parametrize(
     ("statement", "support", "findings"),
     [
-        ("The Marten sailed from Troy with five ships.", "quoted", []),
+        ("Marten sailed from Troy on 7 July", "quoted", []),
+        ("The Marten sailed from Troy with five ships.", "inferred", []),
         ("The harbour master signed the log on Sunday. No pilot was aboard.", "quoted", []),
         ("Five ships and forty men sailed from Troy.", "inferred", []),  # the same words, in another order
         ("The court heard 11 witnesses.", "inferred", []),
@@ -135,9 +137,17 @@ def test_a_short_answer_belongs_to_its_question(answer: str, support: str) -> No
         ("before 1900", "It was after 1900.", "inferred"),
         ("He dies.", "He died.", "inferred"),
         ("Ada’s lamp", "It was Ada's lamp.", "quoted"),
-        ("東京", "東京都に住む。", "quoted"),
+        ("東京", "東京都に住む。", "inferred"),
         ("Plan B", "Plan A was chosen.", "none"),
         ("* !", "The clerk", "none"),
+        # One behind the other, and nothing denies it.
+        ("Tom Reed forged the letter.", "Tom Reed said that Ada Marsh forged the letter.", "inferred"),
+        ("Tom Reed forged the letter.", "Nobody believed that Tom Reed forged the letter.", "inferred"),
+        ("Karl Meier fälschte den Brief.", "Karl Meier fälschte den Brief nicht.", "inferred"),
+        ("Temperatures fell to 5 °C.", "Temperatures fell to -5 °C.", "inferred"),
+        ("“Who was he?”", "“Who was he?” she asked.", "quoted"),
+        ("He was fined over £1,000.", "He was fined £1,250.", "none"),
+        ("№ 5 is sold.", "№ 5 is sold here.", "quoted"),
     ],
 )
 def test_what_is_quoted_has_all_words_as_they_are(statement: str, text: str, support: str) -> None:

@@ -49,7 +49,7 @@ def judge_by(verdicts):
         ("The clerk forged 4,711 letters.", "none"),
         ("Penguins hold an annual congress in Antarctica.", "none"),
         (FLOOD, "quoted"),
-        ("Ein Hochwasser zerstörte im Jahr 1903 die hölzerne Brücke am Markt.", "contradicted"),
+        ("Ein Hochwasser zerstörte im Jahr 1903 die hölzerne Brücke am Markt.", "none"),
         ("1905年、橋は洪水で壊れた。", "none"),
         ("---", "none"),
     ],

@@ -326,7 +326,7 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
         claimed=reply.claim,
         unfinished=reply.unfinished,
         missing=reply.missing if reply.claim == "partly" else "",
-        dropped_quotes=cited.dropped + len(set(cited.quotes).difference(*(each.quotes for each in statements))),
+        dropped_quotes=cited.dropped,
         derived_quotes=cited.derived,
     )
 

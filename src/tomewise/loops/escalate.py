@@ -185,7 +185,7 @@ def _suffices(answer: Answer, question: Question) -> bool:
     """Whether a first answer is the answer: proved and not claimed in part, or quoted, unless a guess is asked for."""
     if answer.only_quotes and answer.statements:
         return answer.resolved or not question.force
-    return answer.is_proved and answer.claimed != "partly"
+    return answer.is_settled
 
 
 def _describe_support(answer: Answer) -> str:

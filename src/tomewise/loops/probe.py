@@ -198,8 +198,7 @@ class Probe:
         if attempt is None:
             return
         state.answer = attempt.answer
-        is_settled = state.answer.claimed != "partly" and state.answer.is_proved
-        if goes_on and state.answer.resolved and not is_settled:
+        if goes_on and state.answer.resolved and not state.answer.is_settled:
             state.partial_answer = state.answer
         elif state.answer.resolved:
             state.end = "it was answered"

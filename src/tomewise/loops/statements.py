@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from tomewise.events import shorten
 from tomewise.language.labels import find_labelled
 from tomewise.loops.citing import Cited, make_quote
 from tomewise.text.quotable import find_sentences
@@ -21,6 +20,9 @@ from tomewise.types.proof import PROVED
 _MARK = re.compile(r"[^\S\n]?\[(E\d{1,4}(?:[,;\s]{1,3}E\d{1,4}){0,20})\]")
 # The fence of code, or a row of a table with a rule below it: no statement.
 _FRAME = re.compile(r"^[^\S\n]*(?:(?:```|~~~).*|\|.*\|[^\S\n]*(?=\n[^\S\n]*\|[ \t:|-]+$))$", re.MULTILINE)
+_ITEM = re.compile(r"\A\(?\d{1,3}[.)]\s+")  # the number of an item
+# Labels and numbers of notes that others write; no values of the statement.
+_NOTE = re.compile(r"[\[(【]\^?E?\d{1,4}(?:[,;\s]{1,3}E?\d{1,4}){0,20}[】)\]]|\bE\d{1,4}\b")
 _SHORT = 4  # content words: a statement of fewer is read as the answer to its question
 
 
@@ -45,14 +47,16 @@ def read_marks(text: str) -> Marked:
 
 def list_statements(text: str) -> list[tuple[int, int]]:
     """Where the statements of a text begin and end: its sentences, items and rows, without headings and head rows."""
-    return list(find_sentences(_FRAME.sub(lambda line: "|" * len(line[0]), text))) or [(0, len(text))]
+    spans = find_sentences(_FRAME.sub(lambda line: "|" * len(line[0]), text))
+    behind = ((start + len(text[start:end]) - len(_ITEM.sub("", text[start:end])), end) for start, end in spans)
+    return [span for span in behind if not text[slice(*span)].endswith(":")] or [(0, len(text))]
 
 
 def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement, ...]:
     """The statements of a text: sentences, items, rows; each with its support and the quotes that show it.
 
     What it rests on by its own account is `cited`. A quotation belongs to the statements whose sentences it touches,
-    and to one that stands alone.
+    else to the one that is most like it.
     """
     passages = list({passage.id: passage for below in cited.below for passage in below}.values())
     numbers = {passage.id: number for number, passage in enumerate(passages)}
@@ -64,13 +68,13 @@ def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement,
         hints[quote] = (number, quote.start - begins, quote.end - begins)
     text, spans = written.text, list_statements(written.text)
     ends = [start for start, _ in spans[1:]] + [len(text) + 1]
-    statements = []
+    statements: list[Statement] = []
     for (start, end), after in zip(spans, ends, strict=True):
         words = text[start:end]
         labels = [label for offset, labels in written.marks if start < offset < after for label in labels]
         marked = [passage for label in labels for below in find_labelled(label, cited.below) for passage in below]
         places = [*hints.values(), *((numbers[passage.id], 0, len(passage.text)) for passage in marked)]
-        judgement = grounds.judge(words, question if len(make_bag(words)) < _SHORT else "", places)
+        judgement = grounds.judge(_NOTE.sub(" ", words), question if len(make_bag(words)) < _SHORT else "", places)
         own = {
             quote: place
             for quote, place in hints.items()
@@ -83,6 +87,11 @@ def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement,
         ]
         shown = [*own, *sentences]
         statements.append(Statement(text=words, start=start, end=end, support=judgement.support, quotes=tuple(shown)))
+    lost = [quote for quote in hints if not any(quote in statement.quotes for statement in statements)]
+    for quote in lost:  # a quotation in other words than any statement stays with the one that is most like it
+        bag = make_bag(quote.text)
+        best = max(range(len(statements)), key=lambda each: len(bag & make_bag(statements[each].text)))
+        statements[best] = replace(statements[best], quotes=(*statements[best].quotes, quote))
     return tuple(statements)
 
 
@@ -99,8 +108,8 @@ def keep_proved(answer: Answer) -> Answer:
     if not gone:
         return answer
     if len(gone) == len(answer.statements):
-        lacks = f"support for what the model answered: {shorten(answer.text)}"
-        return replace(answer, text="", choice=None, resolved=False, missing=lacks, withheld=len(gone))
+        lacks = "support for what the model answered"
+        return replace(answer, text="", choice=None, statements=(), resolved=False, missing=lacks, withheld=len(gone))
     text, moved, end = "", [], 0
     for statement in answer.statements:
         between = answer.text[end : statement.start]
@@ -111,4 +120,7 @@ def keep_proved(answer: Answer) -> Answer:
             text += between + statement.text
         elif "\n" in between:
             text += between[: between.rindex("\n")]
-    return replace(answer, text=text + answer.text[end:], statements=tuple(moved), withheld=len(gone))
+    text += answer.text[end:]
+    shift = len(text) - len(text.lstrip())
+    moved = [replace(each, start=each.start - shift, end=each.end - shift) for each in moved]
+    return replace(answer, text=text.strip(), statements=tuple(moved), withheld=len(gone))

@@ -3,13 +3,13 @@
 A role takes part whose input has `grounds`, the texts that a reply may take its words from, and whose output marks
 fields as `Prose` or as facts (`roles.fields`). An invention is a name, number or date that the grounds have in no
 spelling. The sentences with one are asked for once more, in one call for a reply (the role `restate`); those that still
-have one leave. A fact with one, such as a triple, leaves at once, unless it is a name beside words that stand there: a
-model gives "he" his name. So does a record whose name or text has left. What the words of the grounds do not support,
-or contradict, is counted.
+have one leave. A fact with a number or a date that the grounds lack, such as a triple, leaves at once; its names stay,
+since a model gives "he" his name. What the words of the grounds do not support, or contradict, is counted.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -29,7 +29,7 @@ from tomewise.text.quotable import find_sentences
 from tomewise.text.support import Grounds
 from tomewise.types import In, LanguageModel, Out, Role
 
-_OTHER_WORDS = 0.5  # share of the weight of a fact's words beside a name that no text has
+_ITEM = re.compile(r"\A\(?\d{1,3}[.)]\s+")  # the number of an item
 _Record = TypeVar("_Record", bound=BaseModel)
 
 
@@ -94,21 +94,16 @@ class _Proof:
                 if not self._stands(value):
                     return None
             elif FACT in stated.metadata:
-                changes[name] = [each for each in value if isinstance(each, str) or self._stands(each)]
+                changes[name] = [*filter(self._stands, value)]
             elif isinstance(value, list) and value and isinstance(value[0], BaseModel):
                 changes[name] = [*filter(None, map(self.rewrite, value))]
-        lists = {name: value for name, value in changes.items() if isinstance(value, list)}
-        facts = [fact for value in lists.values() for fact in value if not isinstance(fact, str | BaseModel)]
-        used = set(list_strings(facts))
-        for name, value in lists.items():  # a name stays with a fact of it
-            changes[name] = [each for each in value if not isinstance(each, str) or each in used or self._stands(each)]
         return None if has_lost else record.model_copy(update=changes)
 
     def _rewrite_prose(self, text: str) -> str:
         kept, at = "", 0
         for start, end in find_sentences(text, with_headings=True):
             sentence = text[start:end]
-            inventions = self.grounds.find_missing(sentence)
+            inventions = self.grounds.find_missing(_ITEM.sub("", sentence))
             if not inventions:
                 self._judge(sentence)
             elif sentence in self.restated:
@@ -123,21 +118,11 @@ class _Proof:
         return (kept + text[at:]).strip()
 
     def _stands(self, fact: object) -> bool:
-        """Whether the texts have the numbers and dates of a fact, and its names or most of its other words.
-
-        A model may give "he" his name, so that no text has it.
-        """
+        """Whether the texts have the numbers and dates of a fact. A model may give "he" his name, which they lack."""
         statement = " ".join(list_strings(fact))
-        # Behind another word, since a word that opens a sentence has a capital letter also where it names nobody.
-        missing = self.grounds.find_missing(f"so {statement}")
-        if missing:
-            rest = statement
-            for value in missing:
-                rest = rest.replace(value, " ")
-            is_of_names = not self.grounds.find_missing(statement, names=False)
-            if not is_of_names or self.grounds.judge(rest).covered < _OTHER_WORDS:
-                self.flags.append((LEFT_OUT, statement))
-                return False
+        if self.grounds.find_missing(statement, names=False):
+            self.flags.append((LEFT_OUT, statement))
+            return False
         if not isinstance(fact, str):  # most names are too short to be judged by their words
             self._judge(statement)
         return True

@@ -296,6 +296,11 @@ _DENYING_PAIRS = frozenset(tuple(fold(pair).words) for pair in ("ない", "な�
 _GROUP = re.compile(r"(?<!\d{3})\d[ \xa0\u2009\u202f]\d{3}(?!\d)")  # of a number with blanks: 10 000
 
 
+def count_denials(text: str) -> int:
+    """How many words of a text deny, in the languages whose words are known."""
+    return len(fold(text).denials)
+
+
 def _may_leave_out(text: str, start: int, end: int) -> bool:
     denials = fold(text).denials
     return end - start <= _LEFT_OUT_AT_MOST and bisect_left(denials, start) == bisect_left(denials, end)

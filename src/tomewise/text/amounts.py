@@ -157,7 +157,7 @@ class Tokens:
                 if len(digits) > 6:
                     break
             if digits:
-                return replace(amount, readings=((float(f"{value:.0f}.{digits}"),),), after=end, kind="words")
+                return replace(amount, readings=((value + float(f"0.{digits}"),),), after=end, kind="words")
         return amount
 
     def _read_words(self, at: int) -> Amount | None:

@@ -12,10 +12,11 @@ from itertools import accumulate
 from math import log
 from typing import Literal
 
+from tomewise.text.alignment import count_denials, find_quotation
 from tomewise.text.quotable import find_sentences
 from tomewise.text.stop_words import STOP
-from tomewise.text.values import DENYING, FoldedText, Key, Value
-from tomewise.text.words import ASKING_STEMS, WORD, list_terms, list_words
+from tomewise.text.values import FoldedText, Key, Value
+from tomewise.text.words import ASKING_STEMS, WORD, list_terms
 
 Support = Literal["quoted", "inferred", "contradicted", "none"]
 Verdict = Literal["stands", "missing", "differs"]
@@ -24,6 +25,12 @@ Place = tuple[int, int, int]
 
 _SPELLED = re.compile(r"(?<![^\W_])[A-Z](?:[._ ]{1,2}[A-Z](?![^\W_])){1,6}")
 _CLAUSE = re.compile(r"[^,;:.!?\n]+")
+# Behind these words another number may mean the same.
+_HEDGE = re.compile(
+    r"\b(?:about|almost|around|approximately|roughly|nearly|some|over|under|more than|less than|fewer than|at least"
+    r"|at most|up to|only)\b",
+    re.IGNORECASE,
+)
 _RELATIVE = re.compile(r"\s*(?:who|which|that|whom)\b")
 _TITLES = """doctor=dr mister=mr missus=mrs saint=st mount=mt professor=prof captain=capt colonel=col general=gen
     lieutenant=lt sergeant=sgt senator=sen reverend=rev governor=gov junior=jr senior=sr company=co corporation=corp"""
@@ -32,7 +39,7 @@ _DEMONYMS = ("ians", "ian", "eans", "ean", "ans", "an", "ese", "ish", "ism", "ic
 _STEM = 4  # letters that a name and a word derived from it must share
 _ENGLISH_SHARE, _FEW_WORDS = 0.2, 8  # of stop words, in a text of no fewer words
 _NEAR_DAY = 60  # characters between the day and the month of one date
-_ARTICLES = frozenset({"a", "an", "the"})
+_ARTICLE = re.compile(r"\A\W*(?:an?|the)\s+", re.IGNORECASE)
 # Words that deny what stands near them, or something like it.
 _CUES = frozenset(
     """not never no none nobody nothing nor neither without cannot nowhere refuse refused refuses refusing fail failed
@@ -93,7 +100,7 @@ class _Text:
     """Of stop words, and of all."""
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=256)
 def _read(text: str) -> _Text:
     spans = list(find_sentences(text, with_headings=True))
     starts = [start for start, _ in spans]
@@ -141,9 +148,9 @@ class Grounds:
     def judge(self, statement: str, about: str = "", hints: Iterable[Place] = ()) -> Judgement:
         """How far the texts support a statement.
 
-        It is "quoted" if its words stand in this order in a sentence or in two neighbours, and "inferred" if its values
-        stand and enough of its words. It is "contradicted" if a value or a negation differs in the sentence that is
-        most like it, and has no support, "none", if a value is missing or too few words stand.
+        It is "quoted" if its words stand one behind the other in a sentence or in two neighbours that deny nothing, and
+        "inferred" if its values stand and enough of its words. It is "contradicted" if a value or a negation differs in
+        the sentence that is most like it, and has no support, "none", if a value is missing or too few words stand.
 
         `about` is the question that a short answer belongs to: where its words are the answer is looked for. `hints`
         are places where support should be; they come first among equals.
@@ -166,12 +173,12 @@ class Grounds:
         ]
         verdicts = {finding.verdict for finding in findings}
         support: Support = "inferred"
-        if "differs" in verdicts:
-            support = "contradicted"
-        elif "missing" in verdicts or covered < _COVERED:
-            support = "none"
-        elif self._quotes(statement, weights, asked, {*chosen, *hinted}):
+        if self._quotes(statement, weights, asked, {*chosen, *hinted} if terms else range(len(self._sentences))):
             support = "quoted"
+        elif "differs" in verdicts:
+            support = "contradicted"
+        elif "missing" in verdicts or covered < _COVERED or not terms:
+            support = "none"
         return Judgement(support, covered, tuple(self._sentences[number] for number in shown), tuple(findings))
 
     def find_missing(self, statement: str, *, names: bool = True) -> list[str]:
@@ -222,19 +229,22 @@ class Grounds:
     def _quotes(
         self, statement: str, weights: Mapping[str, float], asked: Collection[str], candidates: Collection[int]
     ) -> bool:
-        """Whether one of these sentences, or it and a neighbour, has the words of a statement in this order.
+        """Whether one of these sentences, or it and a neighbour, has the words of a statement as they are.
 
-        It must have enough of the words of the question too: an answer of one word stands in many sentences.
+        It must have enough of the words of the question too: an answer of one word stands in many sentences. And it
+        denies no more than the statement does: "nobody believed that" stands before what is not so.
         """
-        wanted = [word for word in list_words(statement) if word not in _ARTICLES]
+        wanted = _ARTICLE.sub("", statement)
+        denied = count_denials(statement)
         for number in candidates:
             near = self._list_neighbours(number)
             for first, last in ((number, number), (near[0], number), (number, near[-1])):
-                if _measure(weights, asked or weights.keys(), self._bags[first] | self._bags[last]) < _COVERED:
+                bag = self._bags[first] | self._bags[last]
+                if weights and _measure(weights, asked or weights.keys(), bag) < _COVERED:
                     continue
                 text, start, _ = self._sentences[first]
                 window = self._texts[text].text[start : self._sentences[last][2]]
-                if _has_in_order(list_words(window), wanted):
+                if find_quotation(wanted, window) and count_denials(window) <= denied:
                     return True
         return False
 
@@ -247,7 +257,8 @@ class Grounds:
 
     def _list_compared(self, values: Sequence[Value], statement: str, best: int | None) -> list[Value]:
         """The values that are compared: where a text is not English, those with figures."""
-        if self._is_english(best) and _may_be_english(*_read(statement).counts):
+        words = _list_plain(statement)
+        if self._is_english(best) and _may_be_english(sum(word in STOP for word in words), len(words)):
             return [value for value in values if value.kind != "negation"]
         return [value for value in values if any(map(str.isdigit, value.text))]
 
@@ -270,12 +281,18 @@ class Grounds:
                 for value in values
             )
         )
-        is_same = bool(chosen) and _measure(weights, rest, self._bags[chosen[0]]) >= _SAME
-        for value in self._list_compared(values, statement, next(iter(chosen), None)):
+        best = next(iter(chosen), None)
+        may_differ = (
+            best is not None
+            and _measure(weights, rest, self._bags[best]) >= _SAME
+            and self._is_english(best)
+            and not _HEDGE.search(statement)
+        )
+        for value in self._list_compared(values, statement, best):
             is_here = value.kind == "name" or any(reading <= here for reading in value.readings)
             rivals = (
                 rival
-                for rival in (self._values[chosen[0]] if is_same and not is_here else ())
+                for rival in (self._values[chosen[0]] if may_differ and not is_here else ())
                 if rival.kind == value.kind and _list_units(rival) & _list_units(value) and rival.gives.isdisjoint(own)
             )
             if rival := next(rivals, None):
@@ -355,17 +372,6 @@ def _has_cue(text: str) -> bool:
     return any(word in _CUES or word.endswith("n't") for word in _list_plain(text))
 
 
-def _has_in_order(words: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Whether all wanted words stand in this order, and none between them that denies."""
-    at, between = 0, []
-    for word in words:
-        if at < len(wanted) and word == wanted[at]:
-            at += 1
-        elif 0 < at < len(wanted):
-            between.append(word)
-    return 0 < at == len(wanted) and not any(word in DENYING or word.endswith("n't") for word in between)
-
-
 def _may_be_english(stop_words: int, words: int) -> bool:
     return words < _FEW_WORDS or stop_words >= _ENGLISH_SHARE * words
 
@@ -375,7 +381,7 @@ def _list_denied(value: Value) -> list[str]:
 
 
 def _list_units(value: Value) -> frozenset[object]:
-    """The base units of a quantity; `None` of all denial values."""
+    """The base units of a quantity; `None` of all other values."""
     if value.kind != "quantity":
         return frozenset([None])
     return frozenset(key[2] for key in value.gives if key[0] == "quantity")

@@ -23,7 +23,7 @@ from tomewise.text.amounts import (
     number_words,
     read_digits,
 )
-from tomewise.text.lexicon import NO_NAMES
+from tomewise.text.lexicon import HONORIFICS, NO_NAMES
 from tomewise.text.names import find_names, opens_sentence
 from tomewise.text.stop_words import STOP
 from tomewise.text.words import stem
@@ -177,6 +177,8 @@ def _decompose(sign: str, before: str) -> str:
         if share >= 1:
             return " "  # a mark such as that of a note
         return f"{share:.3f}"[0 if not before.isdigit() else 1 :].rstrip("0")
+    if category == "So":
+        return " "  # "№" is no word
     return "".join(
         part for part in unicodedata.normalize("NFKD", sign) if unicodedata.category(part) not in ("Mn", "Cf")
     )
@@ -222,7 +224,9 @@ class _Scan:
         plain = [_strip(word.text) for word in words]
         initials = "".join(word[0] for word in plain)
         own: Reading = frozenset(("name", word) for word in plain)
-        readings = (own, frozenset({("acronym", initials)})) if len(plain) > 2 else (own,)
+        # "Mr. Reed" is there where "Tom Reed" is.
+        bare: Reading = frozenset(("name", word) for word in plain if word not in HONORIFICS) or own
+        readings = (bare, frozenset({("acronym", initials)})) if len(plain) > 2 else (bare,)
         start = words[0].start
         return Value(self._text[start:end], start, end, "name", readings, own | {("name", initials)})
 

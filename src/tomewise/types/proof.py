@@ -212,9 +212,11 @@ class Answer(Noun):
         return tuple(list_quotes(self)) if self.resolved else ()
 
     @property
-    def is_proved(self) -> bool:
-        """Whether it answers, and all that it states is supported."""
-        return self.resolved and self.support in PROVED
+    def is_settled(self) -> bool:
+        """Whether it answers, and is proved, or claimed in full with a quotation that does not contradict it."""
+        if not self.resolved or self.claimed == "partly" or self.support == "contradicted":
+            return False
+        return self.support in PROVED or (self.claimed == "full" and bool(self.quotes))
 
     @property
     def support(self) -> Support:
@@ -261,7 +263,7 @@ def list_remarks(answer: Answer) -> list[str]:
         "The model was asked for a guess too, and gave none.": not answer.resolved and answer.forced,
         f"The answer is unfinished: {answer.unfinished}.": answer.unfinished,
         withheld: withheld,
-        f"{answer.dropped_quotes} quotation(s) are in no passage, or of no statement: dropped.": answer.dropped_quotes,
+        f"{answer.dropped_quotes} quotation(s) of the model are in no passage and were dropped.": answer.dropped_quotes,
         f"{answer.derived_quotes} quotation(s) are from summaries and in no passage: not cited.": answer.derived_quotes,
     }
     return [remark for remark, holds in remarks.items() if holds]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, SerializeAsAny, WithJsonSchema, computed_field
 
 from tomewise.language.memory_faults import find_fault, find_fault_in_names, list_strings
-from tomewise.language.roles.fields import FACT, Prose, Text, Texts, describe
+from tomewise.language.roles.fields import FACT, Prose, Text, TextOrNull, describe
 from tomewise.language.usage import estimate_tokens
 from tomewise.types import Role
 
@@ -168,7 +168,9 @@ class RestateIn(BaseModel):
 
 
 class RestateOut(BaseModel):
-    sentences: Texts = describe("each sentence again, in the same order; empty where nothing is left of it", [])
+    sentences: list[TextOrNull] = describe(
+        "each sentence again, in the same order; empty where nothing is left of it", []
+    )
 
 
 def _find_gist_fault(given: GistIn, output: GistOut) -> str | None:
