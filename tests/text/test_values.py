@@ -143,3 +143,10 @@ def test_a_changed_date_is_never_supported(written: date, stated: date) -> None:
             f"It was lost on {stated.day} {stated:%B} {stated.year}."
         )
         assert (missing == []) == (written == stated)
+
+
+@pytest.mark.parametrize(
+    "text", ["2,50–10 Euro", "1'50-20", "1,52:30", "9.30-17", "It was 1" + " trillion" * 30 + " point five."]
+)
+def test_odd_numbers_are_read_without_an_error(text: str) -> None:
+    assert find_values(text)

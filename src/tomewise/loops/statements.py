@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from tomewise.language.labels import find_labelled
 from tomewise.loops.citing import Cited, make_quote
@@ -110,17 +111,22 @@ def keep_proved(answer: Answer) -> Answer:
     if len(gone) == len(answer.statements):
         lacks = "support for what the model answered"
         return replace(answer, text="", choice=None, statements=(), resolved=False, missing=lacks, withheld=len(gone))
-    text, moved, end = "", [], 0
-    for statement in answer.statements:
-        between = answer.text[end : statement.start]
-        end = statement.end
-        if statement.support in PROVED:
-            start = len(text + between)
-            moved.append(replace(statement, start=start, end=start + len(statement.text)))
-            text += between + statement.text
-        elif "\n" in between:
-            text += between[: between.rindex("\n")]
-    text += answer.text[end:]
-    shift = len(text) - len(text.lstrip())
-    moved = [replace(each, start=each.start - shift, end=each.end - shift) for each in moved]
-    return replace(answer, text=text.strip(), statements=tuple(moved), withheld=len(gone))
+    text, cuts = answer.text, []
+    for _, line in groupby(answer.statements, key=lambda each: text.count("\n", 0, each.start)):
+        on_line = list(line)
+        if all(each in gone for each in on_line):  # with its bullet or number
+            cuts.append((text.rfind("\n", 0, on_line[0].start) + 1, on_line[-1].end + 1))
+        else:
+            ends = [*(each.start for each in on_line[1:]), on_line[-1].end]
+            cuts += [(each.start, end) for each, end in zip(on_line, ends, strict=True) if each in gone]
+    kept, at = "", 0
+    moved: list[Statement] = []
+    left = [each for each in answer.statements if each not in gone]
+    for start, end in [*cuts, (len(text), len(text))]:
+        moved += [
+            replace(each, start=each.start - at + len(kept), end=each.end - at + len(kept))
+            for each in left
+            if at <= each.start < start
+        ]
+        kept, at = kept + text[at:start], end
+    return replace(answer, text=kept.rstrip(), statements=tuple(moved), withheld=len(gone))

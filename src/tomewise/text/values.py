@@ -305,7 +305,9 @@ class _Scan:
         pieces = list(re.finditer(r"[^:/–-]+", token.text))
         for number, piece in enumerate(pieces if len(pieces) > 1 else ()):
             ways = read_digits(piece[0])
-            if number == 1 and len(pieces[0][0]) == 4 and len(piece[0]) == 2:  # the second year of "1914-18"
+            if (
+                number == 1 and re.fullmatch(r"\d{4}", pieces[0][0]) and re.fullmatch(r"\d\d", piece[0])
+            ):  # the second year of "1914-18"
                 ways = ((float(pieces[0][0][:2] + piece[0]),), *ways)
             first = ways[0][0]
             gives: list[Key] = [("bare", each) for way in ways for each in way]

@@ -109,6 +109,7 @@ class Questions:
             lagging = await ready.lag.describe(alone) if ready.lag else None
             with answer_whole() if question.only_supported else nullcontext():  # a draft shows what leaves
                 answer = await run_loop(ready.system, alone, used, on_event, memory)
+            answer = keep_proved(answer) if question.only_supported and answer.resolved else answer
             answer = replace(answer, events=(*opening, *answer.events), lagging=answer.lagging or lagging)
             if session:
                 answer = await asyncio.to_thread(session.add_turn, question.text, text, answer)
@@ -141,9 +142,10 @@ class Questions:
         retriever = find_recall(ready.name, ready.system).retriever
         with open_run() as used:
             proved = await verify_text(text.text, retriever, self._kit.desk, text.within, judge=judge)
-            answer = await asyncio.to_thread(complete_answer, proved, text, self._kit.store, 0)
+            answer = keep_proved(proved) if text.only_supported else proved
             if not answer.resolved:  # all of it is withheld
-                answer = replace(answer, resolved=True, missing=proved.missing, statements=())
+                answer = replace(answer, resolved=True, missing=proved.missing)
+            answer = await asyncio.to_thread(complete_answer, answer, text, self._kit.store, 0)
             return replace(answer, cost=used.measure_cost())
 
     def wire(self, system: Choice | System | None) -> ReadySystem:
@@ -237,8 +239,6 @@ def complete_answer(answer: Answer, question: Question, store: Store, failed: in
 
     `failed` counts the steps whose replies could not be used.
     """
-    if question.only_supported and answer.resolved:
-        answer = keep_proved(answer)
     keys, dropped = store.keys_within(question.within), answer.coverage.dropped
     shown = {source for piece in answer.evidence if piece.layer in _READ for source in piece.sources}
     return replace(
