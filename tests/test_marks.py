@@ -124,13 +124,13 @@ def test_marks_whose_statements_are_gone_stand_at_the_end():
     ("support", "quotes", "claimed", "marked"),
     [
         ("quoted", (ONE, TWO), "full", "Ada [1][2]"),
-        ("none", (), "full", "Ada"),  # a remark says so
-        ("none", (ONE,), "none", "Ada [1]"),
+        ("none", (), "full", "Ada [unsupported]"),
+        ("none", (ONE,), "none", "Ada [1] [unsupported]"),
         ("none", (ONE,), "full", "Ada [1] [unsupported]"),
         ("contradicted", (ONE,), "full", "Ada [contradicted by 1]"),
     ],
 )
-def test_the_only_statement_is_marked_where_no_remark_says_it(support, quotes, claimed, marked):
+def test_the_only_statement_is_marked_as_any_other(support, quotes, claimed, marked):
     answer = make_answer("Ada", [("Ada", support, quotes)], claimed=claimed)
     assert write_marked(answer) == marked
 

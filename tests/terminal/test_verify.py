@@ -7,7 +7,7 @@ import sys
 import pytest
 from tests.language.openai_server import OpenAIServer, reply_with
 
-DRAFT = "# Notes\n\nThe keeper put out the light at nine. Ada Marsh [b]sold[/b] 4,711 boats.\n"
+DRAFT = "# Notes\n\nAda Marsh put out the light at nine. Ada Marsh [b]sold[/b] 4,711 boats.\n"
 COUNT = "2 statements: 1 quoted, 0 inferred, 0 contradicted, 1 unsupported"
 
 
@@ -21,7 +21,7 @@ def draft(log_in_tome):
 def test_a_file_is_printed_with_marks_and_a_count_at_the_end(command, draft):
     ran = command("verify", draft)
     assert ran.code == 0
-    assert "The keeper put out the light at nine. [1]" in ran.out
+    assert "Ada Marsh put out the light at nine. [1]" in ran.out
     assert "[b]sold[/b] 4,711 boats. [unsupported]" in ran.out
     assert ran.out.endswith(f"{COUNT}\n")
     assert "guess" not in ran.out
@@ -48,10 +48,10 @@ def test_front_matter_is_no_statement_and_pages_are_read_as_they_are_added(comma
     assert len(read_json("verify", draft)["statements"]) == 2
     page = draft.with_name("draft.html")
     page.write_text(
-        "<html><body><script>Penguins();</script><p>The keeper put out the light at nine.</p></body></html>"
+        "<html><body><script>Penguins();</script><p>Ada Marsh put out the light at nine.</p></body></html>"
     )
     assert [each["text"] for each in read_json("verify", page)["statements"]] == [
-        "The keeper put out the light at nine."
+        "Ada Marsh put out the light at nine."
     ]
 
 
@@ -60,7 +60,7 @@ def test_standard_input_is_verified_within_the_documents_that_are_named(command,
     harbour.write_text("Zed Quill dredged the harbour.")
     assert command("add", harbour).code == 0
     for name, support in (("harbour.txt", "none"), ("log.txt", "quoted")):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"The keeper put out the light at nine.")))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Ada Marsh put out the light at nine.")))
         assert [each["support"] for each in read_json("verify", "-", "--document", name)["statements"]] == [support]
 
 

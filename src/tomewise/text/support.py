@@ -177,7 +177,7 @@ class Grounds:
             support = "quoted"
         elif "differs" in verdicts:
             support = "contradicted"
-        elif "missing" in verdicts or covered < _COVERED or not terms:
+        elif "missing" in verdicts or covered < _COVERED or _measure(weights, terms, found) < _COVERED:
             support = "none"
         return Judgement(support, covered, tuple(self._sentences[number] for number in shown), tuple(findings))
 

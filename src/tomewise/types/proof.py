@@ -295,7 +295,7 @@ class Piece:
     numbers: tuple[int, ...] = ()
     """Its quotes, as `list_quotes` counts them from 1."""
     support: Support | None = None
-    """None between statements, and for the only statement of an answer whose remarks say that nothing supports it."""
+    """None between statements."""
 
     def mark(self, sign: str = "[{}]") -> str:
         """What is written right behind it: ` [1][2]`, ` [unsupported]`, ` [contradicted by 3]`; empty for nothing."""
@@ -319,17 +319,15 @@ def cut_text(answer: Answer) -> list[Piece]:
     pieces, lost = [], []
     for statement in answer.statements:
         own = tuple(dict.fromkeys(numbers[quote] for quote in statement.quotes))
-        is_said = len(answer.statements) == 1 and (answer.claimed == "none" or not own)
-        support = None if is_said and statement.support == "none" else statement.support
         words, start = statement.text.rstrip(), statement.start
         if start < at or not text.startswith(words, start):  # the text was changed on its way, as paths are hidden
             start = text.find(words, at)
         if start < 0 or not words:
-            lost.append(Piece("", own, support))
+            lost.append(Piece("", own, statement.support))
             continue
         is_row = words.lstrip().startswith("|") and words.endswith("|") and not words.endswith("\\|")
         end = start + len(words[:-1].rstrip() if is_row else words)
-        pieces += [Piece(text[at:start]), Piece(text[start:end], own, support)]
+        pieces += [Piece(text[at:start]), Piece(text[start:end], own, statement.support)]
         at = end
     return [piece for piece in (*pieces, Piece(text[at:]), *dict.fromkeys(lost)) if piece.text or piece.mark()]
 

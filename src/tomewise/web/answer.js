@@ -33,7 +33,7 @@ function linkQuote(tome, answer, { document, start, end }) {
 
 /** The marks in the text of an answer: `{at, numbers, doubt}`, each behind the last words of its statement that are shown, in order. */
 function listTextMarks(answer, quotes) {
-  const { text, statements, claimed } = answer;
+  const { text, statements } = answer;
   const keys = quotes.map(({ choice, ...quote }) => JSON.stringify(quote));
   const leaves = listLeaves(text);
   let passed = 0;
@@ -42,8 +42,7 @@ function listTextMarks(answer, quotes) {
     passed = from < 0 ? passed : from + words.length;
     const end = from < 0 ? text.length : passed;
     const leaf = leaves.findLast(([begin]) => begin < end);
-    const isSaid = support === "none" && statements.length === 1 && (claimed === "none" || !own.length);
-    return { at: leaf ? Math.min(end, leaf[1]) : 0, numbers: [...new Set(own.map((quote) => keys.indexOf(JSON.stringify(quote)) + 1))], doubt: isSaid ? undefined : DOUBTS[support] };
+    return { at: leaf ? Math.min(end, leaf[1]) : 0, numbers: [...new Set(own.map((quote) => keys.indexOf(JSON.stringify(quote)) + 1))], doubt: DOUBTS[support] };
   }).filter(({ numbers, doubt }) => numbers.length || doubt);
 }
 
