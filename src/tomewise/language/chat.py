@@ -45,6 +45,7 @@ word on, and nothing that is there already."""
 _TOO_LONG = "it has reached the most tokens that one reply may have"
 _MOST = 16_384  # tokens of a reply, with all that a model writes when it is asked to go on
 _LEAST = 64  # tokens for which it is asked, and characters that it writes then
+_ROUNDS = 24  # in which a model is asked to go on: a server may cut its replies far shorter
 _LOOP = 200  # characters: a reply that ends with so many of its own is not asked for more
 _QUOTED_PER_TOKEN = 8  # characters of an unusable reply that the repair prompt quotes, for each token of its bound
 
@@ -195,14 +196,16 @@ class ChatModel:
     @property
     def _is_short(self) -> bool:
         """Whether prompts have their short form."""
-        return needs_short(self._spec.model, self.found_window.known)
+        return needs_short(self._spec.model, self.found_window.known or self._spec.window)
 
     async def _request(self, role: Role[In, Out], turns: list[str], bound: int, *, ahead: bool = False) -> Reply:
         """A reply, with all that a model writes when it is asked to go on, if the role allows that."""
         thinks = bool(self.adapter.thoughts)
         reply = await self._send(role, turns, bound, ahead=ahead)
         if role.goes_on and not (thinks and "{" not in reply.text):
-            while reply.cut and not reply.ended and (begun := leave_last_word(reply.text)).strip():
+            for _ in range(_ROUNDS):
+                if not reply.cut or reply.ended or not (begun := leave_last_word(reply.text)).strip():
+                    break
                 reply = await self._go_on(role, turns, bound, reply, begun)
         return reply
 

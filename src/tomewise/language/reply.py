@@ -142,7 +142,7 @@ async def decode_reply(role: Role[In, Out], reply: Reply, *, last: bool = False)
     A reply that was cut off is read only if it is the `last` one, or was continued: another one may be whole.
     """
     last = last or reply.ended is not None
-    read = partial(decode, role, reply.text, near=last or not reply.cut, prose=last, is_cut=bool(reply.ended))
+    read = partial(decode, role, reply.text, near=last or not reply.cut, prose=last, is_cut=reply.ended is not None)
     return await asyncio.to_thread(read) if len(reply.text) > _LONG else read()
 
 
