@@ -2,7 +2,7 @@
 
 import pytest
 
-from tomewise.loops.statements import keep_proved, list_statements
+from tomewise.loops.statements import keep_proved, list_statements, read_marks
 from tomewise.types import Answer, Statement
 
 
@@ -58,3 +58,16 @@ def test_an_answer_of_which_nothing_is_proved_is_declined_without_its_words():
     answer = keep_proved(make_answer("Napoleon did it.", "Napoleon did it."))
     assert (answer.resolved, answer.text, answer.statements, answer.withheld) == (False, "", (), 1)
     assert "Napoleon" not in str(answer)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "marks"),
+    [
+        ("Nine [E1]. Ten [E2, E3].", "Nine. Ten.", [(4, ("E1",)), (9, ("E2", "E3"))]),
+        ("[E1] Nine.", "Nine.", [(0, ("E1",))]),
+        ("Citric acid [E330] is used.", "Citric acid [E330] is used.", []),
+    ],
+)
+def test_marks_name_what_was_shown(text, shown, marks):
+    read = read_marks(text, 3)
+    assert (read.text, list(read.marks)) == (shown, marks)

@@ -47,9 +47,7 @@ def test_front_matter_is_no_statement_and_pages_are_read_as_they_are_added(comma
     draft.write_text(f"---\ntitle: A made up title of 1850\n---\n{DRAFT}")
     assert len(read_json("verify", draft)["statements"]) == 2
     page = draft.with_name("draft.html")
-    page.write_text(
-        "<html><body><script>Penguins();</script><p>Ada Marsh put out the light at nine.</p></body></html>"
-    )
+    page.write_text("<html><body><script>Penguins();</script><p>Ada Marsh put out the light at nine.</p></body></html>")
     assert [each["text"] for each in read_json("verify", page)["statements"]] == [
         "Ada Marsh put out the light at nine."
     ]

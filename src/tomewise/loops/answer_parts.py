@@ -47,23 +47,26 @@ async def ask_answer(model: LanguageModel, answer_input: AnswerIn, *, final: boo
     run = current_run()
     if run.on_part is None or run.whole_answers or not final or answer_input.options:
         return await model.ask(ANSWER, answer_input)
-    parts = _AnswerParts(run.on_part, answer_input.may_decline, only_full=run.only_full)
+    parts = _AnswerParts(run.on_part, answer_input, only_full=run.only_full)
     try:
         with change_run(listener=(ANSWER.name, parts)):
             reply = await model.ask(ANSWER, answer_input)
     except Exception:
         parts.settle("")
         raise
-    parts.settle("" if reply.is_declined(answer_input.may_decline) else read_marks(reply.answer).text)
+    parts.settle(
+        "" if reply.is_declined(answer_input.may_decline) else read_marks(reply.answer, len(answer_input.evidence)).text
+    )
     return reply
 
 
 class _AnswerParts:
     """Listens to the replies of the answering role, and emits each new part of the answer."""
 
-    def __init__(self, emit: Callable[[Event], None], may_decline: bool, *, only_full: bool) -> None:
+    def __init__(self, emit: Callable[[Event], None], given: AnswerIn, *, only_full: bool) -> None:
         self._emit = emit
-        self._unwanted = {"none"} if may_decline else set[str]()
+        self._unwanted = {"none"} if given.may_decline else set[str]()
+        self._labels = len(given.evidence)
         if only_full:
             self._unwanted |= {"none", "partly"}
         self._shown = ""
@@ -81,7 +84,7 @@ class _AnswerParts:
         fields = self._reply.read()
         answer = fields.get("answer")
         if isinstance(answer, str) and self._may_show(fields, answer):
-            text = read_marks(_OPEN_MARK.sub("", answer)).text.strip()
+            text = read_marks(_OPEN_MARK.sub("", answer), self._labels).text.strip()
             if not self._shown.startswith(text):  # the beginning of a reply that goes on has been shown
                 self._show(text)
 

@@ -315,7 +315,11 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
     if not resolved:
         return replace(decline(reply.missing, evidence), coverage=coverage, unfinished=reply.unfinished)
     cited = cite(store, reply.quotes, evidence if prepared.labelled is None else prepared.labelled)
-    written = Marked(question.options[ord(choice) - ord("A")]) if choice else read_marks(reply.answer)
+    written = (
+        Marked(question.options[ord(choice) - ord("A")])
+        if choice
+        else read_marks(reply.answer, len(prepared.input.evidence))
+    )
     statements = prove(written, cited, question.text)
     return Answer(
         text=written.text,

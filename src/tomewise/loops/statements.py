@@ -35,14 +35,17 @@ class Marked:
     marks: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
 
-def read_marks(text: str) -> Marked:
-    """Take the marks out of a text."""
+def read_marks(text: str, shown: int) -> Marked:
+    """Take the marks out of a text that name a piece of evidence: E1 to the number that was `shown`."""
     pieces, marks, end, length = [], [], 0, 0
     for mark in _MARK.finditer(text):
+        labels = tuple(re.findall(r"E\d+", mark[1]))
+        if max(int(label[1:]) for label in labels) > shown:  # no label, as E330
+            continue
         pieces.append(text[end : mark.start()])
         length += len(pieces[-1])
-        marks.append((length, tuple(re.findall(r"E\d+", mark[1]))))
-        end = mark.end()
+        marks.append((length, labels))
+        end = mark.end() if length else len(text) - len(text[mark.end() :].lstrip())
     return Marked("".join([*pieces, text[end:]]), tuple(marks))
 
 
