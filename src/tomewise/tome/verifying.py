@@ -12,6 +12,7 @@ from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
 from tomewise.events import shorten
 from tomewise.language.choose_model import EXTRACTIVE
+from tomewise.language.labels import find_labelled
 from tomewise.language.roles import VERIFY, Shown, VerifyIn, VerifyOut
 from tomewise.language.wrapped import find_name
 from tomewise.loops.citing import make_quote
@@ -47,20 +48,17 @@ async def verify_text(text: str, retriever: Retriever, desk: Desk, within: Scope
 
     spans = await asyncio.to_thread(list_statements, text)
     proved = await gather_calls(search_and_prove(start, end) for start, end in spans)
-    supports, skipped, missing = [statement.support for statement, _ in proved], Skipped(), ""
+    statements, skipped, missing = [statement for statement, _ in proved], Skipped(), ""
     if judge:
-        open_ones = [number for number, support in enumerate(supports) if support in ("inferred", "none")]
+        open_ones = [number for number, each in enumerate(statements) if each.support in ("inferred", "none")]
         groups = [open_ones[at : at + _TOGETHER] for at in range(0, len(open_ones), _TOGETHER)]
         calls = (_judge(desk, {number: proved[number] for number in group}, skipped) for group in groups)
-        verdicts = {number: support for judged in await gather_calls(calls) for number, support in judged.items()}
-        supports = [verdicts.get(number, support) for number, support in enumerate(supports)]
-        if left := len(open_ones) - len(verdicts):
+        judged = {number: statement for group in await gather_calls(calls) for number, statement in group.items()}
+        statements = [judged.get(number, statement) for number, statement in enumerate(statements)]
+        if left := len(open_ones) - len(judged):
             reason = f": {shorten(str(skipped.last))}" if skipped.last else "."
             missing = f"{left:,} of {len(open_ones):,} open statements were not judged{reason}"
-    statements = (
-        replace(statement, support=support, quotes=() if support == "none" else statement.quotes)
-        for (statement, _), support in zip(proved, supports, strict=True)
-    )
+    statements = [replace(each, quotes=()) if each.support == "none" else each for each in statements]
     evidence = drop_repeats(take_turns([found for _, found in proved]))
     return Answer(
         text=text, statements=tuple(statements), evidence=tuple(evidence), missing=missing, system=VERIFIED, model=name
@@ -75,7 +73,7 @@ def _prove(text: str, start: int, end: int, found: Sequence[Evidence], store: Te
     return Statement(text=text[start:end], start=start, end=end, support=judgement.support, quotes=quotes)
 
 
-async def _judge(desk: Desk, group: Mapping[int, Proved], skipped: Skipped) -> dict[int, Support]:
+async def _judge(desk: Desk, group: Mapping[int, Proved], skipped: Skipped) -> dict[int, Statement]:
     """What a model says of statements that our own check leaves open, as far as it says it, by their numbers."""
     texts = [statement.text for statement, _ in group.values()]
     best = [_choose_shown(statement, found) for statement, found in group.values()]
@@ -92,7 +90,18 @@ async def _judge(desk: Desk, group: Mapping[int, Proved], skipped: Skipped) -> d
     # Of a statement none of whose passages has room, a model would say that it is not stated.
     judged = enumerate(zip(group, best, strict=True), start=1)
     numbers = {place: number for place, (number, found) in judged if any(piece.id in shown for piece in found)}
-    return {numbers[each.number]: _SUPPORT[each.verdict] for each in reply.verdicts if each.number in numbers}
+
+    def rule() -> dict[int, Statement]:
+        ruled = {}
+        for each in reply.verdicts:
+            if each.number in numbers:
+                statement, _ = group[numbers[each.number]]
+                cited = find_labelled(each.label, prepared.evidence)
+                quotes = _prove(statement.text, 0, len(statement.text), cited, desk.store).quotes or statement.quotes
+                ruled[numbers[each.number]] = replace(statement, support=_SUPPORT[each.verdict], quotes=quotes)
+        return ruled
+
+    return await asyncio.to_thread(rule)
 
 
 def _choose_shown(statement: Statement, found: Sequence[Evidence]) -> list[Evidence]:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
+from tomewise.language.labels import Label
 from tomewise.language.roles.fields import Records, Shown, Text, describe, read_word
 from tomewise.types import Role
 
@@ -61,6 +62,7 @@ class VerifyIn(BaseModel):
 class StatementVerdict(BaseModel):
     number: int
     reasoning: Text = ""
+    label: Label = Field(default="", description="label of the evidence that says so")
     verdict: Annotated[
         Literal["stated", "contradicted", "not stated"], read_word("stated", "contradicted", "not stated")
     ]
