@@ -178,7 +178,7 @@ def _decompose(sign: str, before: str) -> str:
             return " "  # a mark such as that of a note
         return f"{share:.3f}"[0 if not before.isdigit() else 1 :].rstrip("0")
     if category == "So":
-        return " "  # "№" is no word
+        return " "  # "№" would read as a denial
     return "".join(
         part for part in unicodedata.normalize("NFKD", sign) if unicodedata.category(part) not in ("Mn", "Cf")
     )

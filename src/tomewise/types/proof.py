@@ -300,7 +300,7 @@ class Piece:
     def mark(self, sign: str = "[{}]") -> str:
         """What is written right behind it: ` [1][2]`, ` [unsupported]`, ` [contradicted by 3]`; empty for nothing."""
         names = [sign.format(number) for number in self.numbers]
-        if self.support == "none":  # what the model quotes is no proof
+        if self.support == "none":  # what the model quotes proves nothing
             names.append(" [unsupported]" if names else "[unsupported]")
         elif self.support == "contradicted":
             names = [f"[contradicted by {', '.join(map(str, self.numbers) if sign == '[{}]' else names)}]"]
