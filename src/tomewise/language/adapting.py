@@ -267,9 +267,9 @@ class Adapter:
         """Whether the user wants a field sent, whatever was refused."""
         return self._stated.get(name) == "on"
 
-    def learn(self, refusal: Refusal, longest: int = 0) -> bool:
+    def learn(self, refusal: Refusal) -> bool:
         """Take a refusal in. Returns whether that changes the request."""
-        found = learn(self.known, refusal, longest)
+        found = learn(self.known, refusal)
         if found is None or any(map(self.is_wanted, set(found.refused) - set(self.known.refused))):
             return False
         self.known = found

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from json import JSONDecoder
 from math import inf
 from time import perf_counter
 from typing import Any
@@ -34,7 +32,7 @@ from tomewise.language.adapting import Adapter, Learnt, merge
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.models_at_hand import Window
 from tomewise.language.price_list import find_price
-from tomewise.language.reply import THINKING_ROOM, Reply, make_lean_schema
+from tomewise.language.reply import THINKING_ROOM, Reply, find_thoughts, make_lean_schema
 from tomewise.language.retry import AttemptFailed, Backoff, report_wait, retry
 from tomewise.language.server_errors import classify_error, shorten
 from tomewise.language.spec import ModelSpec
@@ -45,9 +43,6 @@ from tomewise.types import Cost
 SILENCE = 60.0  # seconds without a word of the server, after which a message says so
 _READ_IN_TIME = 3_600  # tokens of a prompt that a small machine reads in the usual time limit
 _ADAPTATIONS = 6  # of one request: more refusals are not about its form
-_THOUGHTS = re.compile(
-    r"\s*(?:<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|[^{\s].*?</think(?:ing)?>)", re.DOTALL | re.IGNORECASE
-)
 _log = logging.getLogger(__name__)
 
 
@@ -230,7 +225,7 @@ class Client:
         thoughts = "".join(part.content for part in response.parts if isinstance(part, messages.ThinkingPart))
         if thoughts and not (text.strip() or is_cut or refused):  # some servers take the whole reply for a thought
             return Reply(thoughts)
-        thoughts += _find_thoughts(text)
+        thoughts += find_thoughts(text)
         usage, known = response.usage, self.adapter.known
         tokens = max(usage.output_reasoning_tokens, estimate_tokens(thoughts))
         if is_cut and not begun and "{" not in text:  # its thoughts took all
@@ -404,16 +399,6 @@ def _make_messages(request: ChatRequest) -> list[messages.ModelMessage]:
         of_user = messages.ModelRequest(parts=[messages.UserPromptPart(turn)])
         turns.append(of_user if number % 2 else messages.ModelResponse(parts=[messages.TextPart(turn)]))
     return turns
-
-
-def _find_thoughts(text: str) -> str:
-    """The thoughts that a text begins with. A tag within JSON ends none."""
-    if (tags := _THOUGHTS.match(text)) is None:
-        return ""
-    with suppress(ValueError, RecursionError):
-        _, end = JSONDecoder(strict=False).raw_decode(text, text.index("{", 0, tags.end()))
-        return "" if end > tags.end() else tags[0]
-    return tags[0]
 
 
 def _join_text(response: messages.ModelResponse) -> str:

@@ -31,6 +31,9 @@ _FENCE = re.compile(r"```[\w-]*+[^\S\n]*+\n(.*?)```", re.DOTALL)
 _THOUGHT_ENDS = re.compile(r"([}`]\s?)?</think(?:ing)?>", re.IGNORECASE)
 _AT_END = re.compile(r"[^\S\n]*+(?:[\n{\[`]|\Z)")  # of a line, or before JSON
 _THOUGHT_BEGINS = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
+_THOUGHTS = re.compile(
+    r"\s*(?:<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|[^{\s].*?</think(?:ing)?>)", re.DOTALL | re.IGNORECASE
+)
 THINKING_ROOM = 8192  # tokens added to the bound on a reply for models that think before they write
 _OPENING = re.compile(r"""\{(?=\s*["}])|\[(?=\s*["{}\[\]\dtfnNI-])""")  # only where JSON may begin
 _LOOSE_COMMA = re.compile(r'("(?:\\.|[^"\\])*+"?)|,(?=\s*[}\]])', re.DOTALL)
@@ -276,6 +279,16 @@ def _has_whole(text: str, leaves: Sequence[str]) -> bool:
         return False
 
     return all(map(stands, dict.fromkeys(leaves)))
+
+
+def find_thoughts(text: str) -> str:
+    """The thoughts that a text begins with, up to the first tag that ends one. A tag within JSON ends none."""
+    if (tags := _THOUGHTS.match(text)) is None:
+        return ""
+    with suppress(ValueError, RecursionError):
+        _, end = _DECODER.raw_decode(text, text.index("{", 0, tags.end()))
+        return "" if end > tags.end() else tags[0]
+    return tags[0]
 
 
 def _drop_thoughts(text: str) -> str:

@@ -18,8 +18,9 @@ FAILURE = "*"  # the failure signal: an answering role replies with it when the 
 _OPENING = " \n\"'`(["  # signs that may precede the signal
 # A line that begins as a field of the reply does, as in YAML, up to the next such line, without the sign of a block.
 _FIELD = r"^[^\w\n]*+(?:final )?{}[^\w:\n]*+:"
+_ANY_FIELD = _FIELD.format("(?:answer|quotes|reasoning|supported|choice|missing)")
 _STATED = re.compile(
-    rf"{_FIELD.format('answer')}(?:[^\S\n]*+[|>][+-]?+(?=[^\S\n]*+$))?(.*?)(?={_FIELD.format('(?:answer|quotes|reasoning|supported|choice|missing)')}|\Z)",
+    rf"{_FIELD.format('answer')}(?:[^\S\n]*+[|>][+-]?+(?=[^\S\n]*+$))?(.*?)(?={_ANY_FIELD}|\Z)",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
 _EMPTY = re.compile(r"[\W_]*+(?:null[\W_]*+)?")
