@@ -98,7 +98,7 @@ def answer_anew(text: str, at: int) -> str:
 
 
 SEAMS: dict[str, Rest] = {
-    "one word again": repeat(1),
+    "two words again": repeat(2),
     "five words again": repeat(5),
     "an item again": repeat(22),
     "without a blank": lambda text, at: text[at:].lstrip(),

@@ -14,6 +14,7 @@ from tomewise.errors import BadReply, BudgetExceeded, ModelError
 from tomewise.language.adapting import Adapter
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.fences import fence
+from tomewise.language.memory_faults import find_excuse
 from tomewise.language.prompts import Prompts, needs_short
 from tomewise.language.reply import (
     Reply,
@@ -22,6 +23,7 @@ from tomewise.language.reply import (
     join_reply,
     leave_last_word,
     make_lean_schema,
+    read_beginning,
 )
 from tomewise.language.retry import PATIENT, Backoff
 from tomewise.language.spec import OPENAI_PROTOCOL, PROVIDERS, ModelSpec
@@ -30,7 +32,7 @@ from tomewise.run import count_replies, current_run
 from tomewise.types import Abilities, In, Out, Role
 
 if TYPE_CHECKING:
-    from tomewise.language.client import Client
+    from tomewise.language.client import ChatRequest, Client
     from tomewise.language.models_at_hand import Window
 
 RULES = """You carry out one well-defined task on texts and reply in JSON.
@@ -201,40 +203,44 @@ class ChatModel:
     async def _request(self, role: Role[In, Out], turns: list[str], bound: int, *, ahead: bool = False) -> Reply:
         """A reply, with all that a model writes when it is asked to go on, if the role allows that."""
         thinks = bool(self.adapter.thoughts)
-        reply = await self._send(role, turns, bound, ahead=ahead)
-        if role.goes_on and not (thinks and "{" not in reply.text):
-            for _ in range(_ROUNDS):
-                if not reply.cut or reply.ended or not (begun := leave_last_word(reply.text)).strip():
-                    break
-                reply = await self._go_on(role, turns, bound, reply, begun)
+        request = self._make_request(role, turns, bound)
+        reply = await self._find_client().request(request, ahead=ahead)
+        rounds = 0 if not role.goes_on or (thinks and "{" not in reply.text) else _ROUNDS
+        for _ in range(rounds):
+            if not reply.cut or reply.ended or not (begun := leave_last_word(reply.text)).strip():
+                break
+            again = replace(request, turns=[*turns, begun.rstrip(), _GO_ON], begun=begun)
+            reply = await self._go_on(again, reply)
         return reply
 
-    async def _go_on(self, role: Role[In, Out], turns: list[str], bound: int, reply: Reply, begun: str) -> Reply:
+    async def _go_on(self, request: ChatRequest, reply: Reply) -> Reply:
         """A reply that was cut, with more of it. Whatever fails, what is there is kept, with the reason."""
-        text, again = reply.text, [*turns, begun.rstrip(), _GO_ON]
-        left = self.window - COUNTED * sum(map(estimate_tokens, (RULES, *again)))
-        room = int(min(bound, left, min(_MOST, self.window // 3) - estimate_tokens(text)))
+        text, begun, output = reply.text, request.begun, request.output
+        left = self.window - COUNTED * request.prompt_tokens
+        room = int(min(request.max_tokens, left, min(_MOST, self.window // 3) - estimate_tokens(text)))
         if room < _LEAST:
             return replace(reply, ended=_TOO_LONG)
         if text[-_LOOP:] in text[:-_LOOP]:
             return replace(reply, ended="the model repeats itself")
         try:
-            more = await self._send(role, again, room, ahead=True, begun=begun)
+            more = await self._find_client().request(replace(request, max_tokens=room), ahead=True)
         except ModelError as error:  # its words may hold an address
             why = error if isinstance(error, BudgetExceeded) else "asked to go on, the model failed"
             return replace(reply, ended=str(why))
         whole = join_reply(begun, more.text)
-        if len(whole) <= (len(text) + _LEAST if more.cut else len(begun)):
+        is_longer = len(whole) > (len(text) + _LEAST if more.cut else len(begun))
+        if not is_longer or find_excuse(more.text, "".join(request.turns)):
             return replace(reply, ended="asked to go on, the model wrote no more of it")
+        if read_beginning(output, begun) and not read_beginning(output, whole):
+            return replace(reply, ended="asked to go on, the model wrote what cannot be read")
         return replace(reply, text=whole, cut=more.cut, ended="")
 
-    async def _send(self, role: Role[In, Out], turns: list[str], bound: int, *, ahead: bool, begun: str = "") -> Reply:
+    def _make_request(self, role: Role[In, Out], turns: list[str], bound: int) -> ChatRequest:
         from tomewise.language.client import ChatRequest
 
         rules = RULES + describe_output(role.output)
         listener = current_run().find_listener(role)
-        request = ChatRequest(role.name, rules, turns, role.output, bound, self._temperature, listener, begun)
-        return await self._find_client().request(request, ahead=ahead)
+        return ChatRequest(role.name, rules, turns, role.output, bound, self._temperature, listener)
 
     def _find_client(self) -> Client:
         """The client of the running event loop, made at its first use."""

@@ -46,7 +46,7 @@ def find_window(model: LanguageModel, role: Role[In, Out]) -> int:
 def find_room(model: LanguageModel, role: Role[In, Out]) -> int:
     """How many tokens a prompt of `role` may have beside its reply."""
     window = find_window(model, role)
-    return window - role.limit_reply(short=needs_short("", window))
+    return window - role.limit_reply(short=needs_short(find_name(model, role), window))
 
 
 def join_names(model: LanguageModel, roles: Iterable[Role[Any, Any]]) -> str:
