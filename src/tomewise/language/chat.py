@@ -229,10 +229,9 @@ class ChatModel:
             return replace(reply, ended=str(why))
         whole = join_reply(begun, more.text)
         is_longer = len(whole) > (len(text) + _LEAST if more.cut else len(begun))
-        if not is_longer or find_excuse(more.text, "".join(request.turns)):
-            return replace(reply, ended="asked to go on, the model wrote no more of it")
-        if read_beginning(output, begun) and not read_beginning(output, whole):
-            return replace(reply, ended="asked to go on, the model wrote what cannot be read")
+        is_read = bool(read_beginning(output, begun)) == bool(read_beginning(output, whole))
+        if not (is_longer and is_read) or find_excuse(more.text, "".join(request.turns)):
+            return replace(reply, ended="asked to go on, the model wrote no more of it that can be used")
         return replace(reply, text=whole, cut=more.cut, ended="")
 
     def _make_request(self, role: Role[In, Out], turns: list[str], bound: int) -> ChatRequest:

@@ -57,24 +57,24 @@ _CLOSES = re.compile(r"[\s\"'“”‘’`*\\]*?(?:[,}\])\n]|//|#|/\*)")
 _NOTHING = re.compile(r"[:=]\s*+(?:(?:\"\"|''|“”|null|None)\s*+(?:[,}\]\n]|\Z)|[\"'“]?\s*+\Z)")
 _BARE_NONE = re.compile(r"""(["']\s*:\s*)none(?=\s*[,}\n])""")  # a repair makes null of it
 _NO_WORD = re.compile(r"[\W_]+")
+_CONTROLS = {code: json.dumps(chr(code))[1:-1] for code in range(32)}  # models leave line breaks inside of strings
 _STRING = re.compile(r'"(?:\\.|[^"\\])*+"?', re.DOTALL)
-_CONTROL = re.compile(r"[\x00-\x1f]")
-_CONTROL_OR_QUOTE = re.compile(r'[\x00-\x1f]|(?<!\\)"')
 SEAM = 400  # characters in which the rest of a reply shows how it goes on
 _SAME = 100  # characters with which it is another try
 # What may be half at the end, and is written again; the quotation mark that opens a text stays.
 _LAST_WORD = re.compile(r'(?<=\s)(?!(?<=: )")\S{1,40}\Z|(?<=: ")[^\s"]{1,40}\Z')
-_OPEN_FIELD = re.compile(r'"(\w+)"\s*:\s*"((?:\\.|[^"\\])*)\Z', re.DOTALL)
-_TEXT_ENDS = re.compile(r'(?<!\\)"\s*(?:[}\]]|\Z|,\s*(?:"\w+"\s*:|"?\w*"?\s*\Z))|\Z')
-# What models write before the rest: a line such as "Sure! Here is the rest:", and a fence.
+# What models write before the rest, a line such as "Sure! Here is the rest:", and a fence round it.
 _LEAD = re.compile(
-    r"(?:\s*(?:sure|certainly|of course|ok|here|continu|understood|sorry)[^\n\"{\\]{0,100}?"
-    r"(?:rest|remain|continu|left off|cut off|json)[^\n\"{\\]{0,100}[:.!]\s*(?:\n|\\n))?(?:\s*(```)\w*\s*\n)?",
-    re.IGNORECASE,
+    r"(?is)\A(?:\s*(?:sure|certainly|of course|ok|here|continu|understood|sorry)[^\n\"{\\]{0,100}?"
+    r"(?:rest|remain|continu|left off|cut off|json)[^\n\"{\\]{0,100}[:.!]\s*(?:\n|\\n))?"
+    r"(?:\s*```\w*\s*\n(.*?)\s*(?:```\s*)?\Z)?"
 )
+_OPEN_FIELD = re.compile(r'"(\w+)"\s*:\s*"((?:\\.|[^"\\])*)\Z', re.DOTALL)
+_END = r'(?<!\\)"\s*(?:[}\]]|\Z|,\s*(?:"\w+"\s*:|"?\w*"?\s*\Z))|\Z'  # of the text of a field, or of what came of it
+_TEXT = re.compile(rf"(?s)\A.*?(?={_END})")
 _NO_BLANKS = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0003ffff"  # scripts without them
-_IN_WORD = re.compile(rf"[^\W{_NO_BLANKS}]" "{2}")
-_TELLING = re.compile(rf"\w\W+\w|(?=.*\w).{{12}}|[{_NO_BLANKS}]{{4}}", re.DOTALL)
+_IN_WORD = re.compile(rf"[^\W{_NO_BLANKS}]{{2}}")
+_TELLING = re.compile(rf"(?s)\w\W+\w|(?=.*\w).{{12}}|[{_NO_BLANKS}]{{4}}")
 _LINE_BEGINS = re.compile(r"[-*+•#>]+(?:\s|\Z)|\||\w{1,3}[.)](?:\s|\Z)")
 
 
@@ -431,15 +431,14 @@ def describe_problems(error: ValidationError) -> str:
 def read_beginning(output: type[BaseModel], text: str) -> dict[str, Any]:
     """The fields of an output in the first JSON that begins in a text, as far as it goes. Thoughts are left out."""
     if opening := _OPENING.search(text, len(text) - len(_drop_thoughts(text))):
-        text = _STRING.sub(lambda string: _escape(_CONTROL, string[0]), text[opening.start() :])
-        for read in (lambda: _DECODER.raw_decode(text)[0], lambda: from_json(text, allow_partial="trailing-strings")):
-            with suppress(ValueError, RecursionError):
-                return _find_fields(output, _name_fields(output, read())) or {}
+        text = _STRING.sub(lambda string: string[0].translate(_CONTROLS), text[opening.start() :])
+        with suppress(ValueError, RecursionError):
+            try:
+                value, _ = _DECODER.raw_decode(text)  # other text may follow
+            except ValueError:
+                value = from_json(text, allow_partial="trailing-strings")
+            return _find_fields(output, _name_fields(output, value)) or {}
     return {}
-
-
-def _escape(signs: re.Pattern[str], text: str) -> str:
-    return signs.sub(lambda sign: json.dumps(sign[0])[1:-1], text)
 
 
 def leave_last_word(text: str) -> str:
@@ -448,40 +447,36 @@ def leave_last_word(text: str) -> str:
 
 
 def join_reply(begun: str, rest: str) -> str:
-    """A reply that was cut, and how it goes on, also in plain words. What the rest repeats at the seam stands once.
+    """A reply that was cut, and how it goes on, which may be plain text. What the rest repeats at the seam stands once.
 
-    Of an object in place of the rest, the text of the field that is open counts. What begins like the reply, or like
-    that text, is another try, and the longer one counts.
+    Of an object in place of the rest, the text of the field that is open counts.
     """
-    rest = _drop_thoughts(rest)
-    if lead := _LEAD.match(rest):
-        rest = rest[lead.end() :].rstrip().removesuffix(lead[1]) if lead[1] else rest[lead.end() :]
-    field = _OPEN_FIELD.search(begun)
-    head, text = (begun[: field.start(2)], field[2]) if field else ("", begun)
-    if re.match(r'\s*\{\s*"', rest):
-        if field:
-            rest = [*re.split(rf'"{field[1]}"\s*:\s*"', rest, maxsplit=1), ""][1]
-        elif rest.partition("{")[2].startswith(begun.partition("{")[2][:8]):
-            return max(begun, rest, key=len)
-    if field and (end := _TEXT_ENDS.search(rest)):
-        rest = _escape(_CONTROL_OR_QUOTE, rest[: end.start()]) + rest[end.start() :]
-    start = text.strip()[:_SAME]
-    if len(start) == _SAME and rest.lstrip().startswith(start):
-        return head + max(text, rest, key=len)
-    return head + _join_texts(text, rest)
+    rest, at = _LEAD.sub(r"\1", _drop_thoughts(rest)), 0
+    if field := _OPEN_FIELD.search(begun):
+        at = field.start(2)
+        rest = re.sub(rf'(?s)\A\s*\{{\s*(?=").*?(?:"{field[1]}"\s*:\s*"|\Z)', "", rest)
+        rest = _TEXT.sub(lambda text: re.sub(r'(?<!\\)"', r"\\\g<0>", text[0].translate(_CONTROLS)), rest)
+    return begun[:at] + _join_texts(begun[at:], rest)
 
 
 def _join_texts(begun: str, rest: str) -> str:
-    """Both, with what the rest repeats once: some words, or how the last line begins. Equal cells and words stay."""
-    before, gap = begun.rstrip()[-SEAM:], begun[len(begun.rstrip()) :]
+    """Both, with what the rest repeats once: some words, or how the last line begins. Equal cells and words stay.
+
+    A rest that begins as the other does is another try, and the longer one counts.
+    """
+    if len(begun) > _SAME and rest.startswith(begun[:_SAME]):
+        return max(begun, rest, key=len)
+    before = begun.rstrip()
+    gap = begun[len(before) :]
     rest = rest.lstrip() if gap else rest
-    for size in range(min(len(rest), SEAM // 2), 0, -1):
-        again, kept = rest[:size], before[: len(before) - size]
+    for size in range(SEAM // 2, 0, -1):
+        again = rest[:size]
         if not before.endswith(again) or _IN_WORD.fullmatch(rest[size - 1 : size + 1]):
             continue
+        kept = before.removesuffix(again)
         begins_line = (kept or "\n").endswith(("\n", "\\n"))
         is_marked = begins_line and "\n" not in gap and _LINE_BEGINS.match(again)
         tells = _TELLING.search(again) and "|" not in again and again not in before[-2 * size - 2 : -1]
         if is_marked or (tells and (begins_line or not _IN_WORD.fullmatch(kept[-1:] + again[0]))):
-            return begun + (rest[size:].lstrip() if gap else rest[size:])
+            return before + rest[size:]
     return begun + rest
