@@ -169,7 +169,7 @@ def test_vllm_and_llama_cpp_state_their_windows_to_those_with_a_key(server, rows
         "/props": lambda _: {"default_generation_settings": {"n_ctx": running}},
     }
     model = ChatModel("openai:mine", base_url=server.url, api_key="secret")
-    assert model.found_window.known is None, "nobody was asked yet"
+    assert not model.found_window.known, "nobody was asked yet"
     assert model.window == window
     assert (model.found_window.known or 128_000) == window
     assert set(server.keys) == {"bearer secret"}

@@ -114,9 +114,9 @@ def test_a_short_prompt_says_once_what_holds_in_this_case_alone(given, says):
 @pytest.mark.parametrize(
     ("model", "window", "short"),
     [
-        *[(name, None, True) for name in ("qwen2.5:1.5b", "llama3.2:3b", "Qwen2.5-0.5B-Instruct", "smollm2:135m")],
-        *[(name, None, True) for name in ("llama3.2", "tinyllama", "phi3:mini", "smollm2", "gemma3n:e4b")],
-        *[(name, None, False) for name in ("mistral-nemo-12b-128m", "llama-4-scout-17b-10m", "llama3.2-vision")],
+        *[(name, 128_000, True) for name in ("qwen2.5:1.5b", "llama3.2:3b", "Qwen2.5-0.5B-Instruct", "smollm2:135m")],
+        *[(name, 128_000, True) for name in ("llama3.2", "tinyllama", "phi3:mini", "smollm2", "gemma3n:e4b")],
+        *[(name, 128_000, False) for name in ("mistral-nemo-12b-128m", "llama-4-scout-17b-10m", "llama3.2-vision")],
         *[(name, 32_768, False) for name in ("gpt-4o", "qwen3:14b", "qwen3-30b-a3b", "llama-3.1-70b", "claude-4.5")],
         ("gpt-4o", 4_096, True),
     ],

@@ -202,22 +202,23 @@ class ChatModel:
 
     async def _request(self, role: Role[In, Out], turns: list[str], bound: int, *, ahead: bool = False) -> Reply:
         """A reply, with all that a model writes when it is asked to go on, if the role allows that."""
-        thinks = bool(self.adapter.thoughts)
-        request = self._make_request(role, turns, bound)
+        from tomewise.language.client import ChatRequest
+
+        rules, thinks = RULES + describe_output(role.output), self.adapter.thoughts
+        listener = current_run().find_listener(role)
+        request = ChatRequest(role.name, rules, turns, role.output, bound, self._temperature, listener)
         reply = await self._find_client().request(request, ahead=ahead)
-        rounds = 0 if not role.goes_on or (thinks and "{" not in reply.text) else _ROUNDS
-        for _ in range(rounds):
+        for _ in range(_ROUNDS if role.goes_on and ("{" in reply.text or not thinks) else 0):
             if not reply.cut or reply.ended or not (begun := leave_last_word(reply.text)).strip():
                 break
-            again = replace(request, turns=[*turns, begun.rstrip(), _GO_ON], begun=begun)
-            reply = await self._go_on(again, reply)
+            reply = await self._go_on(replace(request, turns=[*turns, begun.rstrip(), _GO_ON], begun=begun), reply)
         return reply
 
     async def _go_on(self, request: ChatRequest, reply: Reply) -> Reply:
         """A reply that was cut, with more of it. Whatever fails, what is there is kept, with the reason."""
-        text, begun, output = reply.text, request.begun, request.output
-        left = self.window - COUNTED * request.prompt_tokens
-        room = int(min(request.max_tokens, left, min(_MOST, self.window // 3) - estimate_tokens(text)))
+        text, begun = reply.text, request.begun
+        most = min(_MOST, self.window // 3) - estimate_tokens(text)
+        room = int(min(request.max_tokens, self.window - COUNTED * request.prompt_tokens, most))
         if room < _LEAST:
             return replace(reply, ended=_TOO_LONG)
         if text[-_LOOP:] in text[:-_LOOP]:
@@ -225,21 +226,14 @@ class ChatModel:
         try:
             more = await self._find_client().request(replace(request, max_tokens=room), ahead=True)
         except ModelError as error:  # its words may hold an address
-            why = error if isinstance(error, BudgetExceeded) else "asked to go on, the model failed"
-            return replace(reply, ended=str(why))
+            spent = isinstance(error, BudgetExceeded)
+            return replace(reply, ended=str(error) if spent else "asked to go on, the model failed")
         whole = join_reply(begun, more.text)
         is_longer = len(whole) > (len(text) + _LEAST if more.cut else len(begun))
-        is_read = bool(read_beginning(output, begun)) == bool(read_beginning(output, whole))
-        if not (is_longer and is_read) or find_excuse(more.text, "".join(request.turns)):
+        is_read = bool(read_beginning(request.output, begun)) == bool(read_beginning(request.output, whole))
+        if not (is_longer and is_read) or find_excuse(more.text, request.turns[0]):
             return replace(reply, ended="asked to go on, the model wrote no more of it that can be used")
         return replace(reply, text=whole, cut=more.cut, ended="")
-
-    def _make_request(self, role: Role[In, Out], turns: list[str], bound: int) -> ChatRequest:
-        from tomewise.language.client import ChatRequest
-
-        rules = RULES + describe_output(role.output)
-        listener = current_run().find_listener(role)
-        return ChatRequest(role.name, rules, turns, role.output, bound, self._temperature, listener)
 
     def _find_client(self) -> Client:
         """The client of the running event loop, made at its first use."""

@@ -169,7 +169,7 @@ class Client:
 
     def measure_patience(self, request: ChatRequest) -> float:
         """How many seconds one attempt may take: a small machine reads some 30 tokens of a prompt in a second."""
-        return self.timeout * (1 + (request.prompt_tokens / _READ_IN_TIME if self.spec.is_near else 0))
+        return self.timeout * (1 + self.spec.is_near * request.prompt_tokens / _READ_IN_TIME)
 
     def _report_silence(self, end: float) -> None:
         reason = f"no word from {self.spec.full_name} for {SILENCE:.0f} s; `timeout` gives it so long"
@@ -177,17 +177,16 @@ class Client:
 
     async def _receive(self, request: ChatRequest, bound: int) -> AsyncGenerator[str | messages.ModelResponse]:
         """The pieces of the text if the reply is streamed, and the response at the end. Raises `AttemptFailed`."""
-        turns, settings, parameters = (
-            _make_messages(request),
-            self._make_settings(request, bound),
-            self._make_parameters(request),
-        )
-        bounds: dict[str, Any] = {"model_settings": settings, "model_request_parameters": parameters}
+        parts: dict[str, Any] = {
+            "messages": _make_messages(request),
+            "model_settings": self._make_settings(request, bound),
+            "model_request_parameters": self._make_parameters(request),
+        }
         try:
             if not self._can_stream(request):
-                yield await model_request(self.model, turns, **bounds)
+                yield await model_request(self.model, **parts)
                 return
-            async with model_request_stream(self.model, turns, **bounds) as stream:
+            async with model_request_stream(self.model, **parts) as stream:
                 async for event in stream:
                     if text := _find_new_text(event):
                         yield text
@@ -218,11 +217,11 @@ class Client:
 
     def read_reply(self, response: messages.ModelResponse, begun: str) -> Reply:
         """What the model replied, or how it went on with what had `begun`, and learn from it how long it thinks."""
-        text, is_cut, refused = _join_text(response), response.finish_reason == "length", None
+        text, is_cut, refused = _join_text(response, messages.TextPart), response.finish_reason == "length", None
         if response.finish_reason == "content_filter":
             reason = (response.provider_details or {}).get("refusal") or "its content filter stopped the reply"
             refused = f"{self.spec} declined: {shorten(reason)}"
-        thoughts = "".join(part.content for part in response.parts if isinstance(part, messages.ThinkingPart))
+        thoughts = _join_text(response, messages.ThinkingPart)
         if thoughts and not (text.strip() or is_cut or refused):  # some servers take the whole reply for a thought
             return Reply(thoughts)
         thoughts += find_thoughts(text)
@@ -240,8 +239,8 @@ class Client:
 
     def _make_settings(self, request: ChatRequest, bound: int) -> ModelSettings:
         settings = ModelSettings(max_tokens=bound)
-        takes = not self._thinks or self.adapter.is_wanted("temperature")  # models that think take no temperature
-        if request.temperature is not None and takes:
+        # Models that think take no temperature.
+        if request.temperature is not None and (not self._thinks or self.adapter.is_wanted("temperature")):
             settings["temperature"] = request.temperature
         if level := self.adapter.reasoning:
             settings["thinking"] = False if level == "off" else level  # type: ignore[typeddict-item]
@@ -358,10 +357,9 @@ class _Attempts:
     def _count(self, response: messages.ModelResponse, prompt_tokens: int, text: str) -> Cost:
         """The cost of a response. If the server does not count tokens, they are estimated."""
         usage = response.usage
-        is_counted = bool(usage.input_tokens)
         tokens_in = usage.input_tokens or prompt_tokens
-        tokens_out = usage.output_tokens if is_counted else usage.output_tokens or estimate_tokens(text)
-        cost = _find_cost(response) if is_counted else None
+        tokens_out = usage.output_tokens if usage.input_tokens else usage.output_tokens or estimate_tokens(text)
+        cost = _find_cost(response) if usage.input_tokens else None
         return Cost(
             calls=1,
             input_tokens=tokens_in,
@@ -401,17 +399,18 @@ def _make_messages(request: ChatRequest) -> list[messages.ModelMessage]:
     return turns
 
 
-def _join_text(response: messages.ModelResponse) -> str:
-    """The text that the model wrote, with the thoughts in it."""
-    return "".join(part.content for part in response.parts if isinstance(part, messages.TextPart))
+def _join_text(response: messages.ModelResponse, kind: type[messages.TextPart | messages.ThinkingPart]) -> str:
+    """The text that the model wrote, or the thoughts that its server keeps apart from it."""
+    return "".join(part.content for part in response.parts if isinstance(part, kind))
 
 
 def _find_new_text(event: messages.ModelResponseStreamEvent) -> str:
     """The text that an event adds to what `_join_text` returns in the end."""
     match event:
-        case messages.PartStartEvent(part=messages.TextPart(content=text)):
-            return text
-        case messages.PartDeltaEvent(delta=messages.TextPartDelta(content_delta=text)):
+        case (
+            messages.PartStartEvent(part=messages.TextPart(content=text))
+            | messages.PartDeltaEvent(delta=messages.TextPartDelta(content_delta=text))
+        ):
             return text
     return ""
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_MOST_TOKENS = 10**9  # of one call: a larger count is invalid
+_LARGEST = 10**12  # tokens or bytes: a larger count is invalid
 _DONE = b"[DONE]"  # the data of the last event of a stream
 _TEXTS = ("content", "refusal", "reasoning", "reasoning_content")  # of a message; the last two are thoughts
 _COUNTS = {"prompt": "cached_tokens", "completion": "reasoning_tokens"}  # what is counted, and what of it apart
@@ -21,7 +21,6 @@ class ErrorInReply(Exception):
     """A reply with the status of success holds an error: its `words`, and the status that it names, or 400."""
 
     def __init__(self, words: object) -> None:
-        super().__init__()
         self.words = words
         code = str(words.get("code") or words.get("status")) if isinstance(words, dict) else ""
         self.status = int(code) if code.isascii() and code.isdigit() and 400 <= int(code) < 600 else 400
@@ -32,7 +31,7 @@ def repair_completion(body: bytes, model: str, *, as_stream: bool = False) -> by
 
     None for a page, or JSON that is not a chat completion. Raises `ErrorInReply`.
     """
-    completion = _parse(body)
+    completion = parse_object(body)
     if (error := completion.get("error")) and not _repair_message(_find_choice(completion).get("message"))["content"]:
         raise ErrorInReply(error)
     if "choices" not in completion:
@@ -42,8 +41,8 @@ def repair_completion(body: bytes, model: str, *, as_stream: bool = False) -> by
     return _write_event(whole) + _write_event(_DONE) if as_stream else whole
 
 
-def _parse(body: bytes) -> dict[str, Any]:
-    """The object; empty for anything but a JSON object."""
+def parse_object(body: bytes) -> dict[str, Any]:
+    """The JSON object of a body; empty for anything else."""
     try:
         completion = json.loads(body.decode("utf-8-sig", "replace"), strict=False)
     except (ValueError, RecursionError):
@@ -77,18 +76,18 @@ def _find_text(value: object) -> str:
 
 def _repair_usage(value: object) -> dict[str, Any] | None:
     """The counts; None if neither input nor output tokens are counted."""
-    usage: dict[str, Any] = {f"{name}_tokens": _read_count(value, f"{name}_tokens") for name in _COUNTS}
+    usage: dict[str, Any] = {f"{name}_tokens": read_count(value, f"{name}_tokens") for name in _COUNTS}
     if not any(usage.values()) or not isinstance(value, dict):
         return None
     for name, part in _COUNTS.items():
-        usage[f"{name}_tokens_details"] = {part: _read_count(value.get(f"{name}_tokens_details"), part)}
+        usage[f"{name}_tokens_details"] = {part: read_count(value.get(f"{name}_tokens_details"), part)}
     return {**usage, "total_tokens": usage["prompt_tokens"] + usage["completion_tokens"]}
 
 
-def _read_count(values: object, name: str) -> int:
-    """A number of tokens, also one that is a float; 0 for any other value."""
+def read_count(values: object, name: str) -> int:
+    """A number, as of tokens or bytes, also one that is a float; 0 for any other value."""
     number: Any = values.get(name) if isinstance(values, dict) else 0
-    return int(number) if type(number) in (int, float) and 0 <= number <= _MOST_TOKENS else 0
+    return int(number) if type(number) in (int, float) and 0 <= number <= _LARGEST else 0
 
 
 def _write(
@@ -137,7 +136,7 @@ class ChunkRepair:
         if data.strip() == _DONE:
             self.has_ended = True
             return self.write_end() + _write_event(_DONE)
-        completion = _parse(data)
+        completion = parse_object(data)
         choice = _find_choice(completion)
         if "choices" not in completion or (
             completion.get("error") and not _repair_message(choice.get("delta"))["content"]

@@ -12,10 +12,9 @@ assumed. vLLM (`max_model_len`) and llama.cpp (`n_ctx`) state theirs.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from math import inf
@@ -27,6 +26,7 @@ from typing import Any
 import httpx2
 
 from tomewise.language.adapting import Adapter
+from tomewise.language.completion_repair import parse_object, read_count
 from tomewise.language.spec import ModelSpec
 from tomewise.language.wire import CONNECT_SECONDS
 
@@ -106,22 +106,23 @@ def find_local_models() -> list[LocalModel]:
 
 def _list_in_time(server: LocalServer) -> list[LocalModel]:
     """The models of a server; none if it is not there, or is something else."""
-    with _Asking(server.root, SECONDS, may_use_proxy=False) as asking, suppress(httpx2.HTTPError):
+    with closing(_Asking(server.root, SECONDS, may_use_proxy=False)) as asking, suppress(httpx2.HTTPError):
         return list((_list_of_ollama if server.is_ollama else _list_of_openai)(asking, server.name))
     return []
 
 
 def _list_of_ollama(asking: _Asking, server: str) -> Iterator[LocalModel]:
     windows = {
-        row[name]: _read_count(row, "context_length")
+        row[name]: read_count(row, "context_length")
         for name in ("name", "model")  # the newer name of the two at last
         for row in _read_rows(asking.fetch("/api/ps"), "models", name)
     }
     for number, row in enumerate(_read_rows(asking.fetch("/api/tags"), "models", "name")):
         name = row["name"]
         about = asking.fetch("/api/show", {"model": name}) if number < _MOST_SHOWN else {}
-        if _can_write(about):
-            size = _read_count(row, "size")
+        able = about.get("capabilities")  # one that does not say so counts as one that writes text
+        if not isinstance(able, list) or "completion" in able:
+            size = read_count(row, "size")
             yield LocalModel(f"ollama:{name}", "", server, windows.get(name) or None, _read_most(about), size)
 
 
@@ -132,28 +133,21 @@ def _list_of_openai(asking: _Asking, server: str) -> Iterator[LocalModel]:
     for row in listed:
         about = studio.get(row["id"], {})
         if about.get("type") != "embeddings" and "embed" not in row["id"].lower():
-            window = _read_count(about, "loaded_context_length") or _read_count(row, "max_model_len") or running
-            most = _read_count(about, "max_context_length") or None
+            window = read_count(about, "loaded_context_length") or read_count(row, "max_model_len") or running
+            most = read_count(about, "max_context_length") or None
             yield LocalModel(f"openai:{row['id']}", f"{asking.root}/v1", server, window or None, most)
 
 
 def _read_running(asking: _Asking) -> int:
     """The window that llama.cpp runs with; 0 at any other server."""
-    generation = asking.fetch("/props").get("default_generation_settings")
-    return _read_count(generation, "n_ctx") if isinstance(generation, dict) else 0
-
-
-def _can_write(about: dict[str, Any]) -> bool:
-    """Whether a model of Ollama writes text; one that does not say so counts as one that does."""
-    able = about.get("capabilities")
-    return not isinstance(able, list) or "completion" in able
+    return read_count(asking.fetch("/props").get("default_generation_settings"), "n_ctx")
 
 
 def _read_most(about: dict[str, Any]) -> int | None:
     info = about.get("model_info")
     if not isinstance(info, dict):
         return None
-    return max((_read_count(info, name) for name in info if name.endswith(".context_length")), default=0) or None
+    return max((read_count(info, name) for name in info if name.endswith(".context_length")), default=0) or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +175,9 @@ class Window:
         self._lock = Lock()
 
     @property
-    def known(self) -> int | None:
-        """The tokens as far as they are known without asking: from the setting, the server or a refusal."""
-        return self._choose()[0] or None
+    def known(self) -> int:
+        """The tokens that are known without asking: from the setting, the server or a refusal; 0 for none."""
+        return self._choose()[0]
 
     def find(self) -> tuple[int, str]:
         """The tokens, and who says so: the setting, else the server or a refusal below that, else the table.
@@ -215,7 +209,7 @@ def ask_window(spec: ModelSpec, key: str | None, seconds: float) -> StatedWindow
         return StatedWindow()
     root = spec.address.rstrip("/").removesuffix("/v1")
     try:
-        with _Asking(root, seconds, key) as asking:
+        with closing(_Asking(root, seconds, key)) as asking:
             stated = (_ask_ollama if spec.provider == "ollama" else _ask_openai)(asking, spec.model)
             return stated if stated.tokens else StatedWindow(lasts=not asking.failed)
     except httpx2.HTTPError:
@@ -226,7 +220,7 @@ def _ask_ollama(asking: _Asking, model: str) -> StatedWindow:
     for load in (True, False):
         for row in _read_rows(asking.fetch("/api/ps"), "models"):
             is_asked = row.get("model", row.get("name")) in (model, f"{model}:latest")
-            if is_asked and (tokens := _read_count(row, "context_length")):
+            if is_asked and (tokens := read_count(row, "context_length")):
                 return StatedWindow(tokens)
         if load:
             asking.fetch("/api/generate", {"model": model, "stream": False})
@@ -236,13 +230,13 @@ def _ask_ollama(asking: _Asking, model: str) -> StatedWindow:
 def _ask_openai(asking: _Asking, model: str) -> StatedWindow:
     for row in _read_rows(asking.fetch("/api/v0/models"), "data"):
         if row.get("id") == model:
-            if tokens := _read_count(row, "loaded_context_length"):
+            if tokens := read_count(row, "loaded_context_length"):
                 return StatedWindow(tokens)
-            most = _read_count(row, "max_context_length")
+            most = read_count(row, "max_context_length")
             return StatedWindow(min(_NOT_LOADED, most), lasts=False)
     rows = _read_rows(asking.fetch("/v1/models"), "data", "id")
     mine = next((row for row in rows if row["id"] == model or len(rows) == 1), {})
-    return StatedWindow(_read_count(mine, "max_model_len") or _read_running(asking))
+    return StatedWindow(read_count(mine, "max_model_len") or _read_running(asking))
 
 
 class _Asking:
@@ -260,14 +254,11 @@ class _Asking:
             trust_env=may_use_proxy,
         )
 
-    def __enter__(self) -> _Asking:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._client.close()
 
     def fetch(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The object of a reply, see `_parse`; empty for an error of the server, and for a reply that is too long."""
+        """The object of a reply; empty for any other one, for one that is too long, and for an error of the server."""
         read = b""
         if monotonic() > self._ends:
             return {}
@@ -280,25 +271,11 @@ class _Asking:
                 read += piece
                 if not response.is_success or len(read) > _LONGEST or monotonic() > self._ends:
                     return {}
-        return _parse(read)
-
-
-def _parse(text: bytes) -> dict[str, Any]:
-    """The JSON object of a reply; empty for anything else."""
-    with suppress(ValueError, RecursionError):
-        parsed = json.loads(text)
-        return parsed if isinstance(parsed, dict) else {}
-    return {}
+        return parse_object(read)
 
 
 def _read_rows(reply: dict[str, Any], name: str, key: str = "") -> list[dict[str, Any]]:
     """The objects of a list in a reply; with a `key`, those that have a text there."""
     rows = reply.get(name)
-    objects = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    return [row for row in objects if not key or isinstance(row.get(key), str)]
-
-
-def _read_count(row: dict[str, Any], name: str) -> int:
-    """A number, as of tokens or bytes; 0 where none is stated."""
-    number = row.get(name)
-    return number if isinstance(number, int) and number > 0 else 0
+    rows = rows if isinstance(rows, list) else []
+    return [row for row in rows if isinstance(row, dict) and (not key or isinstance(row.get(key), str))]

@@ -27,14 +27,14 @@ _SMALL_WINDOW = 8_192  # tokens: in a larger one a long prompt takes little of t
 _LARGEST = 1_000_000  # bytes of a prompt file that are read
 
 
-def needs_short(model: str, window: int | None) -> bool:
+def needs_short(model: str, window: int) -> bool:
     """Whether short prompts suit a model better: by its name (`qwen2.5:1.5b`) it is small, or its window is.
 
     Long rules are most of what such a model reads, and it copies from them.
     """
     billions = [float(number) / (1000 if unit in "mM" else 1) for number, unit in _WEIGHTS.findall(model)]
     is_small = max(billions) <= _MOST_WEIGHTS if billions else bool(_SMALL.search(model))
-    return is_small or (window is not None and window <= _SMALL_WINDOW)
+    return is_small or window <= _SMALL_WINDOW
 
 
 class Prompts:

@@ -67,9 +67,9 @@ _LAST_WORD = re.compile(r'(?<=\s)(?!(?<=: )")\S{1,40}\Z|(?<=: ")[^\s"]{1,40}\Z')
 _LEAD = re.compile(
     r"(?is)\A(?:\s*(?:sure|certainly|of course|ok|here|continu|understood|sorry)[^\n\"{\\]{0,100}?"
     r"(?:rest|remain|continu|left off|cut off|json)[^\n\"{\\]{0,100}[:.!]\s*(?:\n|\\n))?"
-    r"(?:\s*```\w*\s*\n(.*?)\s*(?:```\s*)?\Z)?"
+    r"(?:\s*```\w*\s*\n(.*?)(?:\s{0,9}```\s{0,9})?\Z)?"
 )
-_OPEN_FIELD = re.compile(r'"(\w+)"\s*:\s*"((?:\\.|[^"\\])*)\Z', re.DOTALL)
+_OPEN_FIELD = re.compile(r'"(\w+)"\s*:\s*"((?:\\.|[^"\\])*+)\Z', re.DOTALL)
 _END = r'(?<!\\)"\s*(?:[}\]]|\Z|,\s*(?:"\w+"\s*:|"?\w*"?\s*\Z))|\Z'  # of the text of a field, or of what came of it
 _TEXT = re.compile(rf"(?s)\A.*?(?={_END})")
 _NO_BLANKS = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0003ffff"  # scripts without them
@@ -175,8 +175,7 @@ def decode(role: Role[In, Out], text: str, *, near: bool = True, prose: bool = F
     if len(text) > _LONGEST:
         raise BadReply(f"the reply for {role.name!r} is {len(text):,} characters long, more than {_LONGEST:,}")
     problem = "it has no JSON object"
-    beginnings = [read_beginning(role.output, text)] if is_cut else []
-    for value in chain(beginnings, _list_values(text, near=near)):
+    for value in chain([read_beginning(role.output, text)] if is_cut else (), _list_values(text, near=near)):
         if (fields := _find_fields(role.output, _name_fields(role.output, value))) is None:
             problem = f"it has none of the fields {', '.join(role.output.model_fields)}"
             continue
@@ -474,9 +473,9 @@ def _join_texts(begun: str, rest: str) -> str:
         if not before.endswith(again) or _IN_WORD.fullmatch(rest[size - 1 : size + 1]):
             continue
         kept = before.removesuffix(again)
-        begins_line = (kept or "\n").endswith(("\n", "\\n"))
+        begins_line = f"\n{kept}".endswith(("\n", "\\n"))
         is_marked = begins_line and "\n" not in gap and _LINE_BEGINS.match(again)
-        tells = _TELLING.search(again) and "|" not in again and again not in before[-2 * size - 2 : -1]
+        tells = _TELLING.search(again) and "|" not in again and again not in before[-3 * size : -1]
         if is_marked or (tells and (begins_line or not _IN_WORD.fullmatch(kept[-1:] + again[0]))):
             return before + rest[size:]
     return begun + rest

@@ -44,9 +44,6 @@ class AttemptFailed(Exception):
     loads: bool = False
     refusal: Refusal | None = None
 
-    def __str__(self) -> str:
-        return str(self.error)
-
 
 @dataclass(frozen=True, slots=True)
 class Backoff:

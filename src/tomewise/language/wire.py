@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -30,15 +31,15 @@ class ResponseTooLong(Exception):
     """A server sent more than `LONGEST_BODY`."""
 
 
+@dataclass(eq=False)
 class NotAReply(Exception):
     """What answered is not the server of a model, and another attempt will not change that.
 
     `is_elsewhere` is True if it named another address.
     """
 
-    def __init__(self, what: str, *, is_elsewhere: bool = False) -> None:
-        super().__init__(what)
-        self.is_elsewhere = is_elsewhere
+    what: str
+    is_elsewhere: bool = False
 
 
 class BoundedClient(httpx2.AsyncClient):
