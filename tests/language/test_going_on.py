@@ -60,6 +60,7 @@ def test_what_repeats_before_the_seam_is_not_taken_for_a_repetition(unit: str, b
         (r"- one\n- two\n- thr", r"- three\n- four", r"- one\n- two\n- three\n- four"),
         (r"1. Ada\n2. Bo", r"2. Boris\n3. Clara", r"1. Ada\n2. Boris\n3. Clara"),
         (r"| x1 | y1 |\n| x2 | y", "| x2 | y2 |", r"| x1 | y1 |\n| x2 | y2 |"),
+        ("He counted 7 a", "- 8 of them", "He counted 7 - 8 of them"),
         ("a | 10 | 10 | 1", "10 | 12 |", "a | 10 | 10 | 10 | 12 |"),
     ],
 )
@@ -114,6 +115,10 @@ async def test_what_came_is_kept_where_its_rest_is_none(rest: str, reason: str) 
     output = await go_on(BEGUN, rest)
     assert output.answer.splitlines()[:80] == ITEMS
     assert reason in output.unfinished
+
+
+def test_a_new_item_beside_an_unfinished_one_has_a_line_of_its_own() -> None:
+    assert join_reply("- one is here\n- two ", "- three is here") == "- one is here\n- two\n- three is here"
 
 
 def test_equal_lines_of_prose_stay() -> None:

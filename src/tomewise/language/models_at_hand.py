@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from math import inf
 from shlex import quote
@@ -27,7 +27,7 @@ import httpx2
 
 from tomewise.language.adapting import Adapter
 from tomewise.language.completion_repair import parse_object, read_count
-from tomewise.language.spec import ModelSpec
+from tomewise.language.spec import OPENAI_PROTOCOL, ModelSpec
 from tomewise.language.wire import CONNECT_SECONDS
 
 SECONDS = 0.6  # for all that one server is asked
@@ -145,9 +145,8 @@ def _read_running(asking: _Asking) -> int:
 
 def _read_most(about: dict[str, Any]) -> int | None:
     info = about.get("model_info")
-    if not isinstance(info, dict):
-        return None
-    return max((read_count(info, name) for name in info if name.endswith(".context_length")), default=0) or None
+    names = info if isinstance(info, dict) else ()
+    return max((read_count(info, name) for name in names if name.endswith(".context_length")), default=0) or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,21 +157,21 @@ class StatedWindow:
     lasts: bool = True
 
 
+@dataclass(eq=False)
 class Window:
     """Finds out how many tokens a model accepts; its server is asked at the first use, within `seconds`."""
 
-    def __init__(
-        self, spec: ModelSpec, adapter: Adapter, given: int | None, api_key: str | None, seconds: float
-    ) -> None:
-        self._spec = spec
-        self._adapter = adapter
-        self._given = given
-        self._api_key = api_key
-        self._seconds = seconds
-        self._stated = 0
-        self._window_before = adapter.known.window
-        self._asked_until = -inf
-        self._lock = Lock()
+    spec: ModelSpec
+    adapter: Adapter
+    given: int | None
+    api_key: str | None
+    seconds: float
+    _stated: int = 0
+    _asked_until: float = -inf
+    _lock: Lock = field(default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        self._window_before = self.adapter.known.window
 
     @property
     def known(self) -> int:
@@ -185,19 +184,19 @@ class Window:
         Raises ModelUnavailable for a garbled key.
         """
         with self._lock:
-            if not self._given and monotonic() >= self._asked_until:
-                stated = ask_window(self._spec, self._spec.find_key(self._api_key), self._seconds)
+            if not self.given and monotonic() >= self._asked_until:
+                stated = ask_window(self.spec, self.spec.find_key(self.api_key), self.seconds)
                 self._stated, self._asked_until = stated.tokens, inf if stated.lasts else monotonic() + WINDOW_SECONDS
-                if self._stated and self._adapter.known.window == self._window_before:  # it may be another one by now
-                    self._adapter.known = replace(self._adapter.known, window=0)
+                if self._stated and self.adapter.known.window == self._window_before:  # it may be another one by now
+                    self.adapter.known = replace(self.adapter.known, window=0)
         tokens, source = self._choose()
-        return (tokens, source) if tokens else (self._spec.window, "the table of known models")
+        return (tokens, source) if tokens else (self.spec.window, "the table of known models")
 
     def _choose(self) -> tuple[int, str]:
         """The tokens that are known without asking, 0 for none, and who says so."""
-        learnt = self._adapter.known.window
-        if self._given:
-            return self._given, "the setting `window`"
+        learnt = self.adapter.known.window
+        if self.given:
+            return self.given, "the setting `window`"
         if self._stated and not 0 < learnt < self._stated:
             return self._stated, "its server"
         return learnt, "a refusal of its server"
@@ -205,7 +204,7 @@ class Window:
 
 def ask_window(spec: ModelSpec, key: str | None, seconds: float) -> StatedWindow:
     """The window that the server of a model states. `seconds` bound all requests, which carry the `key`."""
-    if not spec.address or spec.provider not in ("ollama", "openai"):
+    if not spec.address or spec.provider not in OPENAI_PROTOCOL:
         return StatedWindow()
     root = spec.address.rstrip("/").removesuffix("/v1")
     try:

@@ -329,16 +329,12 @@ def _find_in_prose(text: str) -> Iterator[Any]:
         except RecursionError:
             return  # too deep to be an output of a role
         except ValueError as error:
+            # The decoder reads an open string to the end of the text, but reports where the string begins.
+            at = error.pos if isinstance(error, json.JSONDecodeError) and "Unterminated" not in error.msg else len(text)
             position = opening.start() + 1
-            budget -= _find_end_of_reading(error, text) - opening.start()
+            budget -= at - position
         else:
             yield value
-
-
-def _find_end_of_reading(error: ValueError, text: str) -> int:
-    if isinstance(error, json.JSONDecodeError) and not error.msg.startswith("Unterminated string"):
-        return error.pos
-    return len(text)  # the decoder reads an open string to the end of the text, but reports where the string begins
 
 
 def _drop_surrogates(value: Any) -> Any:
@@ -478,4 +474,6 @@ def _join_texts(begun: str, rest: str) -> str:
         tells = _TELLING.search(again) and "|" not in again and again not in before[-3 * size : -1]
         if is_marked or (tells and (begins_line or not _IN_WORD.fullmatch(kept[-1:] + again[0]))):
             return before + rest[size:]
-    return begun + rest
+    line = re.split(r"\n|\\n", before)[-1]
+    is_item = rest[:2] == line[:2] and _LINE_BEGINS.match(rest)  # beside an item that stays unfinished
+    return f"{before}\n{rest}" if is_item else begun + rest

@@ -93,9 +93,10 @@ def _read_message(error: exceptions.ModelAPIError) -> str:
     body = error.body
     if isinstance(body, dict):
         body = body.get("message") or body
+    words = shorten(body or error)
     if not isinstance(error, exceptions.ModelHTTPError):
-        return shorten(body or error)
-    return f"status {(error.headers or {}).get(STATUS) or error.status_code}: {shorten(body or error)}"
+        return words
+    return f"status {(error.headers or {}).get(STATUS) or error.status_code}: {words}"
 
 
 def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> AttemptFailed:
