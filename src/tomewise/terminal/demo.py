@@ -22,9 +22,10 @@ from tomewise.terminal.commands import app, choose_listener, repeat_options
 from tomewise.terminal.completion import complete_systems
 from tomewise.terminal.documents import print_add_report
 from tomewise.terminal.options import MODEL, NOTHING, Stated, load_settings, take_settings
-from tomewise.terminal.screen import console, count_noun, escape
+from tomewise.terminal.screen import console, escape
 from tomewise.terminal.state import State
 from tomewise.terminal.work import show_work
+from tomewise.types.plain import count_noun
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome

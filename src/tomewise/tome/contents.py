@@ -103,7 +103,7 @@ async def add_documents(
         try:
             outcomes = await store_documents(files.follow(documents, stated), store, embedder, splitter, report)
             paths = [source for source in sources if isinstance(source, str | Path) and str(source) not in failed]
-            keep_left_out(store, list(map(resolve_path, paths)), skipped)
+            await run_in_thread(keep_left_out, store, map(resolve_path, paths), skipped)
         finally:  # also for what was kept before an error
             _remember_folders(store, folders)
             forget_unused(store)

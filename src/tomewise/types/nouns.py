@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from tomewise.types.place import Place, name_document
-from tomewise.types.plain import Noun, describe_object
+from tomewise.types.plain import Noun, count_noun, describe_object
 
 DocumentId: TypeAlias = str
 """The name of a document for people and for `tome remove`."""
@@ -267,8 +267,8 @@ class Cost(Noun):
         return Cost(**sums, dollars=(self.dollars or 0.0) + (more.dollars or 0.0) if known else None)
 
     def __str__(self) -> str:
-        calls = f"{self.calls:,} call{'' if self.calls == 1 else 's'}"
-        kept = f" and {self.kept:,} kept repl{'y' if self.kept == 1 else 'ies'}" if self.kept else ""
+        calls = count_noun(self.calls, "call")
+        kept = f" and {count_noun(self.kept, 'kept reply', 'kept replies')}" if self.kept else ""
         dollars = "price unknown" if self.dollars is None else f"${self.dollars:.4f}"
         tokens = f"{self.input_tokens:,} tokens in, {self.output_tokens:,} out"
         seconds = f"{self.model_seconds:.2f} s model, {self.own_seconds:.2f} s own"
