@@ -149,7 +149,7 @@ def test_a_terminal_shows_tables_and_lists_and_what_nothing_supports_in_yellow()
     plain = re.sub(r"\x1b\[[\d;]*m", "", shown)
     assert re.search(r"^ Ship +Captain *$", plain, re.MULTILINE)
     assert re.search(r"^ Orion +Ada Marsh \[1\] *$", plain, re.MULTILINE)
-    assert "| log | 17. Ada wrote it. |" in plain  # code is no table
+    assert "| log | 17. Ada wrote it. |" in plain  # as code is
     assert plain.count("|") == 3
     assert "\x1b[33mThe tide turned." in shown
     assert "\x1b[33m Ruth" in shown
@@ -208,7 +208,7 @@ def test_a_declined_answer_says_what_it_withholds(door: str):
 
 
 @pytest.mark.parametrize("door", ["print", "mcp", "chat"])
-def test_a_mark_is_no_link_with_what_follows(door: str):
+def test_a_mark_makes_no_link_of_what_follows(door: str):
     text = "彼は来た。(http://evil.example/x)彼女は行った。"
     answer = make_answer(text, [("彼は来た。", "none", ())])
     assert "[unsupported] (http://evil" in DOORS[door](answer)

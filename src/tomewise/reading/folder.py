@@ -65,11 +65,6 @@ def list_files(folder: Path, suffixes: frozenset[str], rules: FolderRules) -> It
     return walk.list_entries(folder)
 
 
-def may_hold_text(reason: str) -> bool:
-    """Whether a file that was skipped for this reason is one that a reader knows, and not empty."""
-    return not reason.startswith((_UNSUPPORTED, _OUTSIDE.partition(":")[0], "is empty"))
-
-
 def summarise_reasons(skipped: Sequence[Skipped]) -> str:
     """The most frequent reasons why entries were skipped, each with its first example."""
     if not skipped:

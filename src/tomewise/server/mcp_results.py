@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from mcp.types import CallToolResult, TextContent
 
+from tomewise.errors import count_noun
 from tomewise.language import fences
 from tomewise.language.fences import fence, oneline
 from tomewise.server.replies import Overview, Reply
@@ -23,7 +24,6 @@ from tomewise.tome.reports import BuildCosts, BuildReport, Foresight, Slice
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, DocumentId, Evidence, Passage, Quote, Statement, read_plain
 from tomewise.types.place import describe_place
-from tomewise.types.plain import count_noun
 from tomewise.types.proof import list_quotes, name_support, write_marked
 
 ITEM_BYTES = 4_000  # of one text among several, so that at least one fits into a reply

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tomewise.errors import UsageError
+from tomewise.errors import UsageError, count_noun
 from tomewise.sample import STORY, SampleQuestion, read_questions
 from tomewise.terminal.commands import app, choose_listener, repeat_options
 from tomewise.terminal.completion import complete_systems
@@ -25,7 +25,6 @@ from tomewise.terminal.options import MODEL, NOTHING, Stated, load_settings, tak
 from tomewise.terminal.screen import console, escape
 from tomewise.terminal.state import State
 from tomewise.terminal.work import show_work
-from tomewise.types.plain import count_noun
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome

@@ -10,14 +10,14 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from tomewise.errors import count_noun
 from tomewise.events import is_event, name_layers, read_common, shorten
 from tomewise.memory.schemata.network import describe_network
 from tomewise.store.lookups import read_places
 from tomewise.terminal.cleaning import clean
 from tomewise.terminal.screen import escape, make_table
 from tomewise.types.place import describe_place, describe_source, name_document
-from tomewise.types.plain import count_noun
-from tomewise.types.proof import cut_text, describe_build, is_verified, list_lag, list_remarks
+from tomewise.types.proof import cut_text, describe_build, is_verified, list_lag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -74,7 +74,7 @@ def print_answer(answer: Answer, out: Console) -> None:
 
     Without a model, print the sentences that are nearest to an answer. A verified text ends with a count.
     """
-    remarks, quotes = list_remarks(answer), answer.quotes
+    remarks, quotes = list(answer.remarks), answer.quotes
     count = remarks.pop(0) if is_verified(answer) else ""
     if answer.only_quotes and answer.statements:
         _print_sentences(answer, remarks, out)

@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tomewise.events import shorten
+from tomewise.language.fences import oneline
 from tomewise.memory.grounds import find_grounds
-from tomewise.reading.folder import may_hold_text
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_by_path, read_setting
 from tomewise.store.records import BUILDS, LEFT_OUT, DocumentRecord
 from tomewise.systems.advice import Recommendation, recommend_system
-from tomewise.tome.document_names import show_name
 from tomewise.types import Condition, DocumentId, Failure, Noun, Scope, Source, Unread
 from tomewise.types.place import name_document
 
 _NAMED = 3  # of what was not read
 _LONGEST = 100  # characters of a name with its reason
+_NO_TEXT = ("has the unsupported suffix", "is a link", "is empty")  # how reasons begin of files that hold none to read
 _SCANNED = Condition("scanned_pages", ">=", 1)
 
 
@@ -107,9 +107,9 @@ def list_unread(store: Store, within: Scope | None = None, failed: int | None = 
             if not any(source.startswith(f"{folder}/") for source in outside)
         }
     reasons = [(name, why) for own in files.values() for name, why in own.items()]
-    lost = [f"{show_name(name)}: {why}" for name, why in reasons if failed is None or may_hold_text(why)]
+    lost = [f"{oneline(name)}: {why}" for name, why in reasons if failed is None or not why.startswith(_NO_TEXT)]
     scanned = [
-        f"{show_name(name_document(record.id))}: p. {str(record.metadata[_SCANNED.field]).strip('[]')}"
+        f"{oneline(name_document(record.id))}: p. {str(record.metadata[_SCANNED.field]).strip('[]')}"
         for record in store.documents(replace(scope, where=(*scope.where, _SCANNED)))
     ]
     for what, count, names, mend in (

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from tomewise.errors import count_noun
 from tomewise.types.place import Place, name_document
-from tomewise.types.plain import Noun, count_noun, describe_object
+from tomewise.types.plain import Noun, describe_object
 
 DocumentId: TypeAlias = str
 """The name of a document for people and for `tome remove`."""

@@ -90,11 +90,6 @@ def write_plain(thing: Any, _around: tuple[int, ...] = ()) -> Any:
     return repr(thing)
 
 
-def count_noun(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def describe_object(thing: object, *values: object, **named: object) -> str:
     """The name of the type with values and named values, each cut, as `Answer('Ada', support='quoted')`.
 

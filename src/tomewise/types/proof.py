@@ -16,6 +16,7 @@ from html import escape
 from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tomewise.errors import count_noun
 from tomewise.types.nouns import (
     Claim,
     Cost,
@@ -31,7 +32,7 @@ from tomewise.types.nouns import (
     Support,
 )
 from tomewise.types.place import Place, describe_source, name_document
-from tomewise.types.plain import Noun, count_noun, describe_object
+from tomewise.types.plain import Noun, describe_object
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -234,7 +235,7 @@ class Answer(Noun):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a reader must know of it besides its text, in sentences."""
-        return tuple(list_remarks(self))
+        return tuple(_list_remarks(self))
 
     def __repr__(self) -> str:
         counts = {"quotes": len(self.quotes), "evidence": len(self.evidence), "events": len(self.events)}
@@ -253,8 +254,7 @@ class Answer(Noun):
         return write_html(self)
 
 
-def list_remarks(answer: Answer) -> list[str]:
-    """What a reader must know of an answer besides its text, in sentences."""
+def _list_remarks(answer: Answer) -> list[str]:
     unproved = count_noun(answer.withheld, "statement")
     withheld = f"Not shown: {unproved} without support." if answer.withheld else ""
     if is_verified(answer):
@@ -368,7 +368,7 @@ def write_answer(answer: Answer) -> str:
     quotes = list_quotes(answer)
     text = "" if answer.only_quotes and quotes else write_marked(answer) or decline(answer)
     lines = (f"[{number}] {quote}" for number, quote in enumerate(quotes, start=1))
-    return "\n".join(filter(None, [text, *list_remarks(answer), answer.coverage.remark, *lines]))
+    return "\n".join(filter(None, [text, *answer.remarks, answer.coverage.remark, *lines]))
 
 
 def decline(answer: Answer) -> str:
@@ -417,7 +417,7 @@ def write_markdown(
         notes.append(f"[^{number}]: {escape_markdown(' '.join(note.split()))}")
     works = dict.fromkeys(_write_work(quote, metadata.get(quote.document, {})) for quote in quotes)
     listed = "\n".join(escape_markdown(f"- {' '.join(work.split())}") for work in works if work)
-    remarks = map(escape_markdown, [*list_remarks(answer), answer.coverage.remark])
+    remarks = map(escape_markdown, [*answer.remarks, answer.coverage.remark])
     return "\n\n".join(filter(None, [text.strip("\n"), *remarks, listed, *notes]))
 
 
@@ -518,7 +518,7 @@ def write_html(answer: Answer) -> str:
     """The answer as HTML, with each quotation marked in the text around it. Every text is escaped."""
     from markdown_it import MarkdownIt  # late: see `_make_parsers`
 
-    remarks = "".join(f"<p>{escape(each)}</p>" for each in [*list_remarks(answer), answer.coverage.remark] if each)
+    remarks = "".join(f"<p>{escape(each)}</p>" for each in [*answer.remarks, answer.coverage.remark] if each)
     choices = {quote: statement.choice for statement in answer.statements for quote in statement.quotes}
     lines = "".join(f"<li>{_write_quote(quote, choices[quote], answer)}</li>" for quote in list_quotes(answer))
     listed = f"<ol>{lines}</ol>" if lines else ""
