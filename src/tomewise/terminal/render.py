@@ -94,7 +94,7 @@ def print_answer(answer: Answer, out: Console) -> None:
     for number, quoted in enumerate(quotes, start=1):
         out.print(f"  [green]{number}[/green] “{_flatten(quoted.text)}” [dim]{_locate(quoted)}[/dim]")
     if answer.coverage.remark:
-        out.print(f"[yellow]{escape(answer.coverage.remark)}[/yellow]")
+        out.print(escape(answer.coverage.remark), style="yellow" if answer.coverage.unread else "dim")
     if answer.session:
         out.print(f"[dim]{escape(describe_origin(answer.session))}[/dim]")
     for line in describe_choices(answer):
