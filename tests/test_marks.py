@@ -32,7 +32,7 @@ The **Orion** came at ten. It left in May.
 | Vega | Ruth |
 
 ```
-log 17
+| log | 17. Ada wrote it. |
 ```"""
 MARKED = """## Ships
 
@@ -47,9 +47,8 @@ The **Orion** came at ten. [1][2] It left in May. [contradicted by 3]
 | Vega | Ruth [unsupported] |
 
 ```
-log 17
-```
-[1]"""
+| log | 17. Ada wrote it. |
+```"""
 
 
 def quote(number: int, text: str = "", **more: Any) -> Quote:
@@ -66,7 +65,6 @@ PROOFS: list[tuple[str, Support, tuple[Quote, ...]]] = [
     ("The tide turned.", "none", ()),
     ("| Orion | Ada Marsh |", "quoted", (ONE,)),
     ("| Vega | Ruth |", "none", ()),
-    ("```\nlog 17\n```", "quoted", (ONE,)),
 ]
 
 
@@ -151,7 +149,8 @@ def test_a_terminal_shows_tables_and_lists_and_what_nothing_supports_in_yellow()
     plain = re.sub(r"\x1b\[[\d;]*m", "", shown)
     assert re.search(r"^ Ship +Captain *$", plain, re.MULTILINE)
     assert re.search(r"^ Orion +Ada Marsh \[1\] *$", plain, re.MULTILINE)
-    assert "|" not in plain
+    assert "| log | 17. Ada wrote it. |" in plain  # as code is
+    assert plain.count("|") == 3
     assert "\x1b[33mThe tide turned." in shown
     assert "\x1b[33m Ruth" in shown
     assert "\x1b[1mAda put out the light." in shown
@@ -175,7 +174,7 @@ def test_a_notebook_shows_lists_and_tables_with_marks_and_no_html_of_a_model():
 
 def test_a_chat_annotates_each_mark():
     _, spans = chat(make_answer())
-    assert spans == ["[1]", "[2]", "[contradicted by 3]", "[2]", "[1]", "[1]"]
+    assert spans == ["[1]", "[2]", "[contradicted by 3]", "[2]", "[1]"]
 
 
 def test_a_chat_annotates_the_numbers_of_quotations_without_a_mark():
@@ -183,6 +182,48 @@ def test_a_chat_annotates_the_numbers_of_quotations_without_a_mark():
     text, spans = chat(answer)
     assert spans == ["[1]", "[2]"]
     assert "\n\n[1] “Words 1.” (log.txt, part 2)" in text
+
+
+REMARKS: dict[str, Any] = {
+    "The answer is unfinished: the window is full.": {"unfinished": "the window is full"},
+    "Not shown: 1 statement without support.": {"withheld": 1},
+    "A guess: no evidence supports it.": {"claimed": "none"},
+    "The model would have declined; it was forced to answer.": {"forced": True},
+    "Dropped: 2 quotations of the model, found in no passage.": {"dropped_quotes": 2},
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("remark", REMARKS)
+def test_a_remark_stands_in_every_door(door: str, remark: str):
+    answer = make_answer(**REMARKS[remark])
+    assert remark in DOORS[door](answer)
+    assert remark in answer.to_dict()["remarks"]
+
+
+@pytest.mark.parametrize("door", ["mcp", "chat", "print", "markdown", "terminal"])
+def test_a_declined_answer_says_what_it_withholds(door: str):
+    declined = Answer(text="", resolved=False, withheld=2)
+    assert "Not shown: 2 statements without support." in DOORS[door](declined)
+
+
+@pytest.mark.parametrize("door", ["print", "mcp", "chat"])
+def test_a_mark_makes_no_link_of_what_follows(door: str):
+    text = "彼は来た。(http://evil.example/x)彼女は行った。"
+    answer = make_answer(text, [("彼は来た。", "none", ())])
+    assert "[unsupported] (http://evil" in DOORS[door](answer)
+
+
+def test_a_mark_of_code_stands_behind_its_fence():
+    assert write_marked(make_answer("```\nx\n```", [("```\nx\n```", "none", ())])) == "```\nx\n```\n[unsupported]"
+
+
+def test_a_terminal_shows_every_cell():
+    out = io.StringIO()
+    print_answer(
+        make_answer("| one | two \\|", []), Console(file=out, width=60, force_terminal=True, color_system=None)
+    )
+    assert re.search(r"one +two \\\|", out.getvalue())
 
 
 def test_mcp_numbers_its_quotations():
@@ -201,11 +242,11 @@ def test_sentences_are_sent_while_they_are_written_and_their_marks_below():
     sent, draft = stream(TEXT)
     assert sent == draft.sent == TEXT.partition("\n\n```")[0]
     whole, spans = chat(make_answer(), sent)
-    assert whole.startswith(f"{TEXT}\n[1]\n")
+    assert whole.startswith(f"{TEXT}\n\n")
     for line in ("“It left in May.” [contradicted by 3]", "“The tide turned.” [unsupported]", "[3] “Words 3.”"):
         assert f"\n\n{line}" in whole
     assert spans[0] == "The **Orion** came at ten."
-    assert spans[-1] == "[1]"
+    assert spans[-1] == "| Orion | Ada Marsh"
 
 
 def test_the_last_sentence_has_its_mark_in_place_when_streamed():
@@ -225,6 +266,14 @@ def test_a_draft_that_is_written_again_sends_nothing_twice():
     assert draft.take("One came. Two ", replace=False) == "One came."
     assert draft.take("", replace=True) == ""
     assert draft.take("One came. Two came. Three", replace=False) == " Two came."
+
+
+def test_a_chat_streams_on_behind_a_paragraph_with_code_and_links():
+    text = "Use `tome add` or [x](https://e.example).\n\nIt came. It`s [late]. It left.\n\n<b>It</b> came. It sank."
+    answer = make_answer(text, [("It sank.", "none", ())])
+    sent, _ = stream(text)
+    assert sent == text.partition("\n\n<b>")[0]
+    assert chat(answer, sent)[0].startswith(f"{sent}\n\n&lt;b>It&lt;/b> came. It sank. [unsupported]\n\n")
 
 
 def test_another_answer_than_the_one_that_was_sent_is_said_to_be_one():
@@ -287,6 +336,17 @@ def test_text_without_harm_comes_back_unchanged_through_every_door(text: str):
     assert text.startswith(draft.sent)
     marked = Answer(text=text, claimed="full", statements=(Statement(text=text, support="quoted", quotes=(ONE,)),))
     assert marked.to_markdown().replace(" [^1]", "").replace("\n[^1]\n", "").startswith(text.rstrip("| "))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.one_of(SIGNS, st.sampled_from(["Ada came. ", "彼は来た。"])), max_size=20).map("".join),
+    st.integers(1, 9),
+)
+def test_what_was_sent_is_the_beginning_of_the_whole(text: str, step: int):
+    sent, _ = stream(text, step)
+    assert escape_markdown(text).startswith(sent)
+    assert "began anew" not in chat(Answer(text=text, claimed="full"), sent)[0]
 
 
 SUPPORTS = st.sampled_from(["none", "contradicted", "quoted"])

@@ -122,3 +122,8 @@ def suggest(name: str, known: Iterable[str]) -> str:
 def describe_fault(error: BaseException) -> str:
     """An error that nobody foresaw, in one short line: its type and what it says."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+
+
+def count_noun(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

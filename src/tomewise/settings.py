@@ -125,9 +125,7 @@ class Settings:
     )
     max_failures: int = _declare(20, "Stop after so many failed calls with no reply between them.", least=1, free=True)
     current: bool = _declare(False, "Refuse memory that lags behind the documents.", free=True)
-    only_supported: bool = _declare(
-        False, "Show no statement that the evidence does not support, or contradicts.", free=True
-    )
+    only_supported: bool = _declare(False, "Show only statements that the evidence supports.", free=True)
     prompts: str | None = _declare(None, "A folder with prompts of your own.", unset="the packaged ones")
     passage_tokens: int | None = _declare(
         None, "Tokens of a passage (fixed by the first add).", least=8, unset="what the embedder sees", free=True

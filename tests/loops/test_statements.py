@@ -24,6 +24,11 @@ def make_answer(text, *gone):
         ("| who | when |\n| --- | --- |\n| Ada | nine |", ["| Ada | nine |"]),
         ("The lamp went out. Seven men drowned.", ["The lamp went out.", "Seven men drowned."]),
         ("nine", ["nine"]),
+        ("**The lamp went out.** Seven men drowned.", ["**The lamp went out.**", "Seven men drowned."]),
+        ("The lamp went out.[^a] Seven men drowned.", ["The lamp went out.[^a]", "Seven men drowned."]),
+        ("It failed:\n\n```python\nx = 1. Or two.\n\n| a |\n```\n\nSeven men drowned.", ["Seven men drowned."]),
+        ("Nine men drowned.\n~~~\nIt has no end. It has none.", ["Nine men drowned."]),
+        ("```\nx = 1. Or two.\n```", ["```\nx = 1. Or two.\n```"]),
     ],
 )
 def test_statements_are_sentences_items_and_rows(text, statements):

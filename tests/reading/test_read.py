@@ -187,4 +187,4 @@ def test_a_folder_that_may_not_be_listed_is_passed_over(read_all, tmp_path, monk
     monkeypatch.setattr(Path, "iterdir", refuse)
     document, skipped = read_all(tmp_path)
     assert isinstance(document, Document)
-    assert skipped == Skipped(tmp_path / "shut", "Permission denied")
+    assert skipped == Skipped(tmp_path / "shut", "Permission denied", is_lost=True)

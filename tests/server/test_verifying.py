@@ -35,6 +35,7 @@ def test_a_text_is_verified_within_the_documents_that_are_named(served: Served) 
     [
         ({"text": " "}, 400, "usage"),
         ({"text": "w" * 100_001}, 400, "usage"),
+        ({"text": " ".join(f"B{number}." for number in range(2_001))}, 400, "usage"),
         ({"text": TEXT, "system": "hybrid"}, 400, "usage"),
         ({"text": TEXT, "judge": True}, 400, "usage"),
         ({"text": TEXT, "documents": ["ligh"]}, 404, "unknown_name"),

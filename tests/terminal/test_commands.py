@@ -30,7 +30,7 @@ def test_from_a_file_to_a_cited_answer(command, log, read_json):
     assert (added.code, added.err) == (0, "")
     assert "added 1 document: log.txt" in added.out
     answer = read_json("ask", QUESTION)
-    assert {*answer} == {field.name for field in fields(Answer)} - {"evidence", "events"} | {"support"}
+    assert {*answer} == {field.name for field in fields(Answer)} - {"evidence", "events"} | {"support", "remarks"}
     assert "Ada Marsh" in answer["text"]
     assert (answer["system"], answer["model"], answer["resolved"]) == ("hybrid", "extractive", True)
     assert (answer["support"], answer["coverage"]["read"]) == ("quoted", 1)

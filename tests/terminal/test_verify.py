@@ -40,7 +40,7 @@ def test_what_programs_and_editors_get(command, read_json, draft):
 def test_only_what_is_supported_is_shown_where_that_is_wanted(command, draft):
     shown = command("verify", draft, "--only-supported").out
     assert "boats" not in shown
-    assert "1 statement(s) without support are not shown." in shown
+    assert "Not shown: 1 statement without support." in shown
 
 
 def test_front_matter_is_no_statement_and_pages_are_read_as_they_are_added(command, read_json, draft):

@@ -19,6 +19,7 @@ from tomewise.language.chat import ChatModel
 from tomewise.settings import Settings, load
 from tomewise.systems.from_passages import hybrid
 from tomewise.testing.scripted import ScriptedModel
+from tomewise.text.support import Grounds
 from tomewise.tome.questions import Questions, answer_many
 from tomewise.types import Event, Question
 
@@ -264,3 +265,16 @@ def test_a_search_gives_the_evidence_of_a_question_and_asks_no_model_to_answer(h
         assert tome.search(QUESTION)[0].text == LOG.text
         assert asyncio.run(tome.asearch(QUESTION)) == tome.search(QUESTION)
         assert tome.traces.latest() == []
+
+
+def test_an_answer_that_cannot_be_checked_is_kept_as_unsupported(here, monkeypatch, caplog):
+    def fail(*_):
+        raise ValueError("a number without an end")
+
+    monkeypatch.setattr(Grounds, "judge", fail)
+    with open_tome(here, make_model("Ada. She did it at nine.")) as tome:
+        answer = tome.ask(QUESTION)
+        assert tome.traces[answer.trace].answer.statements == answer.statements
+    assert (answer.text, answer.resolved, answer.support) == ("Ada. She did it at nine.", True, "none")
+    assert [each.text for each in answer.quotes] == ["put out the light"]
+    assert [record.exc_info[0] for record in caplog.records if record.name == "tomewise.loops.desk"] == [ValueError]

@@ -264,11 +264,11 @@ def test_a_form_that_is_none_is_refused(here: Path) -> None:
     ("frame", "statements"),
     [
         ("| Lamp | Lit by |\n|---|:--|\n| 1 | Boris |\n| 2 | Clara |", ["| 1 | Boris |", "| 2 | Clara |"]),
-        ("So:\n\n```text\nAda lit lamp 0.\n```\n---\nBoris lit lamp 1.", ["Ada lit lamp 0.", "Boris lit lamp 1."]),
+        ("So:\n\n```text\nAda lit lamp 0.\n```\n---\nBoris lit lamp 1.", ["Boris lit lamp 1."]),
     ],
 )  # fmt: skip
-def test_head_rows_rules_and_fences_state_nothing(here: Path, frame: str, statements: list[str]) -> None:
+def test_head_rows_rules_and_code_state_nothing(here: Path, frame: str, statements: list[str]) -> None:
     answer = ask(here, Writer(json.dumps({**WHOLE, "answer": frame})))
     assert answer.text == frame
-    assert [each.text for each in answer.statements if each.text in statements] == statements
+    assert [each.text for each in answer.statements] == statements
     assert not [each.text for each in answer.statements if "Lit by" in each.text or "```" in each.text]

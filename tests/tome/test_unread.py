@@ -22,8 +22,9 @@ from tomewise.types.proof import write_html
 
 QUESTION = "Where did the rain fall?"
 SCANNED = "1 partly scanned document (b.pdf: p. 2, 3): recognise the text (OCR) and `tome add` again"
-FILES = "2 unread files (c.bin: has the unsupported suffix '.bin', d.pdf: is scanned): "
-FILES += "mend and `tome add` again, or `--exclude`"
+FILES = "1 unread file (d.pdf: is scanned): mend and `tome add` again, or `--exclude`"
+LEFT_OUT = "2 unread files (c.bin: has the unsupported suffix '.bin', d.pdf: is scanned): "
+LEFT_OUT += "mend and `tome add` again, or `--exclude`"
 
 
 @pytest.fixture(name="notes")
@@ -76,7 +77,7 @@ def test_what_is_added_again_or_removed_is_no_longer_named(tome, notes):
     (notes / "b.pdf").write_bytes(draw_pdf(RAIN, RAIN))
     (notes / "new" / "d.pdf").write_bytes(draw_pdf(RAIN))
     tome.add(notes / "b.pdf", notes / "new" / "d.pdf")
-    assert list_unread(tome) == [FILES.replace("2 unread files", "1 unread file").replace(", d.pdf: is scanned", "")]
+    assert list_unread(tome) == []
     (notes / "new" / "c.bin").unlink()
     (notes / "new" / "d.pdf").write_bytes(draw_pdf(IMAGE))
     tome.add(notes)
@@ -86,13 +87,27 @@ def test_what_is_added_again_or_removed_is_no_longer_named(tome, notes):
     assert list_unread(tome) == []
 
 
+def test_a_model_that_only_quotes_has_no_prompt_in_which_pieces_have_no_room(tmp_path):
+    with Tome.open(tmp_path / "a.tome", embedder="hash", model="extractive") as tome:
+        tome.add(Document(id="log", text="The rain fell on the harbour.\n\n" * 400))
+        assert tome.ask(QUESTION, system="hybrid context=300").coverage.remark == ""
+
+
+def test_empty_files_and_formats_that_nobody_reads_concern_no_answer(tome, notes):
+    for name, data in (("LICENSE", b"Free."), ("e.md", b""), ("blank.txt", b" \n")):
+        (notes / name).write_bytes(data)
+    tome.add(notes)
+    assert tome.ask(QUESTION).coverage.remark == f"Not in this answer: {SCANNED}; {FILES}."
+    assert tome.verify("The rain fell.").coverage.remark == f"Not compared with: {SCANNED}; {FILES}."
+
+
 def test_a_file_that_may_not_be_read_is_named_without_its_path(tome, notes):
     (notes / "a.txt").chmod(0)
     if os.access(notes / "a.txt", os.R_OK):
         (notes / "a.txt").write_bytes(b"\0\1\2")  # everything may be read here
     tome.add(notes / "new", notes)
     (files,) = [each for each in tome.ask(QUESTION).coverage.unread if each.what == "unread file"]
-    assert files.count == 3
+    assert files.count == 2
     assert files.names[0].startswith("a.txt: ")
     assert "/" not in "".join(files.names)
 
@@ -106,7 +121,9 @@ def test_memory_that_lags_pieces_without_room_and_failed_steps_are_named(tome):
     (late,) = map(str, answer.coverage.unread)
     assert late == f"1 new document (late): `tome build --system hipporag2` takes in what is new{end}"
     assert tome.within("log").ask(QUESTION, system="hipporag2").coverage.unread == ()
-    assert "found pieces: a larger window" in tome.ask(QUESTION, system="hybrid context=300").coverage.remark
+    assert tome.ask(QUESTION, system="hybrid context=300").coverage.remark.endswith(
+        " pieces of what was found had no room in the prompt."
+    )
 
 
 def test_a_step_whose_reply_cannot_be_used_and_memory_of_removed_documents_are_named(tmp_path):
@@ -149,7 +166,7 @@ def test_the_command_says_it_of_an_answer_and_of_the_whole_tome(command, notes):
     command("add", str(notes))
     asked, shown = (" ".join(command(*words).out.split()) for words in (("ask", QUESTION), ("show",)))
     assert f"Not in this answer: {SCANNED}; {FILES}." in asked
-    assert f"not read: {SCANNED} not read: {FILES}" in shown
+    assert f"not read: {SCANNED} not read: {LEFT_OUT}" in shown
     assert [each["count"] for each in json.loads(command("show", "--json").out)["unread"]] == [1, 2]
 
 

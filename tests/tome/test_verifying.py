@@ -12,6 +12,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.roles import VERIFY
 from tomewise.sample import STORY
 from tomewise.testing.scripted import ScriptedModel
+from tomewise.text.support import Grounds
 
 LETTER = (
     "The clerk forged the letter on 3 May 1911. He paid twelve pounds for the paper. The doctor did not read the "
@@ -102,10 +103,24 @@ def test_only_supported_statements_are_shown_and_the_others_counted(here):
     with open_tome(here, only_supported=True) as tome:
         answer = tome.verify("The clerk forged the letter. Penguins hold a congress.")
         assert answer.text.strip() == "The clerk forged the letter."
-        assert "1 statement(s) without support are not shown." in str(answer)
+        assert "Not shown: 1 statement without support." in str(answer)
         nothing = tome.verify("Penguins hold a congress.")
     assert (nothing.text, nothing.statements, nothing.withheld, nothing.resolved) == ("", (), 1, True)
     assert str(nothing).startswith("0 statements: ")
+
+
+def test_equal_statements_are_proved_once_and_too_many_different_ones_are_refused(here, monkeypatch):
+    proved, judge = [], Grounds.judge
+    monkeypatch.setattr(Grounds, "judge", lambda grounds, words: proved.append(words) or judge(grounds, words))
+    with open_tome(here) as tome:
+        answer = tome.verify("He paid twelve pounds. Nobody came. He paid twelve pounds.")
+        assert [each.support for each in answer.statements] == ["quoted", "none", "quoted"]
+        assert len(proved) == 2
+        assert [answer.text[each.start : each.end] for each in answer.statements] == [
+            each.text for each in answer.statements
+        ]
+        with pytest.raises(UsageError, match="2,001 different statements, and 2,000 are verified at once"):
+            tome.verify("\n".join(f"- Ship {number} came." for number in range(2001)))
 
 
 def test_a_part_of_a_tome_proves_by_its_own_documents_alone(here):

@@ -110,14 +110,14 @@ def test_an_answer_says_which_files_were_not_read(visitor: Callable[..., Visit],
     make_library(tmp_path / "lib")
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("Ruth Penrose lit the light again at ten.")
-    (tmp_path / "notes" / "b.bin").write_bytes(b"x")
+    (tmp_path / "notes" / "b.txt").write_bytes(b"\0x")
     with Tome.open(tmp_path / "lib" / "novel.tome", embedder="hash") as tome:
         tome.add(tmp_path / "notes")
     with serve(tmp_path, "--root", "lib") as served:
         page = visitor(served.url).enter(link("novel", "ask"))
         ask(page, "Who lit the light again at ten?")
         wait_for_answers(page, 1)
-        expect(page.locator(".answer")).to_contain_text("1 unread file (b.bin: has the unsupported suffix '.bin')")
+        expect(page.locator(".answer")).to_contain_text("1 unread file (b.txt: is binary, not text)")
 
 
 @pytest.mark.parametrize("view", ["constructor", "__proto__", "toString", "hasOwnProperty"])

@@ -60,7 +60,8 @@ DEEP = {
 def show_answer(made: Visit, text: str) -> Page:
     """Ask a question whose answer is this text."""
     answer: dict[str, Any] = {
-        "text": text, "resolved": True, "forced": False, "claimed": "full", "missing": "", "system": "naive",
+        "text": text, "resolved": True, "forced": False, "claimed": "full", "missing": "", "remarks": [],
+        "system": "naive",
         "statements": [], "nearest": [], "cost": {"calls": 0, "model_seconds": 0, "own_seconds": 0},
     }  # fmt: skip
     body = write_stream(("answer", answer))

@@ -32,7 +32,8 @@ def state(words: str, support: str, *quotes: dict[str, Any]) -> dict[str, Any]:
 
 
 ANSWER: dict[str, Any] = {
-    "text": TEXT, "resolved": True, "forced": False, "claimed": "full", "missing": "", "system": "naive", "nearest": [],
+    "text": TEXT, "resolved": True, "forced": False, "claimed": "full", "missing": "", "remarks": [],
+    "system": "naive", "nearest": [],
     "cost": {"calls": 0, "model_seconds": 0, "own_seconds": 0}, "trace": 1, "kept": True,
     "statements": [
         state("😀 **Ada Marsh** did it.", "quoted", quote("Ada Marsh put out the light at nine."), quote(SEEN)),
@@ -42,8 +43,8 @@ ANSWER: dict[str, Any] = {
 }  # fmt: skip
 
 
-def show(made: Visit) -> Page:
-    body = write_stream(("answer", ANSWER))
+def show(made: Visit, answer: dict[str, Any] = ANSWER) -> Page:
+    body = write_stream(("answer", answer))
     made.page.route("**/ask", lambda route: route.fulfill(body=body, content_type="text/event-stream"))
     page = made.enter(link("novel", "ask"))
     ask(page, QUESTION)
@@ -60,6 +61,14 @@ def test_marks_stand_behind_their_statements(visitor: Callable[..., Visit]):
     expect(box.locator("li")).to_have_text(re.compile(r"Tom saw it\.\s+contradicted by\s+2"))
     expect(box.locator("td").last).to_have_text(re.compile(r"Ada\s+2"))
     expect(box.locator("strong")).to_have_text("Ada Marsh")
+    made.complaints[:] = [each for each in made.complaints if "/sessions/" not in each]
+
+
+def test_remarks_stand_below_as_the_server_words_them(visitor: Callable[..., Visit]):
+    remarks = ["Not shown: 3 statements without support.", "The answer is unfinished: the window is full."]
+    page = show(made := visitor(), ANSWER | {"remarks": remarks})
+    for remark in remarks:
+        expect(page.locator(".answer").get_by_text(remark)).to_be_visible()
     made.complaints[:] = [each for each in made.complaints if "/sessions/" not in each]
 
 

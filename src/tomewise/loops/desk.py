@@ -6,6 +6,7 @@ Of a reply to the answering role it makes an `Answer`: with the chosen option, o
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Texts
 
 Arrange = Callable[[Sequence[Evidence]], Sequence[Evidence]]
-_ARTICLES = frozenset({"a", "an", "the"})
+_log = logging.getLogger(__name__)
 _LETTER_FIRST = re.compile(r"\s*(?:[Oo]ption\s+)?[(\[]?([A-Za-z])(?:[)\].:]|$)")  # "B) the clerk", "option B"
 
 
@@ -274,7 +275,7 @@ class Desk:
             statements=statements,
             only_quotes=True,
             evidence=tuple(prepared.evidence),
-            coverage=Coverage(read=len(passages), dropped=prepared.dropped),
+            coverage=Coverage(read=len(passages)),
             resolved=resolved,
             claimed=reply.claim if resolved else "none",
             missing=reply.missing,
@@ -320,7 +321,12 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
         if choice
         else read_marks(reply.answer, len(prepared.input.evidence))
     )
-    statements = prove(written, cited, question.text)
+    try:
+        statements = prove(written, cited, question.text)
+    except Exception:  # noqa: BLE001 - what was paid for is not lost
+        _log.exception("an answer could not be proved: it is shown as unsupported")
+        text = written.text
+        statements = (Statement(text=text, end=len(text), quotes=cited.quotes),)
     return Answer(
         text=written.text,
         choice=choice,

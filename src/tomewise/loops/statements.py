@@ -19,8 +19,14 @@ from tomewise.types import Answer, Quote, Statement
 from tomewise.types.proof import PROVED
 
 _MARK = re.compile(r"[^\S\n]?\[(E\d{1,4}(?:[,;\s]{1,3}E\d{1,4}){0,20})\]")
-# The fence of code, or a row of a table with a rule below it: no statement.
-_FRAME = re.compile(r"^[^\S\n]*(?:(?:```|~~~).*|\|.*\|[^\S\n]*(?=\n[^\S\n]*\|[ \t:|-]+$))$", re.MULTILINE)
+# Code, or a row of a table with a rule below it: no statement.
+_FRAME = re.compile(
+    r"^[^\S\n]*(?:(`{3,}|~{3,})[^`\n]*\n(?:.*\n)*?(?:[^\S\n]*\1[`~]*[^\S\n]*|.*\Z)"
+    r"|\|.*\|[^\S\n]*(?=\n[^\S\n]*\|[ \t:|-]+$))$",
+    re.MULTILINE,
+)
+# What stands between a full stop and the next sentence: the end of bold words, the number of a note.
+_CLOSING = re.compile(r"(?<=[.!?…。！？])(?:[*_]{1,3}|\[\^?\w{1,8}\])++(?=\s)")
 _ITEM = re.compile(r"\A\(?\d{1,3}[.)]\s+")  # the number of an item
 # Labels and numbers of notes that others write; no values of the statement.
 _NOTE = re.compile(r"[\[(【]\^?E?\d{1,4}(?:[,;\s]{1,3}E?\d{1,4}){0,20}[】)\]]|\bE\d{1,4}\b")
@@ -50,8 +56,12 @@ def read_marks(text: str, shown: int) -> Marked:
 
 
 def list_statements(text: str) -> list[tuple[int, int]]:
-    """Where the statements of a text begin and end: its sentences, items and rows, without headings and head rows."""
-    spans = find_sentences(_FRAME.sub(lambda line: "|" * len(line[0]), text))
+    """Where the statements of a text begin and end: sentences, items and rows, without headings, head rows and code.
+
+    A text that has none is one itself.
+    """
+    framed = _FRAME.sub(lambda frame: "|" * len(frame[0]), text)
+    spans = find_sentences(_CLOSING.sub(lambda signs: "”" * len(signs[0]), framed))
     behind = ((start + len(text[start:end]) - len(_ITEM.sub("", text[start:end])), end) for start, end in spans)
     return [span for span in behind if not text[slice(*span)].endswith(":")] or [(0, len(text))]
 

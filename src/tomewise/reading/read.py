@@ -151,7 +151,7 @@ class SourceReader:
 
     def _read_file(self, path: Path, name: str) -> ReadSource:
         if _is_folder(path):
-            raise ReadingError(f"{path} is a folder: name a file in it, or read it with `read_all`")
+            raise ReadingError(f"{path} is a folder: name a file in it")
         name = name or _resolve_name(path)
         format = find_format(path.suffix.lower())
         if format == CORPUS:

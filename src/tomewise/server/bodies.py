@@ -173,9 +173,7 @@ class Ask(ChosenSystem, Narrowed):
     effort: Effort | None = None
     force: bool = False
     current: Current = False
-    only_supported: Annotated[
-        bool, Field(description="Show no statement that the evidence does not support, or contradicts.")
-    ] = False
+    only_supported: Annotated[bool, Field(description="Show only statements that the evidence supports.")] = False
     max_calls: Count | None = None
     max_tokens: Count | None = None
     max_cost: Dollars | None = None

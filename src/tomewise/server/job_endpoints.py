@@ -22,7 +22,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
-from tomewise.errors import UsageError
+from tomewise.errors import UsageError, count_noun
 from tomewise.reading.formats import list_suffixes
 from tomewise.server.bodies import MOST_ID, MOST_TEXTS, PAGE, Accepted, Build, Limit, NewDocument, NewDocuments, Start
 from tomewise.server.error_replies import HttpError, explain_field, make_body
@@ -191,9 +191,8 @@ def _check_costs(costs: BuildCosts, accept: Accepted) -> None:
         enough: dict[str, Any] = {"calls": total.calls}
         if accept.dollars is not None and total.dollars is not None:
             enough["dollars"] = math.ceil(total.dollars * 10_000) / 10_000
-        calls = f"{total.calls:,} call{'' if total.calls == 1 else 's'}"
         message = (
-            f"the build needs {calls} at {price}, more than `accept` allows: "
+            f"the build needs {count_noun(total.calls, 'call')} at {price}, more than `accept` allows: "
             f'to go on, send "accept": {json.dumps(enough)}'
         )
         raise HttpError("estimate", message, more={"estimate": costs.to_dict()})

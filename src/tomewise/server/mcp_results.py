@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from mcp.types import CallToolResult, TextContent
 
+from tomewise.errors import count_noun
 from tomewise.language import fences
 from tomewise.language.fences import fence, oneline
 from tomewise.server.replies import Overview, Reply
@@ -23,7 +24,7 @@ from tomewise.tome.reports import BuildCosts, BuildReport, Foresight, Slice
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, DocumentId, Evidence, Passage, Quote, Statement, read_plain
 from tomewise.types.place import describe_place
-from tomewise.types.proof import list_quotes, list_remarks, write_marked
+from tomewise.types.proof import list_quotes, name_support, write_marked
 
 ITEM_BYTES = 4_000  # of one text among several, so that at least one fits into a reply
 _TEXTS = {
@@ -76,17 +77,15 @@ class AnswerResult(Result):
 
     def write(self) -> str:
         answer = self.answer
-        remark = answer.coverage.remark
-        unread = [fence(remark, "names", of="what is not in this answer")] if remark else []
+        unread = _fence_unread(answer.coverage.remark)
         quotes = list_quotes(answer)
         if answer.only_quotes and quotes:
-            return "\n".join([*list_remarks(answer), *unread, *_fence_quotes(quotes)])
+            return "\n".join([*answer.remarks, *unread, *_fence_quotes(quotes)])
         text = write_marked(answer)
         head = f"{answer.choice}. {text}" if answer.choice else text
         lines = [head if answer.resolved else f"Declined. {head}".strip(), f"Support: {answer.support}"]
         lines += [f"Missing: {oneline(answer.missing)}"] if answer.missing else []
-        lines += [remark for remark in list_remarks(answer) if answer.resolved]
-        return "\n".join([*lines, *unread, *_fence_quotes(quotes), *_fence_passages(answer.nearest)])
+        return "\n".join([*lines, *answer.remarks, *unread, *_fence_quotes(quotes), *_fence_passages(answer.nearest)])
 
 
 class SearchResult(Result):
@@ -99,15 +98,16 @@ class SearchResult(Result):
 
 
 class VerifyResult(Result):
-    """Statements of a text, with support and quotes. `summary` counts those of all of it."""
+    """Statements of a text, with support and quotes. `summary` counts them all, `unread` says what was not compared."""
 
     summary: str
+    unread: str
     statements: list[Statement]
 
     def write(self) -> str:
-        lines = [self.summary]
+        lines = [self.summary, *_fence_unread(self.unread)]
         for each in self.statements:
-            lines += [f"{each.support}: {oneline(each.text)}", *_fence_quotes(each.quotes)]
+            lines += [f"{name_support(each.support)}: {oneline(each.text)}", *_fence_quotes(each.quotes)]
         return "\n".join(lines)
 
 
@@ -199,8 +199,7 @@ class BuildResult(Result):
     def write(self) -> str:
         if self.report is None:
             total = self.estimate.total
-            calls = f"{total.calls} model call{'' if total.calls == 1 else 's'}"
-            return f"This build takes about {calls}, repairs on top: {total}"
+            return f"This build takes about {count_noun(total.calls, 'model call')}, repairs on top: {total}"
         layers = self.report.layers
         lines = [f"{layer.layer}: {layer.added} added, {len(layer.failed)} failed" for layer in layers]
         return "\n".join(lines) or "Nothing to build."
@@ -208,6 +207,10 @@ class BuildResult(Result):
 
 _MOST_FIELDS = 20
 _MOST_LAYERS = 50
+
+
+def _fence_unread(remark: str) -> list[str]:
+    return [fence(remark, "names", of="what was not read")] if remark else []
 
 
 def _fence_quotes(quotes: Iterable[Quote]) -> Iterator[str]:

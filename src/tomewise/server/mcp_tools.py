@@ -34,6 +34,7 @@ from tomewise.server.mcp_results import (
     SearchResult,
     TextResult,
     VerifyResult,
+    cut_text,
     fit,
     make_failure,
     make_overview,
@@ -51,7 +52,6 @@ from tomewise.tome.reports import BuildReport, Slice, read_slice, sum_estimates
 from tomewise.tome.tome import Tome
 from tomewise.tome.view import TomeView
 from tomewise.types import Answer, Document, Event, Evidence, Form, Progress, Question, Statement, read_plain
-from tomewise.types.proof import list_remarks
 
 T = TypeVar("T")
 Call = TypeVar("Call", bound=Callable[..., Coroutine[Any, Any, Result]])
@@ -175,14 +175,14 @@ class Tools:
         async with send_progress(context, str), self._admit():
             part = await _narrow(opened, documents, where)
             answer = await part.averify(text, judge=judge)
-        summary = " ".join(list_remarks(answer))
+        about = {"summary": " ".join(answer.remarks), "unread": cut_text(answer.coverage.remark, ITEM_BYTES)}
         hidden = await asyncio.to_thread(opened.documents.names.hide, answer.statements[skip:])
         statements = neutralise(list[Statement], hidden, ITEM_BYTES // 4)
 
         def make(count: int) -> VerifyResult:
             left = len(statements) - count
             rest = f"{left} more: call verify again with skip={skip + count}." if left else ""
-            return VerifyResult(summary=summary, statements=statements[:count], rest=rest)
+            return VerifyResult(**about, statements=statements[:count], rest=rest)
 
         return fit(make, len(statements))
 

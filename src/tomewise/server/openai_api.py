@@ -30,12 +30,12 @@ from tomewise.tome.session_record import Turn
 from tomewise.types import Answer, Cost, Event, Quote, read_plain
 from tomewise.types.proof import (
     Piece,
+    count_safe,
     cut_text,
     decline,
     escape_markdown,
     escape_pieces,
     list_quotes,
-    list_remarks,
 )
 
 family = Family(OPENAI, "OpenAI-compatible")
@@ -50,7 +50,6 @@ _REPLIES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
     (re.compile(r"search quer|\bqueries\b", re.IGNORECASE), {"queries": []}),
     (re.compile(r"autocomplet|completion", re.IGNORECASE), {"text": ""}),
 )
-_UNSURE = re.compile(r"[`<\[\]]|~~~")  # what begins here may do harm once more is written
 _BEGINNING = 60  # characters of a statement
 _FIRST_TURN = re.compile(r"^(?:USER|Human|User): *(.+)$", re.MULTILINE)
 
@@ -379,8 +378,7 @@ class Draft:
         begin = len(self.sent)
         if not self._text.startswith(self.sent):
             return ""
-        unsure = _UNSURE.search(self._text)
-        most = unsure.start() if unsure else len(self._text)
+        most = begin + count_safe(self._text[begin:])
         ends = [begin + end for _, end in find_sentences(self._text[begin:])][:-1]
         end = max((end for end in ends if end <= most and self._text[end].isspace()), default=begin)
         self.sent = self._text[:end]
@@ -396,8 +394,7 @@ def write_answer(answer: Answer, tome: str, address: str, sent: str = "") -> dic
     quotes = list_quotes(answer)
     # Without a model nothing answers: the quotations are all there is.
     is_listed = bool(answer.only_quotes and quotes)
-    words = " ".join(list_remarks(answer)) if is_listed else decline(answer)
-    pieces = escape_pieces(([] if is_listed else cut_text(answer)) or [Piece(words)])
+    pieces = escape_pieces([] if is_listed else cut_text(answer) or [Piece(decline(answer))])
     is_new = not "".join(piece.text for piece in pieces).startswith(sent)
     content = f"{sent}\n\nThe model began anew:\n\n" if is_new else ""
     before = len(content) if is_new else len(sent)  # no mark stands before it
@@ -421,13 +418,13 @@ def write_answer(answer: Answer, tome: str, address: str, sent: str = "") -> dic
             at = len(content) + mark.index(name)
             cite(number, *((start, len(content)) if is_late else (at, at + len(name))))
         content += "" if is_late else mark
-    lines = [content, *late]
+    remarks = [escape_markdown(remark) for remark in (*answer.remarks, answer.coverage.remark) if remark]
+    lines = [content, *late, *remarks] if content else remarks
     for number, quoted in enumerate(quotes, start=1):
         start = sum(map(len, lines)) + 2 * len(lines)
         if number not in cited:
             cite(number, start, start + len(f"[{number}]"))
         lines.append(f"[{number}] {escape_markdown(str(quoted))}")
-    lines += filter(None, [escape_markdown(answer.coverage.remark)])
     return {"content": "\n\n".join(lines)[len(sent) :], "annotations": annotations}
 
 

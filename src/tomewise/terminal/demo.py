@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tomewise.errors import UsageError
+from tomewise.errors import UsageError, count_noun
 from tomewise.sample import STORY, SampleQuestion, read_questions
 from tomewise.terminal.commands import app, choose_listener, repeat_options
 from tomewise.terminal.completion import complete_systems
 from tomewise.terminal.documents import print_add_report
 from tomewise.terminal.options import MODEL, NOTHING, Stated, load_settings, take_settings
-from tomewise.terminal.screen import console, count_noun, escape
+from tomewise.terminal.screen import console, escape
 from tomewise.terminal.state import State
 from tomewise.terminal.work import show_work
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tomewise.errors import ReadingError, UsageError
+from tomewise.errors import ReadingError, UsageError, count_noun
 from tomewise.terminal.commands import app, find_tome, open_tome, repeat_options
 from tomewise.terminal.completion import complete_ids
 from tomewise.terminal.options import NOTHING, Json, Stated, TomeFile, Yes, take_settings
-from tomewise.terminal.screen import console, count_noun, escape, make_table, print_json
+from tomewise.terminal.screen import console, escape, make_table, print_json
 from tomewise.terminal.state import promise_to_resume
 from tomewise.terminal.work import show_work
 

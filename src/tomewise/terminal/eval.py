@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tomewise.errors import UsageError
+from tomewise.errors import UsageError, count_noun
 from tomewise.settings import Settings
 from tomewise.terminal.options import MODEL, NOTHING, Json, Stated, load_settings, take_settings
-from tomewise.terminal.screen import console, count_noun, escape, make_table, print_json, print_message
+from tomewise.terminal.screen import console, escape, make_table, print_json, print_message
 from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:

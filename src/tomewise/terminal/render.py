@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
+from operator import itemgetter, xor
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from tomewise.errors import count_noun
 from tomewise.events import is_event, name_layers, read_common, shorten
 from tomewise.memory.schemata.network import describe_network
 from tomewise.store.lookups import read_places
 from tomewise.terminal.cleaning import clean
-from tomewise.terminal.screen import count_noun, escape, make_table
+from tomewise.terminal.screen import escape, make_table
 from tomewise.types.place import describe_place, describe_source, name_document
-from tomewise.types.proof import cut_text, describe_build, is_verified, list_lag, list_remarks
+from tomewise.types.proof import cut_text, describe_build, is_verified, list_lag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -53,6 +55,7 @@ _KINDS = {
     "facts": "fact",
 }
 _LINE = 1200  # characters of the summary of an event
+_FENCE = re.compile(r"\s*(?:```|~~~)")
 _ROW = re.compile(r"\s*\|.*\|\s*")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]) +(?=\S)")
@@ -71,7 +74,7 @@ def print_answer(answer: Answer, out: Console) -> None:
 
     Without a model, print the sentences that are nearest to an answer. A verified text ends with a count.
     """
-    remarks, quotes = list_remarks(answer), answer.quotes
+    remarks, quotes = list(answer.remarks), answer.quotes
     count = remarks.pop(0) if is_verified(answer) else ""
     if answer.only_quotes and answer.statements:
         _print_sentences(answer, remarks, out)
@@ -91,7 +94,7 @@ def print_answer(answer: Answer, out: Console) -> None:
     for number, quoted in enumerate(quotes, start=1):
         out.print(f"  [green]{number}[/green] “{_flatten(quoted.text)}” [dim]{_locate(quoted)}[/dim]")
     if answer.coverage.remark:
-        out.print(f"[yellow]{escape(answer.coverage.remark)}[/yellow]")
+        out.print(escape(answer.coverage.remark), style="yellow" if answer.coverage.unread else "dim")
     if answer.session:
         out.print(f"[dim]{escape(describe_origin(answer.session))}[/dim]")
     for line in describe_choices(answer):
@@ -113,9 +116,15 @@ def _print_text(answer: Answer, out: Console) -> None:
         text.append(clean(piece.text), "yellow" if is_doubted else "bold")
         text.append(piece.mark(), "yellow" if is_doubted else "green")
     lines = text.split("\n", allow_blank=True)
-    for is_row, block in groupby(lines, key=lambda line: out.is_terminal and bool(_ROW.fullmatch(line.plain))):
-        for shown in [_lay_out_rows(block)] if is_row else map(_hang, block) if out.is_terminal else block:
-            out.print(shown)
+    in_code = accumulate((bool(_FENCE.match(line.plain)) for line in lines), xor)
+    rows = (
+        out.is_terminal and not code and bool(_ROW.fullmatch(line.plain))
+        for line, code in zip(lines, in_code, strict=True)
+    )
+    for is_row, block in groupby(zip(lines, rows, strict=True), key=itemgetter(1)):
+        shown = (line for line, _ in block)
+        for each in [_lay_out_rows(shown)] if is_row else map(_hang, shown) if out.is_terminal else shown:
+            out.print(each)
 
 
 def _lay_out_rows(rows: Iterable[Text]) -> Table:
@@ -124,7 +133,8 @@ def _lay_out_rows(rows: Iterable[Text]) -> Table:
     for row in rows:
         cuts = [found.start() for found in _CELL_END.finditer(row.plain)]
         if row.plain.strip(" \t|:-"):
-            table.add_row(*(row[left + 1 : right] for left, right in pairwise(cuts)))
+            ends = cuts if not row.plain[cuts[-1] + 1 :].strip() else [*cuts, len(row)]
+            table.add_row(*(row[left + 1 : right] for left, right in pairwise(ends)))
         elif table.rows:
             table.rows[-1].style = "underline"
     return table
@@ -420,7 +430,7 @@ def print_flags(contents: Contents, out: Console) -> None:
                 for statement in found["examples"]:
                     out.print(f"  {escape(shorten(statement, _BEGINNING))}")
     if not contents.flags:
-        out.print("[dim]nothing: what models wrote into memory has support in its texts[/dim]")
+        out.print("[dim]nothing was flagged[/dim]")
 
 
 def print_entity(found: Entity, out: Console) -> None:

@@ -43,11 +43,6 @@ def escape(text: str) -> str:
     return markup.escape(clean(text))
 
 
-def count_noun(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def make_table(*headings: str) -> Table:
     """A table without lines, for people."""
     from rich.table import Table

@@ -14,7 +14,7 @@ from typing import TypeAlias, get_args
 
 from tomewise.addresses import is_address
 from tomewise.concurrency import run_in_thread
-from tomewise.errors import MissingDependency, ReadingError, TomewiseError, UsageError
+from tomewise.errors import MissingDependency, ReadingError, TomewiseError, UsageError, count_noun
 from tomewise.language.cached import prove_room
 from tomewise.memory.build_records import forget_examples
 from tomewise.memory.passages import LostDocuments, Outcome, store_documents
@@ -103,7 +103,7 @@ async def add_documents(
         try:
             outcomes = await store_documents(files.follow(documents, stated), store, embedder, splitter, report)
             paths = [source for source in sources if isinstance(source, str | Path) and str(source) not in failed]
-            keep_left_out(store, list(map(resolve_path, paths)), skipped)
+            await run_in_thread(keep_left_out, store, map(resolve_path, paths), skipped)
         finally:  # also for what was kept before an error
             _remember_folders(store, folders)
             forget_unused(store)
@@ -165,8 +165,7 @@ def write_overview(store: Store, model: str) -> str:
     shown = records[:_MOST_SHOWN]
     rows = [(record.title or record.id, f"{record.passages:,}", f"{record.characters:,}") for record in shown]
     more = len(records) - len(rows)
-    title = f"{len(records):,} document{'' if len(records) == 1 else 's'}"
-    title += f", of which {more:,} are not shown" if more else ""
+    title = count_noun(len(records), "document") + (f", of which {more:,} are not shown" if more else "")
     origin = f"{store.address} · {read_setting(store, 'embedder')} · {model}"
     return write_table(("layer", "nodes", "failed"), layers, origin) + write_table(
         ("document", "passages", "characters"), rows, title

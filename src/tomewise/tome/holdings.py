@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tomewise.events import shorten
+from tomewise.language.fences import oneline
 from tomewise.memory.grounds import find_grounds
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_by_path, read_setting
@@ -18,6 +19,7 @@ from tomewise.types.place import name_document
 
 _NAMED = 3  # of what was not read
 _LONGEST = 100  # characters of a name with its reason
+_NO_TEXT = ("has the unsupported suffix", "is a link", "is empty")  # how reasons begin of files that hold none to read
 _SCANNED = Condition("scanned_pages", ">=", 1)
 
 
@@ -89,10 +91,10 @@ def read_contents(store: Store, model: str) -> Contents:
     )
 
 
-def list_unread(store: Store, within: Scope | None = None, dropped: int = 0, failed: int = 0) -> Iterator[Unread]:
+def list_unread(store: Store, within: Scope | None = None, failed: int | None = None) -> Iterator[Unread]:
     """What of a scope was not read when it was added: scanned pages, and files beside documents that are all in it.
 
-    Of an answer also the pieces that were `dropped`, and the steps that `failed`.
+    Of an answer, whose steps `failed` so many times, only files that may hold text.
     """
     scope = within or Scope()
     files = read_by_path(store, LEFT_OUT)
@@ -104,15 +106,15 @@ def list_unread(store: Store, within: Scope | None = None, dropped: int = 0, fai
             for folder, own in files.items()
             if not any(source.startswith(f"{folder}/") for source in outside)
         }
-    lost = [f"{name}: {why}" for own in files.values() for name, why in own.items()]
+    reasons = [(name, why) for own in files.values() for name, why in own.items()]
+    lost = [f"{oneline(name)}: {why}" for name, why in reasons if failed is None or not why.startswith(_NO_TEXT)]
     scanned = [
-        f"{name_document(record.id)}: p. {str(record.metadata[_SCANNED.field]).strip('[]')}"
+        f"{oneline(name_document(record.id))}: p. {str(record.metadata[_SCANNED.field]).strip('[]')}"
         for record in store.documents(replace(scope, where=(*scope.where, _SCANNED)))
     ]
     for what, count, names, mend in (
         ("partly scanned document", len(scanned), scanned, "recognise the text (OCR) and `tome add` again"),
         ("unread file", len(lost), lost, "mend and `tome add` again, or `--exclude`"),
-        ("found piece", dropped, [], "a larger window or `context` has room"),
         ("failed step", failed, [], "`--fresh` asks the model again"),
     ):
         if count:

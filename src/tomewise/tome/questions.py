@@ -37,8 +37,8 @@ from tomewise.tome.session_memory import Continuation
 from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
 from tomewise.tome.verifying import verify_text
-from tomewise.types import Answer, Coverage, Event, Evidence, LanguageModel, Passage, Question, Source
-from tomewise.types.proof import list_lag
+from tomewise.types import Answer, Event, Evidence, LanguageModel, Passage, Question, Source
+from tomewise.types.proof import is_verified, list_lag
 
 T = TypeVar("T")
 Ask: TypeAlias = Callable[..., Coroutine[Any, Any, Answer]]  # of a question, and by keyword of `on_event`
@@ -239,16 +239,17 @@ def complete_answer(answer: Answer, question: Question, store: Store, failed: in
 
     `failed` counts the steps whose replies could not be used.
     """
-    keys, dropped = store.keys_within(question.within), answer.coverage.dropped
+    keys = store.keys_within(question.within)
     shown = {source for piece in answer.evidence if piece.layer in _READ for source in piece.sources}
     return replace(
         answer,
         evidence=complete_evidence(answer.evidence, store),
-        coverage=Coverage(
+        coverage=replace(
+            answer.coverage,
             passages=store.count_passages() if keys is None else len(keys),
             read=answer.coverage.read or len(shown),  # who reads more than the evidence has counted it
-            dropped=dropped,
-            unread=(*list_unread(store, question.within, dropped, failed), *list_lag(answer.lagging)),
+            unread=(*list_unread(store, question.within, failed), *list_lag(answer.lagging)),
+            compares=is_verified(answer),
         ),
         within=question.within,
         nearest=() if answer.resolved else _find_nearest(answer, store),

@@ -92,11 +92,13 @@ class StatedFields:
             _write(self._store, _KEY, self._kept)
 
 
-def keep_left_out(store: Store, read: Sequence[str], skipped: Iterable[Skipped]) -> None:
+def keep_left_out(store: Store, read: Iterable[str], skipped: Iterable[Skipped]) -> None:
     """Keep the files that were lost below these full paths, which were read, in place of what is known of these."""
 
+    above = set(read)
+
     def is_read(path: str) -> bool:
-        return any(_is_below(path, own) for own in read)
+        return path in above or any(str(folder) in above for folder in PurePosixPath(path).parents)
 
     known = read_by_path(store, LEFT_OUT)
     by_folder = {

@@ -27,6 +27,7 @@ from tomewise.types import Answer, Evidence, Retriever, Scope, Statement, Suppor
 from tomewise.types.proof import VERIFIED
 
 Proved: TypeAlias = tuple[Statement, list[Evidence]]  # with what was found for it
+MOST_STATEMENTS = 2_000  # that differ, in one text
 _NEAREST = 8  # passages that are looked at for each statement
 _SHOWN = 3  # of them that a judge sees
 _TOGETHER = 8  # statements that one call judges
@@ -41,13 +42,17 @@ async def verify_text(text: str, retriever: Retriever, desk: Desk, within: Scope
         raise UsageError("a model has to judge, and none is set: name one, as --model ollama:qwen3, or do not judge")
     turn = asyncio.Semaphore(_AT_ONCE)
 
-    async def search_and_prove(start: int, end: int) -> Proved:
+    async def search_and_prove(words: str) -> Proved:
         async with turn:
-            found = await retriever.retrieve(text[start:end], _NEAREST, within=within)
-            return await asyncio.to_thread(_prove, text, start, end, found, desk.store), found
+            found = await retriever.retrieve(words, _NEAREST, within=within)
+            return await asyncio.to_thread(_prove, words, found, desk.store), found
 
     spans = await asyncio.to_thread(list_statements, text)
-    proved = await gather_calls(search_and_prove(start, end) for start, end in spans)
+    different = list(dict.fromkeys(text[start:end] for start, end in spans))
+    if len(different) > MOST_STATEMENTS:
+        count = f"{len(different):,} different statements"
+        raise UsageError(f"the text has {count}, and {MOST_STATEMENTS:,} are verified at once: verify it in parts")
+    proved = await gather_calls(map(search_and_prove, different))
     statements, skipped, missing = [statement for statement, _ in proved], Skipped(), ""
     if judge:
         open_ones = [number for number, each in enumerate(statements) if each.support in ("inferred", "none")]
@@ -58,19 +63,24 @@ async def verify_text(text: str, retriever: Retriever, desk: Desk, within: Scope
         if left := len(open_ones) - len(judged):
             reason = f": {shorten(str(skipped.last))}" if skipped.last else "."
             missing = f"{left:,} of {len(open_ones):,} open statements were not judged{reason}"
-    statements = [replace(each, quotes=()) if each.support == "none" else each for each in statements]
+    ruled = {each.text: replace(each, quotes=()) if each.support == "none" else each for each in statements}
     evidence = drop_repeats(take_turns([found for _, found in proved]))
     return Answer(
-        text=text, statements=tuple(statements), evidence=tuple(evidence), missing=missing, system=VERIFIED, model=name
+        text=text,
+        statements=tuple(replace(ruled[text[start:end]], start=start, end=end) for start, end in spans),
+        evidence=tuple(evidence),
+        missing=missing,
+        system=VERIFIED,
+        model=name,
     )
 
 
-def _prove(text: str, start: int, end: int, found: Sequence[Evidence], store: Texts) -> Statement:
+def _prove(words: str, found: Sequence[Evidence], store: Texts) -> Statement:
     """A statement by its own passages, whatever stands beside it; with the sentences nearest to it."""
     passages = list(load_passages(store, (source for piece in found for source in piece.sources)).values())
-    judgement = Grounds([passage.text for passage in passages]).judge(text[start:end])
+    judgement = Grounds([passage.text for passage in passages]).judge(words)
     quotes = tuple(make_quote(passages[number], first, last) for number, first, last in judgement.sentences)
-    return Statement(text=text[start:end], start=start, end=end, support=judgement.support, quotes=quotes)
+    return Statement(text=words, support=judgement.support, quotes=quotes)
 
 
 async def _judge(desk: Desk, group: Mapping[int, Proved], skipped: Skipped) -> dict[int, Statement]:
@@ -97,7 +107,7 @@ async def _judge(desk: Desk, group: Mapping[int, Proved], skipped: Skipped) -> d
             if each.number in numbers:
                 statement, _ = group[numbers[each.number]]
                 cited = find_labelled(each.label, prepared.evidence)
-                quotes = _prove(statement.text, 0, len(statement.text), cited, desk.store).quotes or statement.quotes
+                quotes = _prove(statement.text, cited, desk.store).quotes or statement.quotes
                 ruled[numbers[each.number]] = replace(statement, support=_SUPPORT[each.verdict], quotes=quotes)
         return ruled
 

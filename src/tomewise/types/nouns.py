@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from tomewise.errors import count_noun
 from tomewise.types.place import Place, name_document
 from tomewise.types.plain import Noun, describe_object
 
@@ -267,8 +268,8 @@ class Cost(Noun):
         return Cost(**sums, dollars=(self.dollars or 0.0) + (more.dollars or 0.0) if known else None)
 
     def __str__(self) -> str:
-        calls = f"{self.calls:,} call{'' if self.calls == 1 else 's'}"
-        kept = f" and {self.kept:,} kept repl{'y' if self.kept == 1 else 'ies'}" if self.kept else ""
+        calls = count_noun(self.calls, "call")
+        kept = f" and {count_noun(self.kept, 'kept reply', 'kept replies')}" if self.kept else ""
         dollars = "price unknown" if self.dollars is None else f"${self.dollars:.4f}"
         tokens = f"{self.input_tokens:,} tokens in, {self.output_tokens:,} out"
         seconds = f"{self.model_seconds:.2f} s model, {self.own_seconds:.2f} s own"

@@ -16,6 +16,7 @@ from html import escape
 from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tomewise.errors import count_noun
 from tomewise.types.nouns import (
     Claim,
     Cost,
@@ -43,16 +44,17 @@ VERIFIED = "verify"  # in place of a system, of a text that was verified
 _EXTRACTIVE = "extractive"  # the name of the model that only quotes
 _NAMED = 3  # documents in a sentence
 _AROUND = 120  # characters that a notebook shows on either side of a quotation
-_DOUBTS = {"none": "unsupported", "contradicted": "contradicted"}
 _FOOTNOTE = r"(?<!\\)\[(?=\^\d)"  # it would stand for one of ours
-_CODE = r"(?<!`)(`++)[^`]+\1"
+_CODE = r"(?<!`)(?:(`{3,}+)[^`]+\1|(`{1,2}+)(?:[^`\n]|\n(?!\s*\n))+\2)"  # of fewer backticks within a paragraph
+_TAG = r"<(?=[a-z/!?])(?!https?://[^\s<>]*>)"
+_TARGET = r"(?<=\])(?:\((?!\s*<?https?://)|:)"
 # What may begin a tag, a picture, a link or a definition, behind no backslash; and code, in which nothing does.
-_HARMFUL = re.compile(
-    rf"{_CODE}|{_FOOTNOTE}|"
-    r"(?<!\\)(?:<(?=[a-z/!?])(?!https?://[^\s<>]*>)|!(?=\[)|(?<=\])(?:\((?!\s*<?https?://)|:))",
-    re.IGNORECASE,
-)
+_HARMFUL = re.compile(rf"{_CODE}|{_FOOTNOTE}|(?<!\\)(?:{_TAG}|!(?=\[)|{_TARGET})", re.IGNORECASE)
 _FOOTNOTES = re.compile(f"{_CODE}|{_FOOTNOTE}")
+# The same behind backslashes and in code too: a paragraph without these does none, whatever follows.
+_RISKY = re.compile(rf"{_TAG}|!\[|{_TARGET}|\[\^\d", re.IGNORECASE)
+_PARAGRAPH_END = re.compile(r"\n\s*\n")
+_UNSURE = re.compile(r"\\*(?:[`<\[\]]|~~~)")  # what begins here may do harm once more of its paragraph is written
 _SIGNS = frozenset("\\`*_[]<>!")
 _DEEPEST = 15  # levels: what a parser of Markdown sees further inside differs
 
@@ -134,14 +136,20 @@ class Coverage(Noun):
     read: int = 0
     """How many of them a call of the model was shown to answer."""
     dropped: int = 0
-    """How many pieces were found for the answer and did not fit."""
+    """How many pieces were found for the answer and had no room in the prompt."""
     unread: tuple[Unread, ...] = ()
-    """What the answer lacks: left out by adding, not in the memory that answered, without room, in failed steps."""
+    """What the answer lacks: not read when it was added, not in the memory that answered, in failed steps."""
+    compares: bool = False
+    """True for a text that was verified, which was compared with what was read."""
 
     @property
     def remark(self) -> str:
-        """What is unread, in a sentence; empty where nothing is."""
-        return f"Not in this answer: {'; '.join(map(str, self.unread))}." if self.unread else ""
+        """What was not read, in a sentence or two; empty where all was."""
+        lead = "Not compared with" if self.compares else "Not in this answer"
+        unread = f"{lead}: {'; '.join(map(str, self.unread))}." if self.unread else ""
+        pieces = count_noun(self.dropped, "piece")
+        dropped = f"{pieces} of what was found had no room in the prompt." if self.dropped else ""
+        return " ".join(filter(None, (unread, dropped)))
 
     def __str__(self) -> str:
         return f"{self.read:,} of {self.passages:,} passages"
@@ -151,7 +159,7 @@ class Coverage(Noun):
 class Answer(Noun):
     """The result of a question: what it states with what proves that, or what the evidence lacks."""
 
-    computed: ClassVar[tuple[str, ...]] = ("support",)
+    computed: ClassVar[tuple[str, ...]] = ("support", "remarks")
     kept_back: ClassVar[tuple[str, ...]] = ("evidence", "events")
     text: str
     """The answer, or the wording of the chosen option; empty if the question was declined."""
@@ -224,6 +232,11 @@ class Answer(Noun):
         strengths = [_STRENGTHS.index(statement.support) for statement in self.statements if self.resolved]
         return _STRENGTHS[min(strengths, default=0)]
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader must know of it besides its text, in sentences."""
+        return tuple(_list_remarks(self))
+
     def __repr__(self) -> str:
         counts = {"quotes": len(self.quotes), "evidence": len(self.evidence), "events": len(self.events)}
         outcome = {"support": self.support} if self.resolved else {"resolved": False, "missing": self.missing}
@@ -241,9 +254,9 @@ class Answer(Noun):
         return write_html(self)
 
 
-def list_remarks(answer: Answer) -> list[str]:
-    """What a reader must know of an answer besides its text, in sentences."""
-    withheld = f"{answer.withheld} statement(s) without support are not shown." if answer.withheld else ""
+def _list_remarks(answer: Answer) -> list[str]:
+    unproved = count_noun(answer.withheld, "statement")
+    withheld = f"Not shown: {unproved} without support." if answer.withheld else ""
     if is_verified(answer):
         return [count_supports(answer), *filter(None, (answer.missing, withheld))]
     # Where models are set for other roles, the name holds these.
@@ -255,6 +268,7 @@ def list_remarks(answer: Answer) -> list[str]:
     if not answer.resolved and answer.model == _EXTRACTIVE:
         return [f"{no_model}: `tome models` lists those that can answer."]
     is_guess = answer.claimed == "none"
+    dropped, derived = (count_noun(each, "quotation") for each in (answer.dropped_quotes, answer.derived_quotes))
     remarks = {
         "The evidence supports only a part of this answer.": answer.resolved and answer.claimed == "partly",
         "A guess: no evidence supports it.": answer.resolved and is_guess,
@@ -263,8 +277,8 @@ def list_remarks(answer: Answer) -> list[str]:
         "The model was asked for a guess too, and gave none.": not answer.resolved and answer.forced,
         f"The answer is unfinished: {answer.unfinished}.": answer.unfinished,
         withheld: withheld,
-        f"{answer.dropped_quotes} quotation(s) of the model are in no passage and were dropped.": answer.dropped_quotes,
-        f"{answer.derived_quotes} quotation(s) are from summaries and in no passage: not cited.": answer.derived_quotes,
+        f"Dropped: {dropped} of the model, found in no passage.": answer.dropped_quotes,
+        f"Not cited: {derived} from summaries, found in no passage.": answer.derived_quotes,
     }
     return [remark for remark, holds in remarks.items() if holds]
 
@@ -277,8 +291,13 @@ def is_verified(answer: Answer) -> bool:
 def count_supports(answer: Answer) -> str:
     """How many statements have each support: "4 statements: 2 quoted, 1 inferred, 0 contradicted, 1 unsupported"."""
     counts = Counter(statement.support for statement in answer.statements)
-    named = (f"{counts[support]:,} {_DOUBTS.get(support, support)}" for support in reversed(_STRENGTHS))
-    return f"{counts.total():,} statement{'' if counts.total() == 1 else 's'}: {', '.join(named)}"
+    named = (f"{counts[support]:,} {name_support(support)}" for support in reversed(_STRENGTHS))
+    return f"{count_noun(counts.total(), 'statement')}: {', '.join(named)}"
+
+
+def name_support(support: Support) -> str:
+    """The word for it that people read."""
+    return "unsupported" if support == "none" else support
 
 
 def list_quotes(answer: Answer) -> list[Quote]:
@@ -296,6 +315,8 @@ class Piece:
     """Its quotes, as `list_quotes` counts them from 1."""
     support: Support | None = None
     """None between statements."""
+    gap: str = ""
+    """What keeps its mark from what follows, with which it would be a link."""
 
     def mark(self, sign: str = "[{}]") -> str:
         """What is written right behind it: ` [1][2]`, ` [unsupported]`, ` [contradicted by 3]`; empty for nothing."""
@@ -304,9 +325,8 @@ class Piece:
             names.append(" [unsupported]" if names else "[unsupported]")
         elif self.support == "contradicted":
             names = [f"[contradicted by {', '.join(map(str, self.numbers) if sign == '[{}]' else names)}]"]
-        if self.text.rpartition("\n")[2].lstrip().startswith(("```", "~~~")):
-            return f"\n{''.join(names)}\n" if names else ""
-        return f" {''.join(names)}" if names else ""
+        before = "\n" if self.text.endswith(("```", "~~~")) else " "
+        return f"{before}{''.join(names)}{self.gap}" if names else ""
 
 
 def cut_text(answer: Answer) -> list[Piece]:
@@ -327,7 +347,8 @@ def cut_text(answer: Answer) -> list[Piece]:
             continue
         is_row = words.lstrip().startswith("|") and words.endswith("|") and not words.endswith("\\|")
         end = start + len(words[:-1].rstrip() if is_row else words)
-        pieces += [Piece(text[at:start]), Piece(text[start:end], own, statement.support)]
+        gap = " " if text.startswith(("(", "[", ":"), end) else ""
+        pieces += [Piece(text[at:start]), Piece(text[start:end], own, statement.support, gap)]
         at = end
     return [piece for piece in (*pieces, Piece(text[at:]), *dict.fromkeys(lost)) if piece.text or piece.mark()]
 
@@ -347,7 +368,7 @@ def write_answer(answer: Answer) -> str:
     quotes = list_quotes(answer)
     text = "" if answer.only_quotes and quotes else write_marked(answer) or decline(answer)
     lines = (f"[{number}] {quote}" for number, quote in enumerate(quotes, start=1))
-    return "\n".join(filter(None, [text, *list_remarks(answer), answer.coverage.remark, *lines]))
+    return "\n".join(filter(None, [text, *answer.remarks, answer.coverage.remark, *lines]))
 
 
 def decline(answer: Answer) -> str:
@@ -376,7 +397,7 @@ def describe_build(lagging: Lagging) -> str:
     """What a build would use that brings memory up to date."""
     calls, dollars = lagging.cost.calls, lagging.cost.dollars
     price = f" (${dollars:.4f})" if dollars else ""
-    parts = [f"about {calls:,} call{'' if calls == 1 else 's'}{price}"] if calls or not lagging.unpriced else []
+    parts = [f"about {count_noun(calls, 'call')}{price}"] if calls or not lagging.unpriced else []
     parts += [f"what `--estimate` says for {', '.join(lagging.unpriced)}"] if lagging.unpriced else []
     return " and ".join(parts)
 
@@ -396,7 +417,7 @@ def write_markdown(
         notes.append(f"[^{number}]: {escape_markdown(' '.join(note.split()))}")
     works = dict.fromkeys(_write_work(quote, metadata.get(quote.document, {})) for quote in quotes)
     listed = "\n".join(escape_markdown(f"- {' '.join(work.split())}") for work in works if work)
-    remarks = map(escape_markdown, [*list_remarks(answer), answer.coverage.remark])
+    remarks = map(escape_markdown, [*answer.remarks, answer.coverage.remark])
     return "\n\n".join(filter(None, [text.strip("\n"), *remarks, listed, *notes]))
 
 
@@ -426,8 +447,16 @@ def escape_pieces(pieces: Iterable[Piece]) -> list[Piece]:
     marks = [replace(piece, text="") for piece in given]
     text = "".join(piece.text for piece in escaped)
     if _does_harm(join_pieces([Piece(text), *marks])):  # as "[x]:" does before any mark
-        text = "".join(_escape_sign(sign) if sign in _SIGNS else sign for sign in "".join(each.text for each in given))
+        text = "".join(_escape_all("".join(piece.text for piece in given)))
     return [Piece(text), *marks]
+
+
+def count_safe(text: str) -> int:
+    """How many characters at its beginning no escaping changes, whatever follows them."""
+    risky = _RISKY.search(text)
+    ends = [found.end() for found in _PARAGRAPH_END.finditer(text, 0, risky.start() if risky else len(text))]
+    unsure = _UNSURE.search(text, ends[-1] if ends else 0)
+    return unsure.start() if unsure else len(text)
 
 
 def _escape_signs(text: str) -> list[str]:
@@ -435,11 +464,17 @@ def _escape_signs(text: str) -> list[str]:
     for harmful in (_FOOTNOTES, _HARMFUL):
         signs = list(text)
         for found in harmful.finditer(text):
-            if not found[1]:
-                signs[found.start()] = _escape_sign(found.string[found.start()])
+            if found[0][0] != "`":
+                signs[found.start()] = _escape_sign(found[0][0])
         if not _does_harm("".join(signs)):
             return signs
-    return [_escape_sign(sign) if sign in _SIGNS else sign for sign in text]
+    return _escape_all(text)
+
+
+def _escape_all(text: str) -> list[str]:
+    """Each sign, with a backslash from the first on that may do harm."""
+    safe = count_safe(text)
+    return [*text[:safe], *(_escape_sign(sign) if sign in _SIGNS else sign for sign in text[safe:])]
 
 
 def _escape_sign(sign: str) -> str:
@@ -483,18 +518,17 @@ def write_html(answer: Answer) -> str:
     """The answer as HTML, with each quotation marked in the text around it. Every text is escaped."""
     from markdown_it import MarkdownIt  # late: see `_make_parsers`
 
-    remarks = "".join(f"<p>{escape(each)}</p>" for each in [*list_remarks(answer), answer.coverage.remark] if each)
+    remarks = "".join(f"<p>{escape(each)}</p>" for each in [*answer.remarks, answer.coverage.remark] if each)
     choices = {quote: statement.choice for statement in answer.statements for quote in statement.quotes}
     lines = "".join(f"<li>{_write_quote(quote, choices[quote], answer)}</li>" for quote in list_quotes(answer))
     listed = f"<ol>{lines}</ol>" if lines else ""
-    calls = f"{answer.cost.calls} call{'' if answer.cost.calls == 1 else 's'}"
-    origin = f"<p><small>{escape(' · '.join(filter(None, (answer.system, answer.model, calls))))}</small></p>"
+    origin = filter(None, (answer.system, answer.model, count_noun(answer.cost.calls, "call")))
     pieces = [Piece(f"{answer.choice}. " if answer.choice else ""), *(cut_text(answer) or [Piece(decline(answer))])]
     text = "" if answer.only_quotes and lines else join_pieces(escape_pieces(pieces))
     shown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image").render(text)
     is_partial = answer.missing and answer.resolved and text and not is_verified(answer)
     missing = f"<p>Missing: {escape(answer.missing)}</p>" if is_partial else ""
-    return f"<div>{shown}{missing}{remarks}{listed}{origin}</div>"
+    return f"<div>{shown}{missing}{remarks}{listed}<p><small>{escape(' · '.join(origin))}</small></p></div>"
 
 
 def _write_quote(quote: Quote, choice: str | None, answer: Answer) -> str:

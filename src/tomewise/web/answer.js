@@ -7,14 +7,14 @@ import { describeSources, isAll, readScope } from "./sources.js";
 const AROUND = 160; // characters on either side of a quotation in its preview
 const DOUBTS = { none: "unsupported", contradicted: "contradicted" };
 
-/** What marks an answer: words with their kinds, none for one that is fully supported. */
-export function listMarks(answer) {
-  return [
-    !answer.resolved && !answer.forced && ["declined", "warn"],
-    answer.forced && ["a guess: it was asked to answer in any case", "warn"],
-    answer.resolved && answer.claimed === "partly" && ["supported in part", "warn"],
-    answer.resolved && answer.claimed === "none" && ["not supported", "error"],
-  ].filter(Boolean);
+/** In a word, why an answer does not count as proved; undefined for one that is. */
+export function nameDoubt({ resolved, support }) {
+  return resolved ? DOUBTS[support] : "declined";
+}
+
+/** What a reader must know of an answer, as the server words it. */
+function Remarks({ answer }) {
+  return answer.remarks.map((remark) => html`<p class="remark" key=${remark}>${remark}</p>`);
 }
 
 /** The quotes of an answer in the order of their numbers: those of its statements, each once. `choice` is the letter of the option that rests on one. */
@@ -85,24 +85,18 @@ function Reference({ number, quote, answer, tome }) {
 /** An answer as `tome ask --json` or a stored trace has it: text, marks, what is missing, numbered quotations. */
 export function AnswerView({ answer, tome }) {
   const quotes = listQuotes(answer);
-  const marks = listMarks(answer);
   if (answer.only_quotes && quotes.length) return html`<div class="answer"><${Nearest} answer=${answer} quotes=${quotes} tome=${tome} /><${Unread} answer=${answer} tome=${tome} /></div>`;
   const isDeclined = !answer.resolved && !answer.forced;
   return html`<div class="answer">
-    ${marks.length ? html`<p class="marks">${marks.map(([words, kind]) => html`<${Tag} key=${words} kind=${kind}>${words}</${Tag}>`)}</p>` : null}
     ${isDeclined && !answer.text
       ? html`<p class="answer-text">The documents do not hold the answer.</p>`
       : html`<div class="answer-text prose" dir="auto">${answer.choice ? html`<b class="choice">${answer.choice}</b> ` : null}<${MarkedText} answer=${answer} quotes=${quotes} tome=${tome} /></div>`}
-    <${Unread} answer=${answer} tome=${tome} />
+    <${Remarks} answer=${answer} /><${Unread} answer=${answer} tome=${tome} />
     ${answer.kept === false ? html`<${Notice} kind="warn" title="Not kept.">The server could not write all of this answer down: its disk may be full.</${Notice}>` : null}
     ${answer.missing ? html`<p class="missing"><b>Missing:</b> <span dir="auto">${answer.missing}</span></p>` : null}
     ${quotes.length ? html`<ol class="quotes">${quotes.map((quote, place) => html`<li key=${place}>
       <${Quote} number=${place + 1} text=${quote.text} href=${linkQuote(tome, answer, quote)} source=${describeSource(quote)} /></li>`)}</ol>` : null}
     ${answer.nearest.length ? html`<h3>The nearest passages</h3><${Passages} passages=${answer.nearest} tome=${tome} />` : null}
-    ${answer.dropped_quotes || answer.derived_quotes ? html`<p class="soft small">${[
-      answer.dropped_quotes && `${count(answer.dropped_quotes, "quotation")} of the model stood nowhere in the documents and ${answer.dropped_quotes === 1 ? "was" : "were"} left out`,
-      answer.derived_quotes && `${count(answer.derived_quotes, "quotation")} came from summaries, which are no source`,
-    ].filter(Boolean).join("; ")}.</p>` : null}
   </div>`;
 }
 
@@ -110,8 +104,7 @@ export function AnswerView({ answer, tome }) {
 function Nearest({ answer, quotes, tome }) {
   const shown = new Set(quotes.map(({ text }) => text));
   const around = (text) => (text && !shown.has(text) ? html`<span class="soft" dir="auto">${text} </span>` : null);
-  return html`<p class="marks"><${Tag}>no model is set</${Tag}></p>
-    <h3>${answer.resolved ? "The nearest passages: they may hold the answer" : `Nothing here seems to answer this${answer.missing ? ` (${answer.missing})` : ""}; the nearest passages`}</h3>
+  return html`<${Remarks} answer=${answer} /><h3>The nearest passages</h3>
     <ol class="quotes answer-text">${quotes.map((quote, place) => html`<li key=${place}><figure class="quote">
       <a class="quote-number reference" href=${linkQuote(tome, answer, quote)} aria-label=${`Quotation ${place + 1}`}>${place + 1}</a>
       <div>${around(quote.before)}<blockquote class="inline" dir="auto">${quote.text}</blockquote> ${around(quote.after)}</div>
@@ -151,7 +144,7 @@ export function CostLine({ cost, answer }) {
     ...(calls ? [count(calls, "call"), `${formatCount(input)} tokens in, ${formatCount(output)} out`, formatMoney(dollars)] : ["no new call"]),
     waited + worked ? formatSeconds(waited + worked) : null, // the seconds are known at the end
     coverage?.passages ? `read ${formatCount(coverage.read)} of ${count(coverage.passages, "passage")}` : null,
-    resolved && !isQuoted ? (support === "none" ? "unproved" : support) : null,
+    resolved && !isQuoted ? nameDoubt(answer) ?? support : null,
   ].filter(Boolean).join(" · ")}</span>`;
 }
 

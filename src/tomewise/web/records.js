@@ -1,7 +1,7 @@
 // What is kept: the questions of a tome with how they were answered, and experiments with their tables and plots.
 import { Button, Dialog, Empty, ErrorNotice, Field, Fold, Head, Loading, Missing, Money, Table, Tag, Time, count, formatCount, html, link, useGet, useKeys, usePages, useState } from "./parts.js";
 import { send, tomePath } from "./api.js";
-import { AnswerActions, AnswerView, CostLine, Understood, Within, listMarks } from "./answer.js";
+import { AnswerActions, AnswerView, CostLine, Understood, Within, nameDoubt } from "./answer.js";
 import { describeModel } from "./models.js";
 import { readScope } from "./sources.js";
 import { TraceView, listPieces } from "./trace.js";
@@ -48,8 +48,7 @@ function TraceList({ tome, navigate, info }) {
 }
 
 function describeAnswer(answer) {
-  const marks = listMarks(answer).map(([words]) => words);
-  return [marks.join(", "), answer.text || answer.missing].filter(Boolean).join(": ");
+  return [nameDoubt(answer), answer.text || answer.missing].filter(Boolean).join(": ");
 }
 
 function DeleteTrace({ tome, trace, onClose, onDone }) {
@@ -244,7 +243,7 @@ function TwoAnswers({ name, query, navigate }) {
     <div class="twin">${data.systems.map((side, place) => html`<section key=${place} class="stack">
       <h2>${side.system}</h2>
       <${ErrorNotice} error=${side.error ? { message: side.error } : null} />
-      <p class="answer-text" dir="auto">${side.choice ? html`<b>${side.choice}</b> ` : null}${side.answer || "–"} ${listMarks(side).map(([words, kind]) => html`<${Tag} key=${words} kind=${kind}>${words}</${Tag}>`)}</p>
+      <p class="answer-text" dir="auto">${side.choice ? html`<b>${side.choice}</b> ` : null}${side.answer || "–"}</p>
       <dl class="facts">${Object.entries(side.scores).map(([metric, value]) => html`<dt key=${metric}>${metric}</dt><dd class="number">${percent(value)}</dd>`)}</dl>
       ${side.quotes.map((quote, at) => html`<blockquote key=${at} class="cited" dir="auto">${quote}</blockquote>`)}
       <h3>Evidence shown to the model</h3>
