@@ -17,7 +17,7 @@ from tomewise.errors import PromptTooLong
 from tomewise.language.fences import get_letter
 from tomewise.language.prompts import needs_short
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
-from tomewise.language.wrapped import find_room
+from tomewise.language.wrapped import find_name, find_room
 from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.citing import cite, only_quotes, prepare_quoting, quote_sentences
 from tomewise.loops.evidence import Count, describe_origin, fit_to_budget, fit_to_window, name_kind
@@ -235,7 +235,7 @@ class Desk:
 
         Raises the error if no evidence has room.
         """
-        left = error.window - ANSWER.limit_reply(short=needs_short("", error.window))
+        left = error.window - ANSWER.limit_reply(short=needs_short(find_name(self.model, ANSWER), error.window))
         share = left / error.asked if error.window and error.asked else 0.5
         most = share * self.model.count_input_tokens(ANSWER, prepared.input)
         ranks = {node: rank for rank, piece in enumerate(prepared.found) for node in (piece.id, *piece.sources)}
