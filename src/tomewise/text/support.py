@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from typing import Literal
 from tomewise.text.alignment import count_denials, find_quotation
 from tomewise.text.quotable import find_sentences
 from tomewise.text.stop_words import STOP
-from tomewise.text.values import FoldedText, Key, Value
+from tomewise.text.values import Key, PlainText, Value, find_values
 from tomewise.text.words import ASKING_STEMS, WORD, list_terms
 
 Support = Literal["quoted", "inferred", "contradicted", "none"]
@@ -32,13 +32,9 @@ _HEDGE = re.compile(
     re.IGNORECASE,
 )
 _RELATIVE = re.compile(r"\s*(?:who|which|that|whom)\b")
-_TITLES = """doctor=dr mister=mr missus=mrs saint=st mount=mt professor=prof captain=capt colonel=col general=gen
-    lieutenant=lt sergeant=sgt senator=sen reverend=rev governor=gov junior=jr senior=sr company=co corporation=corp"""
-_SHORT_FORMS = dict(pair.split("=") for pair in _TITLES.split())
 _DEMONYMS = ("ians", "ian", "eans", "ean", "ans", "an", "ese", "ish", "ism", "ic", "n", "s")
 _STEM = 4  # letters that a name and a word derived from it must share
 _ENGLISH_SHARE, _FEW_WORDS = 0.2, 8  # of stop words, in a text of no fewer words
-_NEAR_DAY = 60  # characters between the day and the month of one date
 _ARTICLE = re.compile(r"\A\W*(?:an?|the)\s+", re.IGNORECASE)
 # Words that deny what stands near them, or something like it.
 _CUES = frozenset(
@@ -89,8 +85,8 @@ class _Text:
     bags: Sequence[frozenset[str]]
     values: Sequence[Sequence[Value]]
     """Of each sentence."""
-    keys: Mapping[Key, Sequence[int]]
-    """What its values give, and where."""
+    keys: frozenset[Key]
+    """What its values give."""
     words: frozenset[str]
     stems: frozenset[str]
     acronyms: frozenset[str]
@@ -104,25 +100,21 @@ class _Text:
 def _read(text: str) -> _Text:
     spans = list(find_sentences(text, with_headings=True))
     starts = [start for start, _ in spans]
-    folded = FoldedText(text)
-    keys: dict[Key, list[int]] = defaultdict(list)
+    plain = PlainText(text)
+    found = plain.find_values()
     values: list[list[Value]] = [[] for _ in spans]
-    for value in folded.find_values():
-        for key in value.gives:
-            keys[key].append(value.start)
-        restored = folded.restore(value)
-        if spans:
-            values[max(0, bisect_right(starts, restored.start) - 1)].append(restored)
-    written = WORD.findall(folded.text)
+    for value in found if spans else ():
+        values[max(0, bisect_right(starts, value.start) - 1)].append(value)
+    written = WORD.findall(plain.text)
     words = [word.lower().removesuffix("'s") for word in written]
-    spelled = {re.sub(r"[._ ]", "", m[0]) for m in _SPELLED.finditer(folded.text)}
+    spelled = {re.sub(r"[._ ]", "", m[0]) for m in _SPELLED.finditer(plain.text)}
     capitals = {word for word in written if len(word) > 1 and word.isupper()}
     return _Text(
         text,
         spans,
         [frozenset(list_terms(text[start:end])) for start, end in spans],
         values,
-        keys,
+        frozenset[Key]().union(*(value.gives for value in found)),
         frozenset(words),
         frozenset(each for word in set(words) for each in _list_stems(word)),
         frozenset(word.lower() for word in capitals | spelled),
@@ -155,8 +147,7 @@ class Grounds:
         `about` is the question that a short answer belongs to: where its words are the answer is looked for. `hints`
         are places where support should be; they come first among equals.
         """
-        folded = FoldedText(statement)
-        values = [folded.restore(value) for value in folded.find_values()]
+        values = find_values(statement)
         terms = frozenset(list_terms(statement))
         asked = frozenset(list_terms(about)) - terms - ASKING_STEMS
         weights = {term: self._weigh(term) for term in (*terms, *asked)}
@@ -183,10 +174,9 @@ class Grounds:
 
     def find_missing(self, statement: str, *, names: bool = True) -> list[str]:
         """The values of a text that these texts have in no spelling, each once, in order; of `names` or not."""
-        folded = FoldedText(statement)
-        values = self._list_compared(folded.find_values(), statement, None)
+        values = self._list_compared(find_values(statement), statement, None)
         wanted = (value for value in values if names or value.kind != "name")
-        return list(dict.fromkeys(folded.restore(value).text for value in wanted if not self.has(value)))
+        return list(dict.fromkeys(value.text for value in wanted if not self.has(value)))
 
     def has(self, value: Value, within: Collection[int] | None = None) -> bool:
         """Whether the texts, or some of them, have a value, in any spelling."""
@@ -337,25 +327,16 @@ def _has_key(key: Key, texts: Sequence[_Text]) -> bool:
     if sort == "loose":  # a number without its unit, unless it has another
         bare, measured = ("bare", rest[0]), ("measured", rest[0])
         return any(bare in text.keys for text in texts) and not any(measured in text.keys for text in texts)
-    return sort == "day" and any(_has_day(text.keys, *rest) for text in texts)
+    return False
 
 
 def _has_name(word: str, texts: Sequence[_Text]) -> bool:
-    forms = {word, _SHORT_FORMS.get(word, word)}
-    if any(not forms.isdisjoint(text.words) or word in text.acronyms for text in texts):
+    if any(word in text.words or word in text.acronyms for text in texts):
         return True
     if len(word) == 1:
         return any(word in text.initials for text in texts)
     stems = list(_list_stems(word))
     return any(not text.stems.isdisjoint(stems) for text in texts)
-
-
-def _has_day(keys: Mapping[Key, Sequence[int]], month: str | float, day: str | float) -> bool:
-    """Whether a day stands near its month."""
-    days = keys.get(("bare", day), ())
-    return any(
-        bisect_left(days, at - _NEAR_DAY) < bisect_right(days, at + _NEAR_DAY) for at in keys.get(("month", month), ())
-    )
 
 
 def _measure(weights: Mapping[str, float], terms: Collection[str], bag: Collection[str]) -> float:
