@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _HEDGE = re.compile(
 _RELATIVE = re.compile(r"\s*(?:who|which|that|whom)\b")
 _DEMONYMS = ("ians", "ian", "eans", "ean", "ans", "an", "ese", "ish", "ism", "ic", "n", "s")
 _STEM = 4  # letters that a name and a word derived from it must share
-_ENGLISH_SHARE, _FEW_WORDS = 0.2, 8  # of stop words, in a text of no fewer words
+_ENGLISH_SHARE, _FEW_WORDS = 0.2, 8  # of stop words, in a text that has no fewer words
 _ARTICLE = re.compile(r"\A\W*(?:an?|the)\s+", re.IGNORECASE)
 # Words that deny what stands near them, or something like it.
 _CUES = frozenset(
@@ -93,7 +93,7 @@ class _Text:
     initials: frozenset[str]
     """First letters of words, and all of acronyms."""
     counts: tuple[int, int]
-    """Of stop words, and of all."""
+    """How many words show English, of how many."""
 
 
 @lru_cache(maxsize=256)
@@ -119,7 +119,7 @@ def _read(text: str) -> _Text:
         frozenset(each for word in set(words) for each in _list_stems(word)),
         frozenset(word.lower() for word in capitals | spelled),
         frozenset("".join([*(word[0] for word in words), *map(str.lower, capitals | spelled)])),
-        (sum(word in STOP for word in words), len(words)),
+        _count_english(written),
     )
 
 
@@ -204,12 +204,12 @@ class Grounds:
             left = {term: weight for term, weight in left.items() if term not in self._bags[best]}
         return chosen
 
-    def _list_touched(self, place: Place) -> Iterator[int]:
+    def _list_touched(self, place: Place) -> range:
         """The sentences that a place touches."""
         text, start, end = place
-        for number, (begin, stop) in enumerate(self._texts[text].spans, start=self._firsts[text]):
-            if begin < end and start < stop:
-                yield number
+        spans, first = self._texts[text].spans, self._firsts[text]
+        before = bisect_right(spans, start, key=lambda span: span[1])
+        return range(first + before, first + bisect_left(spans, end, key=lambda span: span[0]))
 
     def _list_neighbours(self, number: int) -> range:
         """A sentence, with those before and behind it in its text."""
@@ -247,8 +247,7 @@ class Grounds:
 
     def _list_compared(self, values: Sequence[Value], statement: str, best: int | None) -> list[Value]:
         """The values that are compared: where a text is not English, those with figures."""
-        words = _list_plain(statement)
-        if self._is_english(best) and _may_be_english(sum(word in STOP for word in words), len(words)):
+        if self._is_english(best) and _may_be_english(*_count_english(WORD.findall(statement))):
             return [value for value in values if value.kind != "negation"]
         return [value for value in values if any(map(str.isdigit, value.text))]
 
@@ -351,6 +350,12 @@ def _list_plain(text: str) -> list[str]:
 
 def _has_cue(text: str) -> bool:
     return any(word in _CUES or word.endswith("n't") for word in _list_plain(text))
+
+
+def _count_english(words: Iterable[str]) -> tuple[int, int]:
+    """How many words of a text are English stop words, and how many show a language: names and figures do not."""
+    showing = [word for word in words if word[0].islower() or word[0] > "ɏ"]
+    return sum(word in STOP for word in showing), len(showing)
 
 
 def _may_be_english(stop_words: int, words: int) -> bool:

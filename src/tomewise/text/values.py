@@ -165,7 +165,7 @@ class PlainText:
             (_WEEKDAY, self._read_weekday),
             (_DENIAL, self._read_denial),
         ):
-            # What is read is no part of another value.
+            # What is read belongs to one value.
             text = pattern.sub(partial(_blank, read), text)
         for mention in find_names(text):
             words = [word for word in WORD.findall(mention.text) if word[0].isupper() and word[0] <= "ɏ"]
