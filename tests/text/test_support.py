@@ -46,7 +46,7 @@ GERMAN = "Der Hund und die Katze liefen auf der Straße, und das war nicht gut."
         ("Das schnelle Tier lief 17 Meter.", GERMAN, ["17 Meter"]),
         ("It happened on 5 April 1871.", "Date: 1871-03-05.", ["5 April 1871"]),
         ("John met Napoleon Bonaparte in Paris.", PASSAGE, ["Napoleon Bonaparte", "Paris"]),
-        ("Napoleon came. They saw Napoleon.", PASSAGE, ["Napoleon"]),
+        ("Napoleon came.", PASSAGE, ["Napoleon"]),
         ("Napoleon Bonaparte came.", PASSAGE, ["Napoleon Bonaparte"]),
         # Dates, times, ages and numerals in another spelling.
         ("On 22 April they came.", "They came on the twenty-second of April.", []),
@@ -59,6 +59,11 @@ GERMAN = "Der Hund und die Katze liefen auf der Straße, und das war nicht gut."
         ("Mary met John in 1872 and in 1872.", PASSAGE, ["1872"]),
         ("王さんは1871年に1999ドル払った。", PASSAGE, ["1999"]),
         ("McDonald came.", PASSAGE, ["McDonald"]),
+        (
+            "Present: Ada Marsh, Marshal Blücher, Prince Metternich.",
+            PASSAGE,
+            ["Ada Marsh", "Marshal Blücher", "Prince Metternich"],
+        ),
     ],
 )
 def test_what_the_passage_does_not_name_in_any_form_is_found(memory: str, source: str, inventions: list[str]) -> None:

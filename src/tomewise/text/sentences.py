@@ -16,7 +16,7 @@ _ABBREVIATIONS = frozenset(
 _BREAK = re.compile(
     r"""[.!?…]{1,8}["'”’)\]»]{0,4}(?=\s)|[。！？]{1,8}[」』”’）]{0,4}|\n[^\S\n]*\n|\n(?=[^\W\d_][^\n:]{0,40}:[ \t])"""
 )
-_GERMAN_MONTH = re.compile(r"\s+(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|(?:Septem|Okto|Novem|Dezem)ber)\b")
+_GERMAN_MONTH = re.compile(r"\s+(?:Januar|Februar|März|April|Mai|Juni|Juli|August|(?:Septem|Okto|Novem|Dezem)ber)\b")
 _TURN = re.compile(r"\s*([^\W\d_][^\n:.!?\"“]{0,40}):\s")
 _LINE_TURN = re.compile(r"^[^\S\n]*[^\W\d_][^\n:.!?\"“]{0,40}:[^\S\n]+(?P<words>\S[^\n]*)", re.MULTILINE)
 _SPOKEN = re.compile(r"[.!?…。！？—–-][\"'”’)\]}]{0,4}\s*\Z")
