@@ -82,6 +82,7 @@ _NUMBER = re.compile(
 )
 _GROUPED = re.compile(r"(?<!\d)\d{1,3}(?: \d{3}){1,5}(?![\d.,:/–-]?\d)")  # 205 000
 _YEARS = re.compile(r"(?<!\d)(\d\d)\d\d[–/-](\d\d)(?![\d/–-])")  # 1914-18
+_WRAPPED = re.compile(r"(?<=[\w,])\n(?=\w)")
 _POINT = re.compile(r"(?<=\d) point (?=\d)")
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _MONTH = r"""(?P<month>Jan(?:uary|\b\.?)|Feb(?:ruary|\b\.?)|Mar(?:ch|\b\.?)|Apr(?:il|\b\.?)|May|June?|July?|Aug(?:ust
@@ -143,9 +144,10 @@ class PlainText:
 
     def __init__(self, original: str) -> None:
         self._original = original
+        self._values: list[Value] = []
         self._starts: Sequence[int] = range(len(original))
         self._ends: Sequence[int] = range(1, len(original) + 1)
-        self.text = original.replace("’", "'").replace("−", "-")
+        self.text = _WRAPPED.sub(" ", original.replace("’", "'").replace("−", "-"))
         if not self.text.isascii():
             accented = re.finditer(r".[\u0300-\u036f]+|[^\x00-\x7f]", self.text)
             self._rewrite((*match.span(), _fold(match[0])) for match in accented)
@@ -156,7 +158,6 @@ class PlainText:
 
     def find_values(self) -> list[Value]:
         """The values, in order, with their places in the original."""
-        self._values: list[Value] = []
         text = self.text
         for pattern, read in (
             *((pattern, self._read_date) for pattern in _DATES),
