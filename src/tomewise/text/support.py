@@ -352,10 +352,9 @@ def _has_cue(text: str) -> bool:
     return any(word in _CUES or word.endswith("n't") for word in _list_plain(text))
 
 
-def _count_english(words: Iterable[str]) -> tuple[int, int]:
-    """How many words of a text are English stop words, and how many show a language: names and figures do not."""
-    showing = [word for word in words if word[0].islower() or word[0] > "ɏ"]
-    return sum(word in STOP for word in showing), len(showing)
+def _count_english(words: Sequence[str]) -> tuple[int, int]:
+    """How many words of a text are English stop words, and how many show its language: names and figures do not."""
+    return sum(word.lower() in STOP for word in words), sum(word[0].islower() or word[0] > "ɏ" for word in words)
 
 
 def _may_be_english(stop_words: int, words: int) -> bool:
