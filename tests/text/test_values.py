@@ -58,7 +58,7 @@ SPELLINGS = [
     ["the 14th", "the fourteenth", "number 14"],
     ["the 140th", "the hundred-and-fortieth", "140"],
     ["the 19th century", "the nineteenth century"],
-    ["22 April", "the twenty-second of April", "April 22nd", "April the 22nd", "22 Apr.", "22\nApril", "the 22nd of\nApril"],
+    ["22 April", "the twenty-second of April", "April 22nd", "April the 22nd", "22 Apr.", "22\nApril"],
     ["5 March 1871", "March 5, 1871", "1871-03-05", "05.03.1871", "3/5/1871", "the fifth of March, 1871"],
     ["in March 1871", "March, 1871"],
     ["half past two", "2.30", "2:30 pm", "14:30", "thirty minutes past two", "two thirty", "half after two"],

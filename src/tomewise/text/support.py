@@ -34,7 +34,7 @@ _HEDGE = re.compile(
 _RELATIVE = re.compile(r"\s*(?:who|which|that|whom)\b")
 _DEMONYMS = ("ians", "ian", "eans", "ean", "ans", "an", "ese", "ish", "ism", "ic", "n", "s")
 _STEM = 4  # letters that a name and a word derived from it must share
-_ENGLISH_SHARE, _FEW_WORDS = 0.2, 8  # of stop words, in a text that has no fewer words
+_ENGLISH_SHARE, _FEW_WORDS = 0.2, 8  # of stop words, in a text of no fewer words
 _ARTICLE = re.compile(r"\A\W*(?:an?|the)\s+", re.IGNORECASE)
 # Words that deny what stands near them, or something like it.
 _CUES = frozenset(
@@ -92,8 +92,7 @@ class _Text:
     acronyms: frozenset[str]
     initials: frozenset[str]
     """First letters of words, and all of acronyms."""
-    counts: tuple[int, int]
-    """How many words show English, of how many."""
+    counts: tuple[int, int, int]
 
 
 @lru_cache(maxsize=256)
@@ -243,7 +242,7 @@ class Grounds:
     def _is_english(self, best: int | None) -> bool:
         """Whether the text of the best sentence is English; without one, all texts together."""
         texts = self._texts if best is None else [self._texts[self._sentences[best][0]]]
-        return _may_be_english(sum(text.counts[0] for text in texts), sum(text.counts[1] for text in texts))
+        return _may_be_english(*map(sum, zip((0, 0, 0), *(text.counts for text in texts), strict=True)))
 
     def _list_compared(self, values: Sequence[Value], statement: str, best: int | None) -> list[Value]:
         """The values that are compared: where a text is not English, those with figures."""
@@ -352,13 +351,15 @@ def _has_cue(text: str) -> bool:
     return any(word in _CUES or word.endswith("n't") for word in _list_plain(text))
 
 
-def _count_english(words: Sequence[str]) -> tuple[int, int]:
-    """How many words of a text are English stop words, and how many show its language: names and figures do not."""
-    return sum(word.lower() in STOP for word in words), sum(word[0].islower() or word[0] > "ɏ" for word in words)
+def _count_english(words: Sequence[str]) -> tuple[int, int, int]:
+    """The words of a text that are English stop words, those that show its language, as names do not, and all."""
+    showing = sum(word[0].islower() or word[0] > "ɏ" for word in words)
+    return sum(word.lower() in STOP for word in words), showing, len(words)
 
 
-def _may_be_english(stop_words: int, words: int) -> bool:
-    return words < _FEW_WORDS or stop_words >= _ENGLISH_SHARE * words
+def _may_be_english(stop_words: int, showing: int, words: int) -> bool:
+    """Whether a text has too few words to tell, as a list of names has, or enough that are English."""
+    return words < _FEW_WORDS or showing < _FEW_WORDS / 2 or stop_words >= _ENGLISH_SHARE * words
 
 
 def _list_denied(value: Value) -> list[str]:
