@@ -152,6 +152,7 @@ def test_a_short_answer_belongs_to_its_question(answer: str, support: str) -> No
         ("“Who was he?”", "“Who was he?” she asked.", "quoted"),
         ("He was fined over £1,000.", "He was fined £1,250.", "none"),
         ("№ 5 is sold.", "№ 5 is sold here.", "quoted"),
+        ("He came to Troy in spring.", "He came to Troy in spring on 22 Apr.", "quoted"),
     ],
 )
 def test_what_is_quoted_has_all_words_as_they_are(statement: str, text: str, support: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from math import log
+from operator import itemgetter
 from typing import Literal
 
 from tomewise.text.alignment import count_denials, find_quotation
@@ -98,12 +99,11 @@ class _Text:
 @lru_cache(maxsize=256)
 def _read(text: str) -> _Text:
     spans = list(find_sentences(text, with_headings=True))
-    starts = [start for start, _ in spans]
     plain = PlainText(text)
     found = plain.find_values()
     values: list[list[Value]] = [[] for _ in spans]
     for value in found if spans else ():
-        values[max(0, bisect_right(starts, value.start) - 1)].append(value)
+        values[max(0, bisect_right(spans, value.start, key=itemgetter(0)) - 1)].append(value)
     written = WORD.findall(plain.text)
     words = [word.lower().removesuffix("'s") for word in written]
     spelled = {re.sub(r"[._ ]", "", m[0]) for m in _SPELLED.finditer(plain.text)}
@@ -154,7 +154,7 @@ class Grounds:
         chosen = self._choose(weights, hinted)
         total = sum(weights.values())
         found = frozenset().union(*(self._bags[number] for number in chosen))
-        covered = sum(weight for term, weight in weights.items() if term in found) / total if total else 0.0
+        covered = _measure(weights, weights, found)
         best = next(iter(chosen), None)
         shown = [number for number, weight in chosen.items() if number == best or weight >= _MORE * total]
         findings = [
@@ -207,8 +207,8 @@ class Grounds:
         """The sentences that a place touches."""
         text, start, end = place
         spans, first = self._texts[text].spans, self._firsts[text]
-        before = bisect_right(spans, start, key=lambda span: span[1])
-        return range(first + before, first + bisect_left(spans, end, key=lambda span: span[0]))
+        before = bisect_right(spans, start, key=itemgetter(1))
+        return range(first + before, first + bisect_left(spans, end, key=itemgetter(0)))
 
     def _list_neighbours(self, number: int) -> range:
         """A sentence, with those before and behind it in its text."""
@@ -229,7 +229,7 @@ class Grounds:
             near = self._list_neighbours(number)
             for first, last in ((number, number), (near[0], number), (number, near[-1])):
                 bag = self._bags[first] | self._bags[last]
-                if weights and _measure(weights, asked or weights.keys(), bag) < _COVERED:
+                if weights and _measure(weights, asked or weights, bag) < _COVERED:
                     continue
                 text, start, _ = self._sentences[first]
                 window = self._texts[text].text[start : self._sentences[last][2]]
@@ -297,20 +297,19 @@ class Grounds:
             return
         number, start, end = self._sentences[best]
         text, bag = self._texts[number].text, self._bags[best]
-        if _measure(weights, weights.keys(), bag) < _DENIED:
+        if _measure(weights, weights, bag) < _DENIED:
             return
         if not _has_cue(text[start:end]):
             for value in values:
-                if value.kind == "negation" and not bag.isdisjoint(_list_denied(value)[:1]):
+                if _find_denied(value) in bag:
                     yield Finding(value, "differs")
         if not _has_cue(statement):
-            for denial in self._values[best]:
-                denied = _list_denied(denial)
+            for denial in (value for value in self._values[best] if _find_denied(value) in weights):
                 clause = next(c for c in _CLAUSE.finditer(text, start) if c.end() >= denial.end)
                 # "Tim, who did not die": the subject stands before the clause.
                 begin = start if _RELATIVE.match(clause[0]) else clause.start()
                 terms = list_terms(text[begin : clause.end()])
-                if denied and denied[0] in weights and _measure(weights, weights.keys(), terms) >= _DENIED:
+                if _measure(weights, weights, terms) >= _DENIED:
                     yield Finding(denial, "differs")
 
 
@@ -343,12 +342,8 @@ def _measure(weights: Mapping[str, float], terms: Collection[str], bag: Collecti
     return sum(weights[term] for term in terms if term in bag) / total if total else 0.0
 
 
-def _list_plain(text: str) -> list[str]:
-    return [word.lower().replace("’", "'") for word in WORD.findall(text)]
-
-
 def _has_cue(text: str) -> bool:
-    return any(word in _CUES or word.endswith("n't") for word in _list_plain(text))
+    return any(word in _CUES or word.endswith("n't") for word in WORD.findall(text.lower().replace("’", "'")))
 
 
 def _count_english(words: Sequence[str]) -> tuple[int, int, int]:
@@ -362,8 +357,9 @@ def _may_be_english(stop_words: int, showing: int, words: int) -> bool:
     return words < _FEW_WORDS or showing < _FEW_WORDS / 2 or stop_words >= _ENGLISH_SHARE * words
 
 
-def _list_denied(value: Value) -> list[str]:
-    return [str(word) for key in value.gives if key[0] == "negation" for word in key[1:]]
+def _find_denied(value: Value) -> str:
+    """The stem that a value denies; empty for all but negations."""
+    return next((str(key[1]) for key in value.gives if key[0] == "negation"), "")
 
 
 def _list_units(value: Value) -> frozenset[object]:
