@@ -205,6 +205,13 @@ def exchange_within(pattern: str) -> Edit:
     return edit
 
 
+def exchange_subject(statement: str, sources: str, dice: random.Random) -> str | None:
+    """Replace a name of one word that opens a statement: the sources have it within a sentence too."""
+    name = re.match(r"[A-Z][a-z]{3,}(?= [a-z])", statement)
+    is_name = name and re.search(rf"(?<=[a-z,] ){name[0]}\b", sources)
+    return dice.choice(NAMES) + statement[name.end() :] if name and is_name else None
+
+
 def change_digits(digits: str, dice: random.Random) -> str:
     at = dice.randrange(len(digits))
     while not digits[at].isdigit():
@@ -244,6 +251,7 @@ NUMBER_WORD = rf"\b(?:{'|'.join([*WORDS, 'two', 'ten', 'twenty', 'thirty'])})\b(
 UNIT_WORDS = "|".join({unit for family in UNITS for unit in family})
 EDITS: dict[str, Edit] = {
     "name from outside": exchange(MID_NAME, lambda name, dice: " ".join(dice.sample(NAMES, len(name.split())))),
+    "name that opens": exchange_subject,
     "number word": exchange(NUMBER_WORD, lambda word, dice: dice.choice([each for each in WORDS if each != word])),
     "digits": exchange(r"(?<![\d.,:])\d[\d,.]*\d(?![\d:])|(?<![\d.,:])[3-9](?![\d.,:])", change_digits),
     "weekday or month": exchange(

@@ -21,11 +21,20 @@ LINES = ["# Rent", "Rent\n====", "1. Dogs are welcome.", "- Hens", "| a | b |", 
         ),
         ("“Stop!” She ran. “Why?”", ["“Stop!”", "She ran.", "“Why?”"]),
         ("他来了。她走了！为什么？", ["他来了。", "她走了！", "为什么？"]),
+        ("Am 3. Mai 1911 kam er an. Mai war es. Er ging.", ["Am 3. Mai 1911 kam er an.", "Mai war es.", "Er ging."]),
         ("A line\nthat wraps\n\nA heading", ["A line\nthat wraps", "A heading"]),
         (WRAPPED, [WRAPPED]),
         ("It was late.\nNote: it rained", ["It was late.", "Note: it rained"]),
     ],
-    ids=["abbreviations", "quotation marks", "chinese", "wrapped lines", "a wrapped colon", "a colon after a stop"],
+    ids=[
+        "abbreviations",
+        "quotation marks",
+        "chinese",
+        "german",
+        "wrapped lines",
+        "a wrapped colon",
+        "a colon after a stop",
+    ],
 )
 def test_where_a_sentence_ends(text, sentences):
     assert [sentence.text for sentence in split_sentences(text)] == sentences

@@ -46,13 +46,12 @@ GERMAN = "Der Hund und die Katze liefen auf der Straße, und das war nicht gut."
         ("Das schnelle Tier lief 17 Meter.", GERMAN, ["17 Meter"]),
         ("It happened on 5 April 1871.", "Date: 1871-03-05.", ["5 April 1871"]),
         ("John met Napoleon Bonaparte in Paris.", PASSAGE, ["Napoleon Bonaparte", "Paris"]),
-        ("Napoleon came. They saw Napoleon.", PASSAGE, ["Napoleon"]),
+        ("Napoleon came.", PASSAGE, ["Napoleon"]),
         ("Napoleon Bonaparte came.", PASSAGE, ["Napoleon Bonaparte"]),
         # Dates, times, ages and numerals in another spelling.
         ("On 22 April they came.", "They came on the twenty-second of April.", []),
         ("He had been there for 38 years.", "He had been there for eight-and-thirty years.", []),
         ("It was 2.15.", "It was a quarter past two.", []),
-        ("It was Louis the Fourteenth.", "It was Louis XIV.", []),
         ("It was on floor 1.", "It was on the first floor.", []),
         ("They met Napoleon's army.", PASSAGE, ["Napoleon"]),
         ("They paid $4,000 in April.", PASSAGE, ["$4,000", "April"]),
@@ -60,6 +59,11 @@ GERMAN = "Der Hund und die Katze liefen auf der Straße, und das war nicht gut."
         ("Mary met John in 1872 and in 1872.", PASSAGE, ["1872"]),
         ("王さんは1871年に1999ドル払った。", PASSAGE, ["1999"]),
         ("McDonald came.", PASSAGE, ["McDonald"]),
+        (
+            "Present: Ada Marsh, Marshal Blücher, Prince Metternich.",
+            PASSAGE,
+            ["Ada Marsh", "Marshal Blücher", "Prince Metternich"],
+        ),
     ],
 )
 def test_what_the_passage_does_not_name_in_any_form_is_found(memory: str, source: str, inventions: list[str]) -> None:
@@ -144,10 +148,11 @@ def test_a_short_answer_belongs_to_its_question(answer: str, support: str) -> No
         ("Tom Reed forged the letter.", "Tom Reed said that Ada Marsh forged the letter.", "inferred"),
         ("Tom Reed forged the letter.", "Nobody believed that Tom Reed forged the letter.", "inferred"),
         ("Karl Meier fälschte den Brief.", "Karl Meier fälschte den Brief nicht.", "inferred"),
-        ("Temperatures fell to 5 °C.", "Temperatures fell to -5 °C.", "inferred"),
+        ("Temperatures fell to 5 °C.", "Temperatures fell to -5 °C.", "contradicted"),
         ("“Who was he?”", "“Who was he?” she asked.", "quoted"),
         ("He was fined over £1,000.", "He was fined £1,250.", "none"),
         ("№ 5 is sold.", "№ 5 is sold here.", "quoted"),
+        ("He came to Troy in spring.", "He came to Troy in spring on 22 Apr.", "quoted"),
     ],
 )
 def test_what_is_quoted_has_all_words_as_they_are(statement: str, text: str, support: str) -> None:

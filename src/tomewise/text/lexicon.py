@@ -82,6 +82,10 @@ ORGANISATIONS = frozenset(
 SAYING = frozenset(
     "said says asked replied cried answered thought wrote whispered told exclaimed added murmured".split()
 )
+ACTING = frozenset(
+    """came went gave took made saw got began became kept left found knew met ran set put let sat stood held brought
+    read lost won fell felt led sent paid drew drove slept wrote spoke told bought sold built broke""".split()
+)
 BEING = frozenset("is was are were has had will would can could did does became may might must should".split())
 MONTH = (
     "(?:January|February|March|April|May|June|July|August|September|October|November|December"

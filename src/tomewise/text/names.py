@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Literal
 
 from tomewise.text.lexicon import (
+    ACTING,
     BEING,
     COUNTRIES,
     HONORIFICS,
@@ -120,7 +121,10 @@ class _Reader:
         if word.text.endswith(("'s", "’s")) or not word.text.isascii():
             return True
         return following is not None and (
-            following.text in BEING or following.text in SAYING or following.text.endswith("ed")
+            following.text in BEING
+            or following.text in SAYING
+            or following.text.endswith("ed")
+            or (following.text in ACTING and not word.plain.endswith("s"))
         )
 
 

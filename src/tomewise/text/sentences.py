@@ -16,6 +16,7 @@ _ABBREVIATIONS = frozenset(
 _BREAK = re.compile(
     r"""[.!?…]{1,8}["'”’)\]»]{0,4}(?=\s)|[。！？]{1,8}[」』”’）]{0,4}|\n[^\S\n]*\n|\n(?=[^\W\d_][^\n:]{0,40}:[ \t])"""
 )
+_GERMAN_MONTH = re.compile(r"\s+(?:Januar|Februar|März|April|Mai|Juni|Juli|August|(?:Septem|Okto|Novem|Dezem)ber)\b")
 _TURN = re.compile(r"\s*([^\W\d_][^\n:.!?\"“]{0,40}):\s")
 _LINE_TURN = re.compile(r"^[^\S\n]*[^\W\d_][^\n:.!?\"“]{0,40}:[^\S\n]+(?P<words>\S[^\n]*)", re.MULTILINE)
 _SPOKEN = re.compile(r"[.!?…。！？—–-][\"'”’)\]}]{0,4}\s*\Z")
@@ -81,7 +82,7 @@ def _find_bounds(text: str, *, has_speakers: bool) -> list[tuple[int, int]]:
 def _ends_sentence(text: str, match: re.Match[str], *, has_speakers: bool) -> bool:
     """Whether a sentence ends here.
 
-    At a full stop it does not after an abbreviation or initial, or before a small letter.
+    At a full stop it does not after an abbreviation or initial, in "am 3. Mai", or before a small letter.
     """
     if match[0] == "\n":
         return has_speakers or bool(_FINISHED.search(text, max(0, match.start() - 8), match.start()))
@@ -89,7 +90,7 @@ def _ends_sentence(text: str, match: re.Match[str], *, has_speakers: bool) -> bo
         return True
     word = _LAST_WORD.search(text, max(0, match.start() - 24), match.start())
     plain = word[0].replace(".", "").lower() if word else ""
-    if plain in _ABBREVIATIONS:
+    if plain in _ABBREVIATIONS or (plain.isdigit() and len(plain) < 3 and _GERMAN_MONTH.match(text, match.end())):
         return False
     if (
         word is not None

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from math import log
+from operator import itemgetter
 from typing import Literal
 
 from tomewise.text.alignment import count_denials, find_quotation
 from tomewise.text.quotable import find_sentences
 from tomewise.text.stop_words import STOP
-from tomewise.text.values import FoldedText, Key, Value
+from tomewise.text.values import Key, PlainText, Value, find_values
 from tomewise.text.words import ASKING_STEMS, WORD, list_terms
 
 Support = Literal["quoted", "inferred", "contradicted", "none"]
@@ -32,13 +33,9 @@ _HEDGE = re.compile(
     re.IGNORECASE,
 )
 _RELATIVE = re.compile(r"\s*(?:who|which|that|whom)\b")
-_TITLES = """doctor=dr mister=mr missus=mrs saint=st mount=mt professor=prof captain=capt colonel=col general=gen
-    lieutenant=lt sergeant=sgt senator=sen reverend=rev governor=gov junior=jr senior=sr company=co corporation=corp"""
-_SHORT_FORMS = dict(pair.split("=") for pair in _TITLES.split())
 _DEMONYMS = ("ians", "ian", "eans", "ean", "ans", "an", "ese", "ish", "ism", "ic", "n", "s")
 _STEM = 4  # letters that a name and a word derived from it must share
 _ENGLISH_SHARE, _FEW_WORDS = 0.2, 8  # of stop words, in a text of no fewer words
-_NEAR_DAY = 60  # characters between the day and the month of one date
 _ARTICLE = re.compile(r"\A\W*(?:an?|the)\s+", re.IGNORECASE)
 # Words that deny what stands near them, or something like it.
 _CUES = frozenset(
@@ -89,45 +86,39 @@ class _Text:
     bags: Sequence[frozenset[str]]
     values: Sequence[Sequence[Value]]
     """Of each sentence."""
-    keys: Mapping[Key, Sequence[int]]
-    """What its values give, and where."""
+    keys: frozenset[Key]
+    """What its values give."""
     words: frozenset[str]
     stems: frozenset[str]
     acronyms: frozenset[str]
     initials: frozenset[str]
     """First letters of words, and all of acronyms."""
-    counts: tuple[int, int]
-    """Of stop words, and of all."""
+    counts: tuple[int, int, int]
 
 
 @lru_cache(maxsize=256)
 def _read(text: str) -> _Text:
     spans = list(find_sentences(text, with_headings=True))
-    starts = [start for start, _ in spans]
-    folded = FoldedText(text)
-    keys: dict[Key, list[int]] = defaultdict(list)
+    plain = PlainText(text)
+    found = plain.find_values()
     values: list[list[Value]] = [[] for _ in spans]
-    for value in folded.find_values():
-        for key in value.gives:
-            keys[key].append(value.start)
-        restored = folded.restore(value)
-        if spans:
-            values[max(0, bisect_right(starts, restored.start) - 1)].append(restored)
-    written = WORD.findall(folded.text)
+    for value in found if spans else ():
+        values[max(0, bisect_right(spans, value.start, key=itemgetter(0)) - 1)].append(value)
+    written = WORD.findall(plain.text)
     words = [word.lower().removesuffix("'s") for word in written]
-    spelled = {re.sub(r"[._ ]", "", m[0]) for m in _SPELLED.finditer(folded.text)}
+    spelled = {re.sub(r"[._ ]", "", m[0]) for m in _SPELLED.finditer(plain.text)}
     capitals = {word for word in written if len(word) > 1 and word.isupper()}
     return _Text(
         text,
         spans,
         [frozenset(list_terms(text[start:end])) for start, end in spans],
         values,
-        keys,
+        frozenset[Key]().union(*(value.gives for value in found)),
         frozenset(words),
         frozenset(each for word in set(words) for each in _list_stems(word)),
         frozenset(word.lower() for word in capitals | spelled),
         frozenset("".join([*(word[0] for word in words), *map(str.lower, capitals | spelled)])),
-        (sum(word in STOP for word in words), len(words)),
+        _count_english(written),
     )
 
 
@@ -155,8 +146,7 @@ class Grounds:
         `about` is the question that a short answer belongs to: where its words are the answer is looked for. `hints`
         are places where support should be; they come first among equals.
         """
-        folded = FoldedText(statement)
-        values = [folded.restore(value) for value in folded.find_values()]
+        values = find_values(statement)
         terms = frozenset(list_terms(statement))
         asked = frozenset(list_terms(about)) - terms - ASKING_STEMS
         weights = {term: self._weigh(term) for term in (*terms, *asked)}
@@ -164,7 +154,7 @@ class Grounds:
         chosen = self._choose(weights, hinted)
         total = sum(weights.values())
         found = frozenset().union(*(self._bags[number] for number in chosen))
-        covered = sum(weight for term, weight in weights.items() if term in found) / total if total else 0.0
+        covered = _measure(weights, weights, found)
         best = next(iter(chosen), None)
         shown = [number for number, weight in chosen.items() if number == best or weight >= _MORE * total]
         findings = [
@@ -183,10 +173,9 @@ class Grounds:
 
     def find_missing(self, statement: str, *, names: bool = True) -> list[str]:
         """The values of a text that these texts have in no spelling, each once, in order; of `names` or not."""
-        folded = FoldedText(statement)
-        values = self._list_compared(folded.find_values(), statement, None)
+        values = self._list_compared(find_values(statement), statement, None)
         wanted = (value for value in values if names or value.kind != "name")
-        return list(dict.fromkeys(folded.restore(value).text for value in wanted if not self.has(value)))
+        return list(dict.fromkeys(value.text for value in wanted if not self.has(value)))
 
     def has(self, value: Value, within: Collection[int] | None = None) -> bool:
         """Whether the texts, or some of them, have a value, in any spelling."""
@@ -214,12 +203,12 @@ class Grounds:
             left = {term: weight for term, weight in left.items() if term not in self._bags[best]}
         return chosen
 
-    def _list_touched(self, place: Place) -> Iterator[int]:
+    def _list_touched(self, place: Place) -> range:
         """The sentences that a place touches."""
         text, start, end = place
-        for number, (begin, stop) in enumerate(self._texts[text].spans, start=self._firsts[text]):
-            if begin < end and start < stop:
-                yield number
+        spans, first = self._texts[text].spans, self._firsts[text]
+        before = bisect_right(spans, start, key=itemgetter(1))
+        return range(first + before, first + bisect_left(spans, end, key=itemgetter(0)))
 
     def _list_neighbours(self, number: int) -> range:
         """A sentence, with those before and behind it in its text."""
@@ -240,7 +229,7 @@ class Grounds:
             near = self._list_neighbours(number)
             for first, last in ((number, number), (near[0], number), (number, near[-1])):
                 bag = self._bags[first] | self._bags[last]
-                if weights and _measure(weights, asked or weights.keys(), bag) < _COVERED:
+                if weights and _measure(weights, asked or weights, bag) < _COVERED:
                     continue
                 text, start, _ = self._sentences[first]
                 window = self._texts[text].text[start : self._sentences[last][2]]
@@ -253,12 +242,11 @@ class Grounds:
     def _is_english(self, best: int | None) -> bool:
         """Whether the text of the best sentence is English; without one, all texts together."""
         texts = self._texts if best is None else [self._texts[self._sentences[best][0]]]
-        return _may_be_english(sum(text.counts[0] for text in texts), sum(text.counts[1] for text in texts))
+        return _may_be_english(*map(sum, zip((0, 0, 0), *(text.counts for text in texts), strict=True)))
 
     def _list_compared(self, values: Sequence[Value], statement: str, best: int | None) -> list[Value]:
         """The values that are compared: where a text is not English, those with figures."""
-        words = _list_plain(statement)
-        if self._is_english(best) and _may_be_english(sum(word in STOP for word in words), len(words)):
+        if self._is_english(best) and _may_be_english(*_count_english(WORD.findall(statement))):
             return [value for value in values if value.kind != "negation"]
         return [value for value in values if any(map(str.isdigit, value.text))]
 
@@ -309,20 +297,19 @@ class Grounds:
             return
         number, start, end = self._sentences[best]
         text, bag = self._texts[number].text, self._bags[best]
-        if _measure(weights, weights.keys(), bag) < _DENIED:
+        if _measure(weights, weights, bag) < _DENIED:
             return
         if not _has_cue(text[start:end]):
             for value in values:
-                if value.kind == "negation" and not bag.isdisjoint(_list_denied(value)[:1]):
+                if _find_denied(value) in bag:
                     yield Finding(value, "differs")
         if not _has_cue(statement):
-            for denial in self._values[best]:
-                denied = _list_denied(denial)
+            for denial in (value for value in self._values[best] if _find_denied(value) in weights):
                 clause = next(c for c in _CLAUSE.finditer(text, start) if c.end() >= denial.end)
                 # "Tim, who did not die": the subject stands before the clause.
                 begin = start if _RELATIVE.match(clause[0]) else clause.start()
                 terms = list_terms(text[begin : clause.end()])
-                if denied and denied[0] in weights and _measure(weights, weights.keys(), terms) >= _DENIED:
+                if _measure(weights, weights, terms) >= _DENIED:
                     yield Finding(denial, "differs")
 
 
@@ -337,25 +324,16 @@ def _has_key(key: Key, texts: Sequence[_Text]) -> bool:
     if sort == "loose":  # a number without its unit, unless it has another
         bare, measured = ("bare", rest[0]), ("measured", rest[0])
         return any(bare in text.keys for text in texts) and not any(measured in text.keys for text in texts)
-    return sort == "day" and any(_has_day(text.keys, *rest) for text in texts)
+    return False
 
 
 def _has_name(word: str, texts: Sequence[_Text]) -> bool:
-    forms = {word, _SHORT_FORMS.get(word, word)}
-    if any(not forms.isdisjoint(text.words) or word in text.acronyms for text in texts):
+    if any(word in text.words or word in text.acronyms for text in texts):
         return True
     if len(word) == 1:
         return any(word in text.initials for text in texts)
     stems = list(_list_stems(word))
     return any(not text.stems.isdisjoint(stems) for text in texts)
-
-
-def _has_day(keys: Mapping[Key, Sequence[int]], month: str | float, day: str | float) -> bool:
-    """Whether a day stands near its month."""
-    days = keys.get(("bare", day), ())
-    return any(
-        bisect_left(days, at - _NEAR_DAY) < bisect_right(days, at + _NEAR_DAY) for at in keys.get(("month", month), ())
-    )
 
 
 def _measure(weights: Mapping[str, float], terms: Collection[str], bag: Collection[str]) -> float:
@@ -364,20 +342,24 @@ def _measure(weights: Mapping[str, float], terms: Collection[str], bag: Collecti
     return sum(weights[term] for term in terms if term in bag) / total if total else 0.0
 
 
-def _list_plain(text: str) -> list[str]:
-    return [word.lower().replace("’", "'") for word in WORD.findall(text)]
-
-
 def _has_cue(text: str) -> bool:
-    return any(word in _CUES or word.endswith("n't") for word in _list_plain(text))
+    return any(word in _CUES or word.endswith("n't") for word in WORD.findall(text.lower().replace("’", "'")))
 
 
-def _may_be_english(stop_words: int, words: int) -> bool:
-    return words < _FEW_WORDS or stop_words >= _ENGLISH_SHARE * words
+def _count_english(words: Sequence[str]) -> tuple[int, int, int]:
+    """The words of a text that are English stop words, those that show its language, as names do not, and all."""
+    showing = sum(word[0].islower() or word[0] > "ɏ" for word in words)
+    return sum(word.lower() in STOP for word in words), showing, len(words)
 
 
-def _list_denied(value: Value) -> list[str]:
-    return [str(word) for key in value.gives if key[0] == "negation" for word in key[1:]]
+def _may_be_english(stop_words: int, showing: int, words: int) -> bool:
+    """Whether a text has too few words to tell, as a list of names has, or enough that are English."""
+    return words < _FEW_WORDS or showing < _FEW_WORDS / 2 or stop_words >= _ENGLISH_SHARE * words
+
+
+def _find_denied(value: Value) -> str:
+    """The stem that a value denies; empty for all but negations."""
+    return next((str(key[1]) for key in value.gives if key[0] == "negation"), "")
 
 
 def _list_units(value: Value) -> frozenset[object]:

@@ -1,46 +1,50 @@
-"""Find the values of a text, whatever their spelling: names, numbers, dates, times, quantities, negations."""
+"""Find the values of a text, whatever their spelling: names, numbers, dates, times, quantities, negations.
+
+A text is written plainly first: without accents, and with its numbers in figures. Patterns find the rest.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
-from itertools import groupby, islice
+from functools import partial
 from typing import Literal
 
-from tomewise.text.amounts import (
-    DIGITS,
-    FRACTIONS,
-    NUMBER_WORDS,
-    TENS,
-    Amount,
-    Token,
-    Tokens,
-    make_time,
-    number_words,
-    read_digits,
-)
-from tomewise.text.lexicon import HONORIFICS, NO_NAMES
+from tomewise.text.lexicon import HONORIFICS, WEEKDAY
 from tomewise.text.names import find_names, opens_sentence
 from tomewise.text.stop_words import STOP
-from tomewise.text.words import stem
+from tomewise.text.words import WORD, list_terms
 
 Kind = Literal["name", "number", "ordinal", "date", "weekday", "time", "quantity", "negation"]
 Key = tuple[str | float, ...]
 """What is compared: a sort, such as `number` or `day`, and what tells one of its kind from another."""
 Reading = frozenset[Key]
 
+_MOST_DIGITS = 300  # of a number
 _SMALL = 2  # number words up to this are too common ("one of", "both") to be missed
-_DECADES = {ten[:-1] + "ies": value for ten, value in TENS.items()}
-_MONTHS = number_words("january february march april may june july august september october november december", 1)
-_MONTHS |= {name[:3]: value for name, value in _MONTHS.items()} | {"sept": 9}
-_DAYS = number_words("monday tuesday wednesday thursday friday saturday sunday", 0)
+_ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+    seventeen eighteen nineteen"""
+_TENS = dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
+_FIRST = """zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth
+    fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth"""
+_ORDINALS = {word: n for n, word in enumerate(_FIRST.split())} | {ten[:-1] + "ieth": n for ten, n in _TENS.items()}
+_SHARES = {"half an": 0.5, "half a": 0.5, "and a half": 0.5, "and a quarter": 0.25}
+_NOON = dict.fromkeys(("noon", "midday", "midnight"), 12)
+_NUMBERS = {word: n for n, word in enumerate(_ONES.split())} | _TENS | _ORDINALS | _SHARES | _NOON | {"a": 1, "an": 1}
+_SCALES = {"dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_SCALE = "(?:dozen|hundred|thousand|million|billion|trillion)"
+_NUMBER_WORD = re.compile(
+    rf"(?<![^\W_])(?:(?<![\d.,])\d++(?:[.,]\d++)*+(?=[ -]{_SCALE}\b)"
+    rf"|an?(?= (?:{_SCALE}|hour|minute|week|month|year|mile)\b)"
+    rf"|{'|'.join(sorted(_NUMBERS.keys() - {'a', 'an'}, key=len, reverse=True))}|{_SCALE}(?:th)?)(?![^\W_])",
+    re.IGNORECASE,
+)
 # Each base unit, then its multiples with their spellings. Months have no fixed length in days.
 _MEASURES = """
-    second: 1 second sec secs, 60 minute min mins, 3600 hour hr hrs h, 86400 day, 604800 week, 1209600 fortnight
+    second: 1 seconds sec secs, 60 minute min mins, 3600 hour hr hrs h, 86400 day, 604800 week, 1209600 fortnight
     month: 1 month, 12 year yr yrs, 120 decade, 1200 century centuries
     metre: 1 metre meter m, 1000 kilometre kilometer km, 0.01 centimetre centimeter cm, 0.001 millimetre millimeter mm
     foot: 1 foot feet ft, 0.083333333333 inch inches, 3 yard yd yds, 5280 mile mi
@@ -58,48 +62,60 @@ _MEASURES = """
     franc: 1 franc
     acre: 1 acre
     hectare: 1 hectare ha
-    degree: 1 degree °
+    degree: 1 degree
     percent: 1 percent %
     knot: 1 knot
     fathom: 1 fathom"""
-_UNIT: dict[str, tuple[str, float]] = {
+_UNITS: dict[str, tuple[str, float]] = {
     name: (base.strip(), float(factor))
     for base, _, multiples in (line.partition(":") for line in _MEASURES.strip().split("\n"))
     for factor, *names in map(str.split, multiples.split(","))
     for word in names
     for name in ((word, word + "s") if len(word) > 2 else (word,))
 }
-_UNIT |= {"daily": _UNIT["day"], "hourly": _UNIT["hour"], "weekly": _UNIT["week"], "monthly": _UNIT["month"]}
-_UNIT |= {"yearly": _UNIT["year"], "annual": _UNIT["year"], "annually": _UNIT["year"]}
-_RATES = frozenset("daily hourly weekly monthly yearly annual annually".split())
-_ABBREVIATED = frozenset("h m g l ha mi".split())  # units only behind digits
-_PARTS = frozenset(
-    "chapter part book volume vol act scene section canto article appendix plate figure war title phase".split()
+_UNIT = rf"(?:{'|'.join(sorted(_UNITS.keys() - set('$£€'), key=len, reverse=True))}|per[ ]cent)(?![^\W\d_])"
+_NUMBER = re.compile(
+    rf"""(?P<minus>(?<![^\s(])-|\bminus\ )?(?:(?P<sign>[$£€])\ ?)?(?P<amount>(?<!\d)(?<!\d[.,'])\d++(?:[.,']\d++)*+)
+    (?:(?P<ordinal>st|nd|rd|th)\b|(?P<decade>'?s\b)|(?:[\ -](?:more|full|whole|square|cubic|long|solid))?[\ -]?
+    (?P<unit>{_UNIT}))?""",
+    re.VERBOSE | re.IGNORECASE,
 )
-_ROMAN = re.compile(r"(?=.)m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
-_ROMAN_SIGNS = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
-_BEFORE_MONTHS = frozenset("in of since until till last next by this from to and late early during".split())
-_SIDES = {"past": 1, "after": 1, "to": -1, "before": -1, "till": -1}  # of the hour
-DENYING = frozenset("not never no none nobody nothing nor neither without cannot nowhere".split())
-_ACTS = frozenset(
-    """came went gave took made saw got began became kept left found knew met ran set put let sat stood held
-    brought read lost won fell felt led sent paid""".split()
+_GROUPED = re.compile(r"(?<!\d)\d{1,3}(?: \d{3}){1,5}(?![\d.,:/–-]?\d)")  # 205 000
+_YEARS = re.compile(r"(?<!\d)(\d\d)\d\d[–/-](\d\d)(?![\d/–-])")  # 1914-18
+_WRAPPED = re.compile(r"(?<=[\w,])\n(?=\w)")
+_POINT = re.compile(r"(?<=\d) point (?=\d)")
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTH = r"""(?P<month>Jan(?:uary|\b\.?)|Feb(?:ruary|\b\.?)|Mar(?:ch|\b\.?)|Apr(?:il|\b\.?)|May|June?|July?|Aug(?:ust
+    |\b\.?)|Sept?(?:ember|\b\.?)|Oct(?:ober|\b\.?)|Nov(?:ember|\b\.?)|Dec(?:ember|\b\.?))(?![^\W_])"""
+_DAY = r"(?<![\d.,])(?P<day>\d\d?)(?:st|nd|rd|th)?(?![^\W_]|[.,:]\d)"
+_YEAR = r"(?:,?\ (?:of\ |in\ )?(?P<year>1\d{3}|2[01]\d\d)(?![\w]|[.,]\d))"
+_DATES = [
+    re.compile(pattern, re.VERBOSE)
+    for pattern in (
+        r"(?<!\d)(?P<year>\d{4})([-./])(?P<month>\d\d?)\2(?P<day>\d\d?)(?!\d)",
+        r"(?<!\d)(?P<day>\d\d?)([-./])(?P<month>\d\d?)\2(?P<year>\d{4}|\d\d)(?!\d)",
+        rf"{_DAY}[\ -](?:day\ )?(?:of\ )?{_MONTH}{_YEAR}?",
+        rf"\b{_MONTH}(?:,?\ |-)(?:the\ )?{_DAY}{_YEAR}?",
+        rf"\b{_MONTH}{_YEAR}?",
+    )
+]
+_NEAR = 60  # characters between a month and its day, as in "in April ... on the 22nd"
+_NEAR_DAY = re.compile(r"(?<![\d.,:])\d\d?(?!\d|[.,:]\d)")
+_TIMES = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"(?<![\d:.,])(?P<hour>\d\d?):(?P<minutes>[0-5]\d)(?::[0-5]\d)?(?![\d:])",
+        r"\b(?P<minutes>half|(?:a )?quarter|\d\d?)(?: minutes)? (?P<side>past|after|to|before|till) "
+        rf"(?P<hour>1[0-2]|[1-9])\b(?![.,:]\d|[ -]{_UNIT})",
+    )
+]
+_DAYS = "Mon Tue Wed Thu Fri Sat Sun".split()
+_WEEKDAY = re.compile(rf"\b{WEEKDAY}(?=s?\b)")
+_DENIAL = re.compile(
+    r"(?<![^\W_])(?:not|never|no|none|nobody|nothing|nor|neither|without|cannot|nowhere|[a-z]+n't)(?![^\W_])",
+    re.IGNORECASE,
 )
-_BEGINNINGS = frozenset(
-    {
-        *NUMBER_WORDS,
-        *FRACTIONS,
-        *_MONTHS,
-        *_DAYS,
-        *_DECADES,
-        *_UNIT,
-        *DENYING,
-        *"a an noon midday midnight dozen".split(),
-    }
-)
-_END = re.compile(r"[.!?;:…\n]")
-_CLAUSE = re.compile(r"[.!?;:,…\n]")
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_CLAUSE = re.compile(r"[^.!?;:,…\n]{0,100}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,440 +136,207 @@ class Value:
 
 def find_values(text: str) -> list[Value]:
     """Find the values of a text, in order: the numbers of all languages in digits, the rest in English."""
-    folded = FoldedText(text)
-    return [folded.restore(value) for value in folded.find_values()]
+    return PlainText(text).find_values()
 
 
-class FoldedText:
-    """A text without compatibility forms, accents and invisible signs, which knows where its signs come from."""
+class PlainText:
+    """A text without accents, with its numbers in figures, which knows where its signs come from."""
 
     def __init__(self, original: str) -> None:
         self._original = original
-        self.text = original.replace("’", "'")
+        self._values: list[Value] = []
         self._starts: Sequence[int] = range(len(original))
         self._ends: Sequence[int] = range(1, len(original) + 1)
+        self.text = _WRAPPED.sub(" ", original.replace("’", "'").replace("−", "-"))
         if not self.text.isascii():
-            self._fold()
+            accented = re.finditer(r".[\u0300-\u036f]+|[^\x00-\x7f]", self.text)
+            self._rewrite((*match.span(), _fold(match[0])) for match in accented)
+        self._rewrite((*match.span(), match[0].replace(" ", "")) for match in _GROUPED.finditer(self.text))
+        self._rewrite(_write_figures(self.text))
+        self._rewrite((*match.span(2), match[1] + match[2]) for match in _YEARS.finditer(self.text))
+        self._rewrite((*match.span(), ".") for match in _POINT.finditer(self.text))
 
     def find_values(self) -> list[Value]:
-        """The values, with their places in the folded text."""
-        return _Scan(self.text).find()
+        """The values, in order, with their places in the original."""
+        text = self.text
+        for pattern, read in (
+            *((pattern, self._read_date) for pattern in _DATES),
+            *((pattern, self._read_time) for pattern in _TIMES),
+            (_NUMBER, self._read_number),
+            (_WEEKDAY, self._read_weekday),
+            (_DENIAL, self._read_denial),
+        ):
+            # What is read belongs to one value.
+            text = pattern.sub(partial(_blank, read), text)
+        for mention in find_names(text):
+            words = [word for word in WORD.findall(mention.text) if word[0].isupper() and word[0] <= "ɏ"]
+            start = mention.start
+            if len(words) > 1 and opens_sentence(text, start) and text.startswith(f"{words[0]} of ", start):
+                start += len(words.pop(0)) + 4  # "Suspicion of Brown" has its capital from its place
+            if len(words) > 1 or (words and words[0].lower().partition("'")[0] not in STOP):
+                self._add_name(words, start, mention.end)
+        return sorted(self._values, key=lambda value: value.start)
 
-    def restore(self, value: Value) -> Value:
-        """A value of the folded text as the original has it."""
-        start, end = self._starts[value.start], self._ends[value.end - 1]
-        return replace(value, text=self._original[start:end], start=start, end=end)
-
-    def _fold(self) -> None:
+    def _rewrite(self, changes: Iterable[tuple[int, int, str]]) -> None:
+        """Write other signs in some places, each from a start to an end."""
         pieces: list[str] = []
         starts: list[int] = []
         ends: list[int] = []
-        done = 0
-        for match in _NOT_ASCII.finditer(self.text):
-            at, sign = match.start(), match[0]
-            if done < at:
-                pieces.append(self.text[done:at])
-                starts += range(done, at)
-                ends += range(done + 1, at + 1)
-            parts = _decompose(sign, pieces[-1][-1:] if pieces else "")
-            pieces += filter(None, [parts])
-            starts += [at] * len(parts)
-            ends += [at + 1] * len(parts)
-            if ends and unicodedata.category(sign) == "Mn":
-                ends[-1] = at + 1
-            done = at + 1
-        self.text = "".join([*pieces, self.text[done:]])
-        self._starts = [*starts, *range(done, len(self._original))]
-        self._ends = [*ends, *range(done + 1, len(self._original) + 1)]
-
-
-def _decompose(sign: str, before: str) -> str:
-    """What takes the place of a sign behind another: 1/2 behind a digit is ".5", an accent is nothing."""
-    if sign.isdecimal():
-        return str(unicodedata.decimal(sign))
-    category = unicodedata.category(sign)
-    if category == "No":
-        share = unicodedata.numeric(sign)
-        if share >= 1:
-            return " "  # a mark such as that of a note
-        return f"{share:.3f}"[0 if not before.isdigit() else 1 :].rstrip("0")
-    if category == "So":
-        return " "  # "№" would read as a denial
-    return "".join(
-        part for part in unicodedata.normalize("NFKD", sign) if unicodedata.category(part) not in ("Mn", "Cf")
-    )
-
-
-class _Scan:
-    """Reads one folded text from left to right, each word a bounded number of times."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = tokens = Tokens(text)
-        self._all, self._plain, self._gap, self._joins = tokens.all, tokens.plain, tokens.gap, tokens.joins
-        self._skip, self._read_amount = tokens.skip, tokens.read_amount
-        self._values: list[Value] = []
-
-    def find(self) -> list[Value]:
         at = 0
-        while at < len(self._all):
-            at = self._read_at(at)
-        taken = bytearray(len(self._text))
-        for value in self._values:
-            taken[value.start : value.end] = b"\x01" * (value.end - value.start)
-        return sorted([*self._values, *self._find_names(taken)], key=lambda value: value.start)
-
-    def _find_names(self, taken: bytearray) -> Iterator[Value]:
-        """The names, without what is part of another value."""
-        for mention in find_names(self._text):
-            tokens = self._tokens.list_between(mention.start, mention.end)
-            for is_taken, run in groupby(tokens, lambda token: taken[token.start]):
-                words = [word for word in run if word.text[0].isupper() and word.text[0] <= "ɏ"]
-                opens = len(words) > 1 and opens_sentence(self._text, words[0].start)
-                if opens and self._text.startswith(" of ", words[0].end):
-                    words = words[1:]  # "Suspicion of Brown" has its capital from its place
-                if words and not is_taken and (len(words) > 1 or words[0].plain.partition("'")[0] not in STOP):
-                    yield self._make_name(words, min(mention.end, words[-1].end))
-                    taken[words[0].start : words[-1].end] = b"\x01" * (words[-1].end - words[0].start)
-        for at, token in enumerate(self._all):
-            if not taken[token.start] and self._may_be_name(at):
-                yield self._make_name([token], token.end)
-
-    def _make_name(self, words: Sequence[Token], end: int) -> Value:
-        """A name is there if all its words are, or the acronym that they spell out."""
-        plain = [_strip(word.text) for word in words]
-        initials = "".join(word[0] for word in plain)
-        own: Reading = frozenset(("name", word) for word in plain)
-        # "Mr. Reed" is there where "Tom Reed" is.
-        bare: Reading = frozenset(("name", word) for word in plain if word not in HONORIFICS) or own
-        readings = (bare, frozenset({("acronym", initials)})) if len(plain) > 2 else (bare,)
-        start = words[0].start
-        return Value(self._text[start:end], start, end, "name", readings, own | {("name", initials)})
-
-    def _may_be_name(self, at: int) -> bool:
-        """Whether a word that opens a sentence could be a name that acts: "Napoleon came"."""
-        token = self._all[at]
-        if not token.text[0].isupper() or not token.text[1:].islower() or self._plain(at + 1) not in _ACTS:
-            return False
-        if token.plain in STOP or token.plain in NO_NAMES or token.plain.endswith("s"):
-            return False
-        return self._gap(at + 1) == " " and opens_sentence(self._text, token.start)
-
-    def _read_at(self, at: int) -> int:
-        token = self._all[at]
-        if token.text[0].isdigit():
-            if after := self._read_chunk(at):
-                return after
-        elif token.text.isalpha() and not _may_begin(token.plain):
-            return at + 1
-        for read in (self._read_date, self._read_time, self._read_quantity, self._read_number, self._read_word):
-            if after := read(at):
-                return after
-        return at + 1
+        for start, end, signs in changes:
+            pieces += [self.text[at:start], signs]
+            starts += [*self._starts[at:start], *[self._starts[start]] * len(signs)]
+            ends += [*self._ends[at:start], *[self._ends[end - 1]] * len(signs)]
+            at = end
+        if at:
+            self._starts, self._ends = [*starts, *self._starts[at:]], [*ends, *self._ends[at:]]
+            self.text = "".join([*pieces, self.text[at:]])
 
     def _add(
-        self, first: int, after: int, kind: Kind, readings: Iterable[Iterable[Key]], gives: Iterable[Key] = ()
-    ) -> int:
-        self._add_span(self._all[first].start, self._all[after - 1].end, kind, readings, gives)
-        return after
+        self, match: re.Match[str], kind: Kind, readings: Iterable[Iterable[Key]], gives: Iterable[Key] = ()
+    ) -> bool:
+        self._add_span(*match.span(), kind, readings, gives)
+        return True
 
     def _add_span(
-        self, start: int, end: int, kind: Kind, readings: Iterable[Iterable[Key]], gives: Iterable[Key] = ()
+        self, start: int, end: int, kind: Kind, readings: Iterable[Iterable[Key]], gives: Iterable[Key]
     ) -> None:
         ways = tuple(map(frozenset, readings))
+        start, end = self._starts[start], self._ends[end - 1]
         given = frozenset(key for key in frozenset(gives).union(*ways) if key[0] != "loose")
-        self._values.append(Value(self._text[start:end], start, end, kind, ways, given))
+        self._values.append(Value(self._original[start:end], start, end, kind, ways, given))
 
-    # Numbers
+    def _read_date(self, match: re.Match[str]) -> bool:
+        found = match.groupdict()
+        written, day, year = found["month"], int(found.get("day") or 0), int(found["year"] or 0)
+        month = int(written) if written.isdigit() else _MONTHS.index(written[:3].lower()) + 1
+        years: list[Key] = [("number", year)] if year >= 1000 else []
+        if day:
+            orders = [(month, day), (day, month)]  # the second is that of some countries
+            orders = orders[: 1 + (written.isdigit() and match.start("day") < match.start("month"))]
+            orders = [order for order in orders if 1 <= order[0] <= 12 and 1 <= order[1] <= 31]
+            readings: list[list[Key]] = [[("day", *order), *years] for order in orders]
+            gives = [key for order in orders for key in _list_keys(year, *order)]
+            return bool(orders) and self._add(match, "date", readings, gives)
+        if not (year or written == "May" or written[3:].isalpha()):
+            return False  # "Jan" may be a name
+        around = self.text[max(0, match.start() - _NEAR) : match.end() + _NEAR]
+        days: list[Key] = [("day", month, int(day)) for day in _NEAR_DAY.findall(around)]
+        # "May" may be a verb that opens a sentence.
+        is_sure = years or written not in ("May", "March") or not opens_sentence(self.text, match.start())
+        own: Key = ("month", month)
+        return self._add(match, "date", [[own, *years] if is_sure else []], [own, *days, *_list_decades(year)])
 
-    def _read_number(self, at: int) -> int:
-        amount = self._read_amount(at)
-        if amount is None:
-            return 0
-        plain = self._plain(amount.after)
-        if plain in ("century", "centuries") and amount.kind == "ordinal":
-            return self._add(at, amount.after + 1, "date", [[("century", amount.value)]], [("number", amount.value)])
-        if plain in _DECADES and 10 <= amount.value <= 20:  # the eighteen-seventies
-            decade = _DECADES[plain]
-            full: Key = ("decade", 100 * amount.value + decade)
-            return self._add(at, amount.after + 1, "date", [[full]], [("decade", decade)])
-        ways = _list_number_keys(amount.readings)
-        if amount.time is not None:
-            ways.append([("time", amount.time)])
-        # Units that stand further away: "five or six men and three miles".
-        gives: list[Key] = [("bare", number) for _, number in ways[0]]
-        gives += self._list_quantities(amount.value, amount.after, amount.after + 7)
-        gives += _list_eras(amount.value) if amount.is_whole else []
-        kind: Kind = "ordinal" if amount.kind == "ordinal" else "number"
-        if amount.kind != "digits" and 0 <= amount.value <= _SMALL:
-            ways, gives = [[]], [*gives, *ways[0]]
-        return self._add(at, amount.after, kind, ways, gives)
+    def _read_time(self, match: re.Match[str]) -> bool:
+        written, side, hour = match["minutes"].lower(), match.groupdict().get("side", "").lower(), float(match["hour"])
+        minutes = float(written) if written.isdigit() else 30 if written == "half" else 15
+        numbers: list[Key] = [("number", each) for each in (hour, minutes)[: 1 + written.isdigit()]]
+        time = (60 * hour + (-minutes if side in ("to", "before", "till") else minutes)) % 720
+        ways: list[list[Key]] = [[("time", time)]]
+        if side and written.isdigit():
+            ways.append(numbers)  # "ten to twelve" may be men
+        elif not minutes:
+            ways.append(numbers[:1])
+        return self._add(match, "time", ways, [*numbers, ("bare", hour)])
 
-    def _read_chunk(self, at: int) -> int:
-        """Read digits with signs between: a date, a time, a range, or numbers."""
-        token = self._all[at]
-        if dates := list(_read_numeric_date(token.text)):
-            readings = [[("day", month, day), *_list_years(year)] for year, month, day in dates]
-            return self._add(at, at + 1, "date", readings, (key for each in dates for key in _list_day_keys(*each)))
-        if clock := re.fullmatch(r"(\d\d?):([0-5]\d)(?::[0-5]\d)?", token.text):
-            hour, minute = map(float, clock.groups())
-            time: Key = ("time", make_time(hour, minute))
-            return self._add(at, self._skip_half_day(at + 1), "time", [[time]], [("number", hour), ("number", minute)])
-        if self._plain(at + 1) == "s" and self._joins(at + 1, "", "'") and re.fullmatch(r"(\d\d)?\d0", token.text):
-            decade = float(token.text)
-            return self._add(at, at + 2, "date", [[("decade", decade)]], [("decade", decade % 100)])
-        pieces = list(re.finditer(r"[^:/–-]+", token.text))
-        for number, piece in enumerate(pieces if len(pieces) > 1 else ()):
-            ways = read_digits(piece[0])
-            if (
-                number == 1 and re.fullmatch(r"\d{4}", pieces[0][0]) and re.fullmatch(r"\d\d", piece[0])
-            ):  # the second year of "1914-18"
-                ways = ((float(pieces[0][0][:2] + piece[0]),), *ways)
-            first = ways[0][0]
-            gives: list[Key] = [("bare", each) for way in ways for each in way]
-            if not isinstance(first, str):
-                gives += [*_list_eras(first), *self._list_quantities(first, at + 1, at + 2)]
-            start = token.start + piece.start()
-            self._add_span(start, start + len(piece[0]), "number", _list_number_keys(ways), gives)
-        return at + 1 if len(pieces) > 1 else 0
+    def _read_number(self, match: re.Match[str]) -> bool:
+        sign = -1 if match["minus"] else 1
+        numbers = [[sign * number for number in way] for way in read_digits(match["amount"])]
+        first, is_spelled = numbers[0][0], self._original[self._starts[match.start("amount")]].isalpha()
+        ways: list[list[Key]] = [[("number", number) for number in way] for way in numbers]
+        gives = [key for way in ways for key in way]
+        if written := match["sign"] or match["unit"]:
+            base, factor = _UNITS[written.lower().replace(" ", "")]
+            key: Key = ("quantity", round(first * factor, 4), base)
+            ways = [[]] if is_spelled and first == 1 else [[key], [("loose", first)]]
+            return self._add(match, "quantity", ways, [key, ("measured", first), *gives])
+        gives += [*(("bare", number) for way in numbers for number in way), *_list_decades(first)]
+        if match["decade"] and first >= 1000 and not first % 10:
+            return self._add(match, "date", [[("decade", first // 10)]], gives)
+        clock = re.fullmatch(r"(1?\d)(\.?)([0-5]\d)", match["amount"])
+        if clock and (clock[2] or is_spelled):
+            ways.append([("time", (60 * float(clock[1]) + float(clock[3])) % 720)])
+        if is_spelled and 0 <= first <= _SMALL:
+            ways = [[]]
+        return self._add(match, "ordinal" if match["ordinal"] else "number", ways, gives)
 
-    def _list_quantities(self, number: float, first: int, after: int) -> list[Key]:
-        """The quantity of a number and the first unit among these tokens."""
-        units = (unit for at in range(first, min(after, len(self._all))) if (unit := self._find_unit(at, far=True)))
-        return [("quantity", round(number * factor, 4), base) for base, factor in islice(units, 1)]
+    def _read_weekday(self, match: re.Match[str]) -> bool:
+        return self._add(match, "weekday", [[("weekday", _DAYS.index(match[0][:3]))]])
 
-    # Dates and times
+    def _read_denial(self, match: re.Match[str]) -> bool:
+        """A denial, with the first content word behind it in its clause: the answer "No," denies nothing."""
+        clause = _CLAUSE.match(self.text, match.end())
+        denied = list_terms(clause[0]) if clause else []
+        return bool(denied) and self._add(match, "negation", [[]], [("negation", denied[0])])
 
-    def _read_date(self, at: int) -> int:
-        month = self._find_month(at, alone=True)
-        if month is None:
-            return self._read_day_first(at)
-        after = self._skip(at + 1, "the")
-        day = self._read_amount(after) if self._joins(after, " ", ", ", ". ", "-") else None
-        if day and day.is_whole and 1 <= day.value <= 31 and day.kind != "words":
-            return self._add_day(at, day.after, month, day.value)
-        year, after = self._read_year(at + 1)
-        if not year and self._plain(at) in ("may", "march") and self._plain(at - 1) not in _BEFORE_MONTHS:
-            return self._add(at, at + 1, "date", [[]], [("month", month)])  # perhaps a verb that opens a sentence
-        return self._add(at, after, "date", [[("month", month), *_list_years(year)]], _list_eras(year))
+    def _add_name(self, words: Sequence[str], start: int, end: int) -> None:
+        """A name is there if all its words are, but titles, or the acronym that they spell out."""
+        plain = list(map(_strip, words))
+        initials = "".join(word[0] for word in plain)
+        own: Reading = frozenset(("name", word) for word in plain)
+        bare = frozenset(("name", word) for word in plain if word not in HONORIFICS) or own
+        readings = [bare, frozenset({("acronym", initials)})][: 1 + (len(plain) > 2)]
+        self._add_span(start, end, "name", readings, [*own, ("name", initials)])
 
-    def _read_day_first(self, at: int) -> int:
-        day = self._read_amount(at)
-        if day is None or not day.is_whole or not 1 <= day.value <= 31:
-            return 0
-        after = self._skip(day.after, "day", "of")
-        month = self._find_month(after, alone=False)
-        if month is None or not self._joins(after):
-            return 0
-        return self._add_day(at, after + 1, month, day.value)
 
-    def _add_day(self, at: int, after: int, month: float, day: float) -> int:
-        year, after = self._read_year(after)
-        return self._add(
-            at, after, "date", [[("day", month, day), *_list_years(year)]], _list_day_keys(year, month, day)
-        )
+def _blank(read: Callable[[re.Match[str]], bool], match: re.Match[str]) -> str:
+    return "_" * len(match[0]) if read(match) else match[0]
 
-    def _read_year(self, at: int) -> tuple[float, int]:
-        """The year that stands here, or 0, and where it ends."""
-        if not self._joins(at, " ", ", ", ". ", "., "):
-            return 0, at
-        amount = self._read_amount(self._skip(at, "of", "in"))
-        if amount and amount.is_whole and 1000 <= amount.value < 2200 and amount.kind != "ordinal":
-            return amount.value, amount.after
-        return 0, at
 
-    def _find_month(self, at: int, *, alone: bool) -> float | None:
-        """The month that a word names; a short form needs a number beside it."""
-        plain = self._plain(at)
-        month = _MONTHS.get(plain)
-        if month is None or not self._all[at].text[0].isupper():
-            return None
-        is_short = len(plain) < 5 and plain not in ("may", "june", "july")
-        if alone and is_short and not self._plain(at + 1)[:1].isdigit():
-            return None
-        return month
+def read_digits(digits: str) -> list[list[float]]:
+    """The numbers of each way in which some country reads these: "1.234" is 1234 or 1.234."""
+    digits = digits.replace("'", "")
+    pieces = re.split("[.,]", digits)
+    marks = [sign for sign in digits if sign in ".,"]
+    whole, decimal = "".join(pieces), "".join(pieces[:-1]) + "." + pieces[-1]
+    if not marks:
+        return [[int(digits[-_MOST_DIGITS:])]]
+    if len(set(marks)) == 2 and marks.count(marks[-1]) == 1:
+        return [[float(decimal)]]
+    is_grouped = len(pieces[0]) <= 3 and all(len(piece) == 3 for piece in pieces[1:])
+    readings = [[float(whole)]] if is_grouped else []
+    if len(marks) == 1:
+        readings.append([float(decimal)])
+    readings.sort(reverse=marks[0] == ",")
+    return readings or [list(map(float, pieces))]
 
-    def _skip_half_day(self, at: int) -> int:
-        """Skip "o'clock", "am", "p.m."."""
-        at += self._plain(at) in ("o'clock", "oclock")
-        if self._plain(at) in ("am", "pm") and self._joins(at, " ", ""):
-            return at + 1
-        return (
-            at + 2 if self._plain(at) in ("a", "p") and self._plain(at + 1) == "m" and self._gap(at + 1) == "." else at
-        )
 
-    def _read_time(self, at: int) -> int:
-        plain, amount = self._plain(at), self._read_amount(at)
-        if plain in ("noon", "midday", "midnight"):
-            return self._add(at, at + 1, "time", [[("time", 0.0)], [("number", 12.0)]])
-        share = at + (plain == "a")
-        if self._plain(share) in FRACTIONS:
-            minutes, after = 60 * FRACTIONS[self._plain(share)], share + 1
-        elif amount and amount.is_whole and amount.kind != "ordinal":
-            minutes, after = amount.value, self._skip(amount.after, "minutes")
-        else:
-            minutes, after = 60.0, at
-        sign = _SIDES.get(self._plain(after), 0)
-        hour = self._read_hour(after + 1) if sign and minutes < 60 else None
-        if hour:
-            numbers: list[Key] = [("number", minutes), ("number", hour.value)]
-            ways: list[list[Key]] = [[("time", make_time(hour.value, sign * minutes))]]
-            if sign < 0 and after == (amount or hour).after:  # "ten to twelve" may be men
-                ways.append(numbers)
-            return self._add(at, self._skip_half_day(hour.after), "time", ways, [*numbers, ("bare", hour.value)])
-        if amount is None or amount.kind == "ordinal":
-            return 0
-        end = self._skip_half_day(amount.after)
-        time = make_time(amount.value) if amount.is_whole and amount.value < 24 else amount.time
-        if end > amount.after and time is not None:
-            value = amount.value
-            return self._add(at, end, "time", [[("time", time)], [("number", value)]], [("bare", value)])
-        return self._read_spoken_time(at, amount)
-
-    def _read_hour(self, at: int) -> Amount | None:
-        hour = self._read_amount(at) if self._joins(at) else None
-        is_hour = hour and hour.is_whole and 1 <= hour.value <= 12 and hour.kind != "ordinal"
-        return hour if hour and is_hour and not self._find_unit(hour.after) else None
-
-    def _read_spoken_time(self, at: int, hour: Amount) -> int:
-        """Read "six thirty-five" and "six, three, five", which may also be numbers."""
-        if hour.kind != "words" or not hour.is_whole or not 0 < hour.value <= 12:
-            return 0
-        after, digits = hour.after, ""
-        minute = self._read_amount(after) if self._joins(after, " ", "-") else None
-        if minute and minute.kind == "words" and 10 <= minute.value < 60 and not self._find_unit(minute.after):
-            numbers, after, minutes = [hour.value, minute.value], minute.after, minute.value
-        else:
-            while len(digits) < 2 and self._plain(after) in DIGITS and self._joins(after, ", "):
-                digits, after = digits + str(int(DIGITS[self._plain(after)])), after + 1
-            numbers, minutes = [hour.value, *map(float, digits)], float(digits.ljust(2, "0"))
-        if len(numbers) == 1 or minutes >= 60:
-            return 0
-        ways: list[list[Key]] = [[("time", make_time(hour.value, minutes))], [("number", each) for each in numbers]]
-        return self._add(at, after, "number" if digits else "time", ways, [("bare", each) for each in numbers])
-
-    # Quantities
-
-    def _find_unit(self, at: int, *, far: bool = False) -> tuple[str, float] | None:
-        """The unit that a word names; short forms are units directly behind digits only."""
-        plain = self._plain(at)
-        if plain == "per" and self._plain(at + 1) == "cent":
-            return _UNIT["percent"]
-        if plain not in _UNIT or plain in _RATES or (plain in ("$", "£", "€") and self._joins(at, " ")):
-            return None
-        if not far and not self._joins(at):
-            return None
-        if plain in _ABBREVIATED and (far or not self._plain(at - 1)[-1:].isdigit()):
-            return None
-        return None if far and plain in ("second", "$", "£", "€") else _UNIT[plain]
-
-    def _read_quantity(self, at: int) -> int:
-        quantity = self._read_one_quantity(at)
-        if quantity is None:
-            return self._read_unit(at)
-        value, (base, factor), after = quantity
-        numbers, units, total = [value], [factor], value * factor
-        while (following := self._skip_and(after)) > 0:
-            share = FRACTIONS.get(self._plain(following + 1), 0) if self._plain(following) == "a" else 0
-            if share and not self._find_unit(following + 2):  # "an hour and a half"
-                total, after = total + share * units[-1], following + 2
+def _write_figures(text: str) -> Iterator[tuple[int, int, str]]:
+    """The numbers in words of a text, each with its place and in figures: "eight five-pound notes" has 8 and 5."""
+    words = list(_NUMBER_WORD.finditer(text))
+    at = 0
+    while at < len(words):
+        first, total, group, least, is_ordinal = at, 0.0, 0.0, 10**13, False
+        while at < len(words) and not is_ordinal:
+            plain = words[at][0].lower()
+            gap = text[words[at - 1].end() : words[at].start()].replace("-", " ") if at > first else " "
+            scale, ten = _SCALES.get(plain.removesuffix("th"), 0), plain in _TENS
+            value = read_digits(plain)[0][0] if plain[0].isdigit() else _NUMBERS.get(plain, 0)
+            if gap not in (" ", " and ") or (scale and (scale >= least or gap != " " or scale <= 100 <= group)):
                 break
-            more = self._read_one_quantity(following)
-            if more is None or more[1][0] != base or more[1][1] >= units[-1]:
+            if scale:
+                group = (group or 1) * scale
+                if scale > 100:
+                    total, group, least = total + group, 0.0, scale
+            elif not group % 100 or value < 1:
+                group += value
+            elif (ten and group < 10) if gap == " and " else (value < 10 and group % 100 in _TENS.values()):
+                group += value  # "five and twenty", "twenty-five"
+            elif gap == " " and not total and group <= 20 and value >= 10:
+                group = 100 * group + value  # the year "nineteen twelve", the time "six thirty"
+            else:
                 break
-            numbers, units = [*numbers, more[0]], [*units, more[1][1]]
-            total, after = total + numbers[-1] * units[-1], more[2]
-        whole = round(total / units[-1], 4)
-        key: Key = ("quantity", round(total, 4), base)
-        is_one = total == factor and not self._plain(at)[0].isdigit()
-        ways: list[list[Key]] = [[("unit", base, factor)]] if is_one else [[key], [("loose", whole)]]
-        gives: list[Key] = [key, ("measured", whole), *(("number", number) for number in (*numbers, whole))]
-        return self._add(at, after, "quantity", ways, [*gives, *(("unit", base, unit) for unit in units)])
-
-    def _skip_and(self, at: int) -> int:
-        """Where the next part of a sum would begin; 0 if none can."""
-        return self._skip(at, "and") if self._joins(at, " ", ", ") else 0
-
-    def _read_one_quantity(self, at: int) -> tuple[float, tuple[str, float], int] | None:
-        """A number and its unit: value, unit, and where it ends."""
-        plain = self._plain(at)
-        if plain in ("$", "£", "€"):
-            amount = self._read_amount(at + 1) if self._joins(at + 1, "", " ") else None
-            return (amount.value, _UNIT[plain], amount.after) if amount and amount.value >= 0 else None
-        if plain in FRACTIONS or (plain == "a" and self._plain(at + 1) in FRACTIONS):
-            share = at + (plain == "a")
-            after = self._skip(share + 1, "of", "a", "an")
-            unit = self._find_unit(after)
-            return (FRACTIONS[self._plain(share)], unit, after + 1) if unit and after > share + 1 else None
-        if (
-            plain in ("a", "an")
-            and (unit := self._find_unit(at + 1))
-            and self._plain(at + 1) not in ("second", "day", "foot", "degree", "pound")
-        ):
-            return 1.0, unit, at + 2
-        amount = self._read_amount(at)
-        if amount is None or amount.kind == "ordinal" or amount.value < 0:
-            return None
-        after = self._skip(amount.after, "more", "full", "whole", "square", "cubic", "us", "long", "solid", "old")
-        unit = self._find_unit(after)
-        if unit is None:
-            return None
-        return amount.value, unit, after + 1 + (self._plain(after) == "per")
-
-    def _read_unit(self, at: int) -> int:
-        """A unit without a number is not checked, and gives itself."""
-        plain = self._plain(at)
-        unit = _UNIT.get(plain)
-        if unit is None or plain in _ABBREVIATED or plain == "second" or not plain.isalpha():
-            return 0
-        return self._add(at, at + 1, "quantity", [[]], [("unit", *unit)])
-
-    # Words
-
-    def _read_word(self, at: int) -> int:
-        token = self._all[at]
-        plain = token.plain
-        day = _DAYS.get(plain.removesuffix("s")) if token.text[0].isupper() else None
-        if day is not None:
-            return self._add(at, at + 1, "weekday", [[("weekday", day)]])
-        if plain in _DECADES:
-            return self._add(at, at + 1, "date", [[("decade", _DECADES[plain])]])
-        if numeral := self._read_roman(at):
-            return self._add(at, at + 1, "ordinal", [[("number", numeral)]], [("bare", numeral)])
-        if plain in DENYING or plain.endswith("n't"):
-            words = tuple(self._list_denied(at))
-            return self._add(at, at + 1, "negation", [[]], [("negation", *words)]) if words else 0
-        return 0
-
-    def _read_roman(self, at: int) -> float:
-        token = self._all[at]
-        before = self._all[at - 1] if at and self._joins(at, " ") else None
-        if before is None or len(token.text) > 12 or not _ROMAN.fullmatch(token.text.lower()):
-            return 0
-        is_part = before.plain in _PARTS
-        is_after_name = before.text[0].isupper() and len(token.text) > 1 and not set(token.text) - set("IVX")
-        if not (is_part and token.text in (token.text.upper(), token.text.lower())) and not is_after_name:
-            return 0
-        signs = [_ROMAN_SIGNS[sign] for sign in token.text.lower()]
-        return float(sum(-a if a < b else a for a, b in zip(signs, [*signs[1:], 0], strict=True)))
-
-    def _list_denied(self, at: int) -> Iterator[str]:
-        """The stems of up to three content words behind a negation, in its sentence; none of the answer "No," """
-        left = 0 if self._gap(at + 1) != " " and self._plain(at) in ("no", "none", "nothing", "nobody") else 3
-        for near in range(at + 1, min(at + 12, len(self._all))):
-            if not left or (_CLAUSE if near > at + 1 else _END).search(self._gap(near)):
-                return
-            plain = self._all[near].plain
-            if plain not in STOP and len(plain) > 1 and plain[0].isalpha():
-                yield stem(plain)
-                left -= 1
+            is_ordinal = plain in _ORDINALS or plain.endswith("th")
+            at += 1
+        yield words[first].start(), words[at - 1].end(), f"{total + group:.15g}" + "th" * is_ordinal
 
 
-@lru_cache(maxsize=1 << 16)
-def _may_begin(word: str) -> bool:
-    """Whether a value other than a name may begin with a word; most words are skipped at once."""
-    bases = {word, word.removesuffix("s"), word.removesuffix("s").removesuffix("th")}
-    return not bases.isdisjoint(_BEGINNINGS) or (len(word) <= 12 and bool(_ROMAN.fullmatch(word)))
+def _fold(sign: str) -> str:
+    """What takes the place of a sign with its accents; "№" would read as a denial."""
+    if unicodedata.category(sign[0]) in ("No", "So"):
+        return " "
+    parts = (part for part in unicodedata.normalize("NFKD", sign) if unicodedata.category(part) not in ("Mn", "Cf"))
+    return "".join(str(unicodedata.decimal(part, part)) for part in parts)
 
 
 def _strip(word: str) -> str:
@@ -562,40 +345,16 @@ def _strip(word: str) -> str:
     return (word[:-1] if word[-1:] == "s" and word[:-1].isupper() and len(word) > 2 else word).lower()
 
 
-def _list_number_keys(ways: Iterable[Iterable[float | str]]) -> list[list[Key]]:
-    return [[("number", number) for number in way] for way in ways]
+def _list_decades(year: float) -> list[Key]:
+    return [("decade", year // 10)] if 1000 <= year < 2200 else []
 
 
-def _list_years(year: float) -> list[Key]:
-    return [("number", year)] if year >= 1000 else []
-
-
-def _list_eras(year: float) -> list[Key]:
-    """The decade, in both spellings, and the century of a year."""
-    if not 1000 <= year < 2200:
-        return []
-    decade = year // 10 * 10
-    return [("decade", decade), ("decade", decade % 100), ("century", (year - 1) // 100 + 1)]
-
-
-def _list_day_keys(year: float, month: float, day: float) -> list[Key]:
-    keys: list[Key] = [("day", month, day), ("month", month), ("number", day)]
+def _list_keys(year: int, month: int, day: int) -> Iterator[Key]:
+    """What a date gives."""
+    yield from (("day", month, day), ("month", month), ("number", day))
     for full in [year] if year >= 1000 else [1900 + year, 2000 + year] if year else []:
-        keys += [("number", full), ("bare", full), *_list_eras(full)]
+        yield from (("number", full), ("bare", full), *_list_decades(full))
         try:
-            keys.append(("weekday", float(date(int(full), int(month), int(day)).weekday())))
+            yield "weekday", date(full, month, day).weekday()
         except ValueError:
             continue  # no such day, as in a mistake of the text
-    return keys
-
-
-def _read_numeric_date(digits: str) -> Iterator[tuple[float, float, float]]:
-    """Year, month and day of "1871-03-05"; those of "05.03.1871" in both orders that countries have."""
-    parts = re.fullmatch(r"(\d{4})([-./])(\d\d?)\2(\d\d?)|(\d\d?)([-./])(\d\d?)\6(\d{4}|\d\d)", digits)
-    if parts and parts[1]:
-        orders = [(parts[1], parts[3], parts[4])]
-    else:
-        orders = [(parts[8], parts[5], parts[7]), (parts[8], parts[7], parts[5])] if parts else []
-    for year, month, day in orders:
-        if 1 <= int(month) <= 12 and 1 <= int(day) <= 31:
-            yield float(year), float(month), float(day)
