@@ -291,9 +291,11 @@ def open_run(**changes: Any) -> Iterator[Meter]:
 
 
 def write_notes(used: Meter) -> list[str]:
-    """The notes of a build: `fallback: KIND: COUNT` and `flag: KIND: COUNT`, for each kind that occurred."""
-    counts = {"fallback": used.fallbacks, "flag": Counter(kind for _, kind, _ in used.flags)}
-    return [f"{what}: {kind}: {count}" for what, kinds in counts.items() for kind, count in kinds.items() if count]
+    """The notes of a build: `fallback: KIND: COUNT` for each kind that occurred, then what was flagged, in one line."""
+    notes = [f"fallback: {kind}: {count}" for kind, count in used.fallbacks.items() if count]
+    flags = Counter(kind for _, kind, _ in used.flags)
+    flagged = ", ".join(f"{count} {kind}" for kind, count in flags.items())
+    return [*notes, f"of what the model wrote: {flagged} (tome show --flags)"] if flagged else notes
 
 
 def measure_union(intervals: Sequence[Interval]) -> float:
