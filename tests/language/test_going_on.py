@@ -82,6 +82,21 @@ WHOLE = "\n".join([*ITEMS, '- lamp 80 is here\n- lamp "81" is here'])
 REST = r'here\n- lamp \"81\" is here", "missing": ""}'
 
 
+def test_a_table_that_is_cut_anywhere_is_joined_as_it_was() -> None:
+    table = HEAD + r"| Name | Born |\n|---|---|\n| Ada Marsh | 1812 |\n| Bo Reed | 1820 |" + '"}'
+    cuts = (leave_last_word(table[:cut]) for cut in range(len(HEAD) + 3, len(table) - 2))
+    assert {join_reply(begun, table[len(begun) :]) for begun in cuts} == {table}
+
+
+@pytest.mark.parametrize(
+    "rest",
+    ["Here Ada remained until 1950.\nThen she left.", 'x = d["a"]\ny = 2\nThat is all.', "```py\nx = 1\n```\nStop."],
+)
+async def test_no_line_of_a_plain_rest_is_taken_for_a_frame(rest: str) -> None:
+    output = await go_on(HEAD + "It is so: ", rest)
+    assert (output.answer, output.unfinished) == (f"It is so: {rest}", "")
+
+
 @pytest.mark.parametrize(
     "rest",
     [

@@ -66,12 +66,12 @@ _LAST_WORD = re.compile(r'(?<=\s)(?!(?<=: )")\S{1,40}\Z|(?<=: ")[^\s"]{1,40}\Z')
 # What models write before the rest, a line such as "Sure! Here is the rest:", and a fence round it.
 _LEAD = re.compile(
     r"(?is)\A(?:\s*(?:sure|certainly|of course|ok|here|continu|understood|sorry)[^\n\"{\\]{0,100}?"
-    r"(?:rest|remain|continu|left off|cut off|json)[^\n\"{\\]{0,100}[:.!]\s*(?:\n|\\n))?"
-    r"(?:\s*```\w*\s*\n(.*?)(?:\s{0,9}```\s{0,9})?\Z)?"
+    r"(?:rest|remain|continu|left off|cut off|json)[^\n\"{\\]{0,100}:\s*(?:\n|\\n))?"
+    r"(?:\s*```\w*\s*\n((?:(?!```).)*)(?:\s{0,9}```\s{0,9})?\Z)?"
 )
 _OPEN_FIELD = re.compile(r'"(\w+)"\s*:\s*"((?:\\.|[^"\\])*+)\Z', re.DOTALL)
 _END = r'(?<!\\)"\s*(?:[}\]]|\Z|,\s*(?:"\w+"\s*:|"?\w*"?\s*\Z))|\Z'  # of the text of a field, or of what came of it
-_TEXT = re.compile(rf"(?s)\A.*?(?={_END})")
+_TEXT = re.compile(rf'(?s)\A(?:\\.|[^"\\]|"(?:\\.|[^"\\])*+"|.)*?(?={_END})')
 _NO_BLANKS = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0003ffff"  # scripts without them
 _IN_WORD = re.compile(rf"[^\W{_NO_BLANKS}]{{2}}")
 _TELLING = re.compile(rf"(?s)\w\W+\w|(?=.*\w).{{12}}|[{_NO_BLANKS}]{{4}}")
@@ -475,5 +475,7 @@ def _join_texts(begun: str, rest: str) -> str:
         if is_marked or (tells and (begins_line or not _IN_WORD.fullmatch(kept[-1:] + again[0]))):
             return before + rest[size:]
     line = re.split(r"\n|\\n", before)[-1]
-    is_item = rest[:2] == line[:2] and _LINE_BEGINS.match(rest)  # beside an item that stays unfinished
+    is_item = (
+        rest[:1] != "|" and rest[:2] == line[:2] and _LINE_BEGINS.match(rest)
+    )  # beside an item that stays unfinished
     return f"{before}\n{rest}" if is_item else begun + rest

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
+from operator import itemgetter
 
 from tomewise.language.labels import find_labelled
 from tomewise.loops.citing import Cited, make_quote
@@ -26,10 +27,8 @@ _FRAME = re.compile(
     re.MULTILINE,
 )
 # What stands between a full stop and the next sentence: the end of bold words, the number of a note.
-_CLOSING = re.compile(r"(?<=[.!?…。！？])(?:[*_]{1,3}|\[\^?\w{1,8}\])++(?=\s)")
+_CLOSING = re.compile(r"(?<=[.!?…。！？])(?:[*_]{1,3}|[^\S\n]?\[\^?E?\d{1,3}\]|\[\^?\w{1,8}\])++(?=\s|\Z)")
 _ITEM = re.compile(r"\A\(?\d{1,3}[.)]\s+")  # the number of an item
-# Labels and numbers of notes that others write; no values of the statement.
-_NOTE = re.compile(r"[\[(【]\^?E?\d{1,4}(?:[,;\s]{1,3}E?\d{1,4}){0,20}[】)\]]|\bE\d{1,4}\b")
 _SHORT = 4  # content words: a statement of fewer is read as the answer to its question
 
 
@@ -88,7 +87,7 @@ def prove(written: Marked, cited: Cited, question: str = "") -> tuple[Statement,
         labels = [label for offset, labels in written.marks if start < offset < after for label in labels]
         marked = [passage for label in labels for below in find_labelled(label, cited.below) for passage in below]
         places = [*hints.values(), *((numbers[passage.id], 0, len(passage.text)) for passage in marked)]
-        judgement = grounds.judge(_NOTE.sub(" ", words), question if len(make_bag(words)) < _SHORT else "", places)
+        judgement = grounds.judge(words, question if len(make_bag(words)) < _SHORT else "", places)
         own = {
             quote: place
             for quote, place in hints.items()
@@ -125,10 +124,11 @@ def keep_proved(answer: Answer) -> Answer:
         lacks = "support for what the model answered"
         return replace(answer, text="", choice=None, statements=(), resolved=False, missing=lacks, withheld=len(gone))
     text, cuts = answer.text, []
-    for _, line in groupby(answer.statements, key=lambda each: text.count("\n", 0, each.start)):
-        on_line = list(line)
+    breaks = ("\n" in text[one.end : two.start] for one, two in pairwise(answer.statements))
+    for _, line in groupby(zip(accumulate(breaks, initial=0), answer.statements, strict=True), key=itemgetter(0)):
+        on_line = [each for _, each in line]
         if all(each in gone for each in on_line):  # with its bullet or number
-            cuts.append((text.rfind("\n", 0, on_line[0].start) + 1, on_line[-1].end + 1))
+            cuts.append((text.rfind("\n", 0, on_line[0].start) + 1, f"{text}\n".index("\n", on_line[-1].end) + 1))
         else:
             ends = [*(each.start for each in on_line[1:]), on_line[-1].end]
             cuts += [(each.start, end) for each, end in zip(on_line, ends, strict=True) if each in gone]

@@ -44,10 +44,13 @@ _CUES = frozenset(
     lacks lacking only little few absent avoid avoided instead except but far too forbid forbade prevent prevented
     stop stopped unable impossible lost gone missing empty wrong false mistaken""".split()
 )
+# Labels and numbers of notes that others write; no values of a statement. "(1912)" is a year.
+_NOTE = re.compile(r"\[\^?E?\d{1,4}(?:[,;\s]{1,3}E?\d{1,4}){0,20}\]|【\^?E?\d{1,4}】|\(E?\d{1,2}\)|\bE\d{1,4}\b")
 _MOST = 3  # sentences that are joined
 # Shares of the weight of a statement's words, chosen on the even lines of WiCE and of the story: what must stand in
 # the sentences together, what in one whose value or negation differs, and what in the clause that denies.
 _COVERED, _SAME, _DENIED = 0.35, 0.4, 0.5
+_RARE = 20  # sentences that count at least where a word is weighed by how many have it
 _MORE = 0.1  # what a sentence must add to be shown
 
 
@@ -146,6 +149,7 @@ class Grounds:
         `about` is the question that a short answer belongs to: where its words are the answer is looked for. `hints`
         are places where support should be; they come first among equals.
         """
+        statement = _NOTE.sub(lambda note: " " * len(note[0]), statement)
         values = find_values(statement)
         terms = frozenset(list_terms(statement))
         asked = frozenset(list_terms(about)) - terms - ASKING_STEMS
@@ -185,8 +189,8 @@ class Grounds:
     # Sentences
 
     def _weigh(self, term: str) -> float:
-        """The weight of a stem: the fewer sentences have it, the more."""
-        return max(0.3, log((len(self._bags) + 1) / (len(self._places.get(term, ())) + 0.5)))
+        """The weight of a stem: the fewer sentences have it, the more. A few sentences tell little of what is rare."""
+        return max(0.3, log((max(_RARE, len(self._bags)) + 1) / (len(self._places.get(term, ())) + 0.5)))
 
     def _choose(self, weights: Mapping[str, float], hinted: Collection[int]) -> dict[int, float]:
         """The sentences that have most of the words together, the best first, with the weight that each adds."""

@@ -82,6 +82,9 @@ _NUMBER = re.compile(
 )
 _GROUPED = re.compile(r"(?<!\d)\d{1,3}(?: \d{3}){1,5}(?![\d.,:/–-]?\d)")  # 205 000
 _YEARS = re.compile(r"(?<!\d)(\d\d)\d\d[–/-](\d\d)(?![\d/–-])")  # 1914-18
+_SHORT = re.compile(r"(?<=[$£€]) ?\d[\d.,]*(k|mn?|bn?|tn)\b", re.IGNORECASE)  # $3.5m
+_SCALE_SIGNS = {"k": " thousand", "m": " million", "b": " billion", "t": " trillion"}
+_PART = re.compile(r"(?<=\d)[¼½¾⅛⅜⅝⅞]")  # 3½
 _WRAPPED = re.compile(r"(?<=[\w,])\n(?=\w)")
 _POINT = re.compile(r"(?<=\d) point (?=\d)")
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
@@ -148,7 +151,11 @@ class PlainText:
         self._starts: Sequence[int] = range(len(original))
         self._ends: Sequence[int] = range(1, len(original) + 1)
         self.text = _WRAPPED.sub(" ", original.replace("’", "'").replace("−", "-"))
+        self._rewrite((*match.span(1), _SCALE_SIGNS[match[1][0].lower()]) for match in _SHORT.finditer(self.text))
         if not self.text.isascii():
+            self._rewrite(
+                (*match.span(), f"{unicodedata.numeric(match[0]):g}"[1:]) for match in _PART.finditer(self.text)
+            )
             accented = re.finditer(r".[\u0300-\u036f]+|[^\x00-\x7f]", self.text)
             self._rewrite((*match.span(), _fold(match[0])) for match in accented)
         self._rewrite((*match.span(), match[0].replace(" ", "")) for match in _GROUPED.finditer(self.text))
@@ -266,7 +273,7 @@ class PlainText:
     def _read_denial(self, match: re.Match[str]) -> bool:
         """A denial, with the first content word behind it in its clause: the answer "No," denies nothing."""
         clause = _CLAUSE.match(self.text, match.end())
-        denied = list_terms(clause[0]) if clause else []
+        denied = [term for term in list_terms(clause[0]) if not term.isdigit()] if clause else []  # "no one"
         return bool(denied) and self._add(match, "negation", [[]], [("negation", denied[0])])
 
     def _add_name(self, words: Sequence[str], start: int, end: int) -> None:
@@ -328,7 +335,9 @@ def _write_figures(text: str) -> Iterator[tuple[int, int, str]]:
                 break
             is_ordinal = plain in _ORDINALS or plain.endswith("th")
             at += 1
-        yield words[first].start(), words[at - 1].end(), f"{total + group:.15g}" + "th" * is_ordinal
+        number = total + group
+        figures = f"{number:.0f}" if number.is_integer() else f"{number:.15g}"
+        yield words[first].start(), words[at - 1].end(), figures + "th" * is_ordinal
 
 
 def _fold(sign: str) -> str:
