@@ -124,7 +124,7 @@ def keep_proved(answer: Answer) -> Answer:
         lacks = "support for what the model answered"
         return replace(answer, text="", choice=None, statements=(), resolved=False, missing=lacks, withheld=len(gone))
     text, cuts = answer.text, []
-    breaks = ("\n" in text[one.end : two.start] for one, two in pairwise(answer.statements))
+    breaks = ("\n" in text[before.end : after.start] for before, after in pairwise(answer.statements))
     for _, line in groupby(zip(accumulate(breaks, initial=0), answer.statements, strict=True), key=itemgetter(0)):
         on_line = [each for _, each in line]
         if all(each in gone for each in on_line):  # with its bullet or number
