@@ -212,8 +212,8 @@ MUTATIONS = (
     Mutation(
         "building again: the mark to ask again ends with the build that did it",
         "memory/build_records.py",
-        '_FIELDS_OF_ALL_BUILDS = ("replies", "writes")',
-        '_FIELDS_OF_ALL_BUILDS = ("replies", "writes", "again")',
+        '_FIELDS_OF_ALL_BUILDS = ("replies", "flags", "writes")',
+        '_FIELDS_OF_ALL_BUILDS = ("replies", "flags", "writes", "again")',
         ("tests/memory/test_building.py",),
     ),
     Mutation(
