@@ -61,7 +61,7 @@ def test_a_local_server_streams_the_answer(run: Run) -> None:
     with OpenAIServer(lambda _: stream_with(reply[:25], reply[25:])) as server:
         printed = run("local_model.py", "qwen3", server.url, "--window", "16000")
         asked = server.requests[-1]
-    assert "It was set an hour wrong.\n1 quotations stand in the text" in printed
+    assert "It was set an hour wrong.\n4 quotations stand in the text, support: inferred" in printed
     assert asked["model"] == "qwen3"
     assert asked["stream"]
 

@@ -74,7 +74,7 @@ _END = r'(?<!\\)"\s*(?:[}\]]|\Z|,\s*(?:"\w+"\s*:|"?\w*"?\s*\Z))|\Z'  # of the te
 _TEXT = re.compile(rf'(?s)\A(?:\\.|[^"\\]|"(?:\\.|[^"\\])*+"|.)*?(?={_END})')
 _NO_BLANKS = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0003ffff"  # scripts without them
 _IN_WORD = re.compile(rf"[^\W{_NO_BLANKS}]{{2}}")
-_TELLING = re.compile(rf"(?s)\w\W+\w|(?=.*\w).{{12}}|[{_NO_BLANKS}]{{4}}")
+_TELLING = re.compile(rf"(?s)\w\W+\w|(?=.{{0,11}}\w).{{12}}|[{_NO_BLANKS}]{{4}}")
 _LINE_BEGINS = re.compile(r"[-*+•#>]+(?:\s|\Z)|\||\w{1,3}[.)](?:\s|\Z)")
 
 

@@ -22,7 +22,7 @@ from tomewise.types.proof import PROVED
 _MARK = re.compile(r"[^\S\n]?\[(E\d{1,4}(?:[,;\s]{1,3}E\d{1,4}){0,20})\]")
 # Code, or a row of a table with a rule below it: no statement.
 _FRAME = re.compile(
-    r"^[^\S\n]*(?:(`{3,}|~{3,})[^`\n]*\n(?:.*\n)*?(?:[^\S\n]*\1[`~]*[^\S\n]*|.*\Z)"
+    r"^[^\S\n]*(?:(`{3,}+|~{3,}+)[^`\n]*+\n(?:.*\n)*?(?:[^\S\n]*\1[`~]*[^\S\n]*|.*\Z)"
     r"|\|.*\|[^\S\n]*(?=\n[^\S\n]*\|[ \t:|-]+$))$",
     re.MULTILINE,
 )
