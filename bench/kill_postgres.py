@@ -31,7 +31,7 @@ from tomewise.sample import STORY
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
-_MARK = re.compile(r"mark[0-9a-f]{20}")
+_MARK = re.compile(r"mark[a-p]{20}")
 _PARTS = 8
 
 

@@ -24,7 +24,7 @@ from tomewise.evaluate.rows import make_row_record
 from tomewise.types import Document, Question
 
 TIMES = ("seconds", "asked", "reused")  # a reply that was kept is used again after something ended
-MARK = re.compile(r"mark[0-9a-f]{20}")
+MARK = re.compile(r"mark[a-p]{20}")
 
 
 def find_processes(kind: str = "Worker") -> list[int]:
