@@ -54,7 +54,7 @@ _FOOTNOTES = re.compile(f"{_CODE}|{_FOOTNOTE}")
 # The same behind backslashes and in code too: a paragraph without these does none, whatever follows.
 _RISKY = re.compile(rf"{_TAG}|!\[|{_TARGET}|\[\^\d", re.IGNORECASE)
 _PARAGRAPH_END = re.compile(r"\n\s*\n")
-_UNSURE = re.compile(r"(?<!\\)\\*+(?:[`<\[\]]|~~~)")  # what begins here may do harm once more of its paragraph is written
+_UNSURE = re.compile(r"(?<!\\)\\*+(?:[`<\[\]]|~~~)")  # may do harm once more of its paragraph is written
 _SIGNS = frozenset("\\`*_[]<>!")
 _DEEPEST = 15  # levels: what a parser of Markdown sees further inside differs
 
