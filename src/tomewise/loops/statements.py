@@ -7,13 +7,14 @@ hint where to look, and so is a mark such as `[E3]`.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise
 from operator import itemgetter
 
 from tomewise.language.labels import find_labelled
 from tomewise.loops.citing import Cited, make_quote
-from tomewise.text.quotable import find_sentences
+from tomewise.text.quotable import ITEM_NUMBER, find_sentences
 from tomewise.text.support import Grounds, Place
 from tomewise.text.words import make_bag
 from tomewise.types import Answer, Quote, Statement
@@ -28,7 +29,6 @@ _FRAME = re.compile(
 )
 # What stands between a full stop and the next sentence: the end of bold words, the number of a note.
 _CLOSING = re.compile(r"(?<=[.!?…。！？])(?:[*_]{1,3}|[^\S\n]?\[\^?E?\d{1,3}\]|\[\^?\w{1,8}\])++(?=\s|\Z)")
-_ITEM = re.compile(r"\A\(?\d{1,3}[.)]\s+")  # the number of an item
 _SHORT = 4  # content words: a statement of fewer is read as the answer to its question
 
 
@@ -61,7 +61,7 @@ def list_statements(text: str) -> list[tuple[int, int]]:
     """
     framed = _FRAME.sub(lambda frame: "|" * len(frame[0]), text)
     spans = find_sentences(_CLOSING.sub(lambda signs: "”" * len(signs[0]), framed))
-    behind = ((start + len(text[start:end]) - len(_ITEM.sub("", text[start:end])), end) for start, end in spans)
+    behind = ((start + len(text[start:end]) - len(ITEM_NUMBER.sub("", text[start:end])), end) for start, end in spans)
     return [span for span in behind if not text[slice(*span)].endswith(":")] or [(0, len(text))]
 
 
@@ -127,19 +127,17 @@ def keep_proved(answer: Answer) -> Answer:
     breaks = ("\n" in text[before.end : after.start] for before, after in pairwise(answer.statements))
     for _, line in groupby(zip(accumulate(breaks, initial=0), answer.statements, strict=True), key=itemgetter(0)):
         on_line = [each for _, each in line]
-        if all(each in gone for each in on_line):  # with its bullet or number
+        if all(each.support not in PROVED for each in on_line):  # with its bullet or number
             cuts.append((text.rfind("\n", 0, on_line[0].start) + 1, f"{text}\n".index("\n", on_line[-1].end) + 1))
         else:
             ends = [*(each.start for each in on_line[1:]), on_line[-1].end]
-            cuts += [(each.start, end) for each, end in zip(on_line, ends, strict=True) if each in gone]
-    kept, at = "", 0
-    moved: list[Statement] = []
-    left = [each for each in answer.statements if each not in gone]
-    for start, end in [*cuts, (len(text), len(text))]:
-        moved += [
-            replace(each, start=each.start - at + len(kept), end=each.end - at + len(kept))
-            for each in left
-            if at <= each.start < start
-        ]
-        kept, at = kept + text[at:start], end
-    return replace(answer, text=kept.rstrip(), statements=tuple(moved), withheld=len(gone))
+            cuts += [(each.start, end) for each, end in zip(on_line, ends, strict=True) if each.support not in PROVED]
+    kept = "".join(text[before:start] for (_, before), (start, _) in pairwise([(0, 0), *cuts, (len(text), 0)]))
+    lost = [0, *accumulate(end - start for start, end in cuts)]  # characters, after so many cuts
+
+    def move(each: Statement) -> Statement:
+        shift = lost[bisect_right(cuts, each.start, key=itemgetter(0))]
+        return replace(each, start=each.start - shift, end=each.end - shift)
+
+    left = (each for each in answer.statements if each.support in PROVED)
+    return replace(answer, text=kept.rstrip(), statements=tuple(map(move, left)), withheld=len(gone))

@@ -9,7 +9,6 @@ since a model gives "he" his name. What the words of the grounds do not support,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -25,11 +24,10 @@ from tomewise.language.roles.fields import FACT, PROSE
 from tomewise.language.together import ask_together, catch_failure
 from tomewise.language.wrapped import find_abilities, find_name
 from tomewise.run import ASKED_AGAIN, LEFT_OUT, UNSUPPORTED, current_run
-from tomewise.text.quotable import find_sentences
+from tomewise.text.quotable import ITEM_NUMBER, find_sentences
 from tomewise.text.support import Grounds
 from tomewise.types import In, LanguageModel, Out, Role
 
-_ITEM = re.compile(r"\A\(?\d{1,3}[.)]\s+")  # the number of an item
 _Record = TypeVar("_Record", bound=BaseModel)
 
 
@@ -103,7 +101,7 @@ class _Proof:
         kept, at = "", 0
         for start, end in find_sentences(text, with_headings=True):
             sentence = text[start:end]
-            inventions = self.grounds.find_missing(_ITEM.sub("", sentence))
+            inventions = self.grounds.find_missing(ITEM_NUMBER.sub("", sentence))
             if not inventions:
                 self._judge(sentence)
             elif sentence in self.restated:

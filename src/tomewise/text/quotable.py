@@ -15,6 +15,7 @@ _HEADING_WORDS = 12  # a line of its own with no more words and no full stop is 
 _LINE = re.compile(r"[^\n]*\n?")
 _MARKED_HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 _UNDERLINE = re.compile(r"\s*([=~^\"*#+-])\1{2,}\s*$")
+ITEM_NUMBER = re.compile(r"\A\(?\d{1,3}[.)]\s+")  # of the sentence of an item, which keeps it
 _BULLET = re.compile(r"\s*[-*+•–]\s+(?=\S)")
 _NUMBER = re.compile(r"(\s*)\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]\s+(?=\S)")
 _ROW = re.compile(r"\s*\|.*\|\s*$")
