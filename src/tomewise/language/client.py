@@ -169,7 +169,7 @@ class Client:
 
     def measure_patience(self, request: ChatRequest) -> float:
         """How many seconds one attempt may take: a small machine reads some 30 tokens of a prompt in a second."""
-        return self.timeout * (1 + self.spec.is_near * request.prompt_tokens / _READ_IN_TIME)
+        return self.timeout * (1 + (request.prompt_tokens / _READ_IN_TIME if self.spec.is_near else 0))
 
     def _report_silence(self, end: float) -> None:
         reason = f"no word from {self.spec.full_name} for {SILENCE:.0f} s; `timeout` gives it so long"

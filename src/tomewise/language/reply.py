@@ -475,7 +475,6 @@ def _join_texts(begun: str, rest: str) -> str:
         if is_marked or (tells and (begins_line or not _IN_WORD.fullmatch(kept[-1:] + again[0]))):
             return before + rest[size:]
     line = re.split(r"\n|\\n", before)[-1]
-    is_item = (
-        rest[:1] != "|" and rest[:2] == line[:2] and _LINE_BEGINS.match(rest)
-    )  # beside an item that stays unfinished
+    # An item beside one that stays unfinished; the next cell of a row begins no line.
+    is_item = rest[:1] != "|" and rest[:2] == line[:2] and _LINE_BEGINS.match(rest)
     return f"{before}\n{rest}" if is_item else begun + rest

@@ -182,7 +182,7 @@ async def _run_first(way: Way, question: Question) -> AsyncIterator[Event | Answ
 
 
 def _suffices(answer: Answer, question: Question) -> bool:
-    """Whether a first answer is the answer: proved and not claimed in part, or quoted, unless a guess is asked for."""
+    """Whether a first answer is the answer: settled, or quoted by one that only quotes, unless a guess is wanted."""
     if answer.only_quotes and answer.statements:
         return answer.resolved or not question.force
     return answer.is_settled

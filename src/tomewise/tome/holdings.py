@@ -107,18 +107,18 @@ def list_unread(store: Store, within: Scope | None = None, failed: int | None = 
             if not any(source.startswith(f"{folder}/") for source in outside)
         }
     reasons = [(name, why) for own in files.values() for name, why in own.items()]
-    lost = [f"{oneline(name)}: {why}" for name, why in reasons if failed is None or not why.startswith(_NO_TEXT)]
+    lost = [(name, why) for name, why in reasons if failed is None or not why.startswith(_NO_TEXT)]
     scanned = [
-        f"{oneline(name_document(record.id))}: p. {str(record.metadata[_SCANNED.field]).strip('[]')}"
+        (name_document(record.id), f"p. {str(record.metadata[_SCANNED.field]).strip('[]')}")
         for record in store.documents(replace(scope, where=(*scope.where, _SCANNED)))
     ]
-    for what, count, names, mend in (
+    for what, count, found, mend in (
         ("partly scanned document", len(scanned), scanned, "recognise the text (OCR) and `tome add` again"),
         ("unread file", len(lost), lost, "mend and `tome add` again, or `--exclude`"),
         ("failed step", failed, [], "`--fresh` asks the model again"),
     ):
         if count:
-            first = tuple(shorten(name, _LONGEST) for name in names[:_NAMED])
+            first = tuple(shorten(f"{oneline(name)}: {why}", _LONGEST) for name, why in found[:_NAMED])
             yield Unread(what=what, count=count, names=first, mend=mend)
 
 

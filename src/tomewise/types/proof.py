@@ -120,10 +120,10 @@ class Unread(Noun):
     """What takes them in: a command, or what to do."""
 
     def __str__(self) -> str:
-        number = f"{self.count:,} " if self.count else ""
+        counted = count_noun(self.count, self.what) if self.count else self.what
         more = ", …" if self.count > len(self.names) else ""
         names = f" ({', '.join(self.names)}{more})" if self.names else ""
-        return f"{number}{self.what}{'s' if self.count > 1 else ''}{names}: {self.mend}"
+        return f"{counted}{names}: {self.mend}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
