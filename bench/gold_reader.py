@@ -73,9 +73,10 @@ class GoldReader:
             "evolve": self._evolve,
             "merge_points": self._merge,
             "extract_notes": self._extract,
+            "mark_facts": self._mark,
             "infer_notes": self._infer,
-            "update_ledger": self._infer,
-            "refine_questions": lambda given: {"new": self._ask_next(_list_texts(given), given.questions, 1)},
+            "refine_questions": self._refine,
+            "update_ledger": lambda given: {**self._infer(given), **self._refine(given)},
             "carry_note": self._carry,
             "map_reports": self._map,
             "rate_report": lambda given: {"rating": 5 if self._find_gold([given.report]) else 1},
@@ -170,18 +171,18 @@ class GoldReader:
             ]
         }
 
-    def _extract(self, given: Any) -> dict[str, Any]:
-        found = self._find(_read(given.evidence))[: given.limit]
+    def _mark(self, given: Any) -> dict[str, Any]:
+        found = self._find(_read(given.evidence), _read(getattr(given, "known", ())))[: given.limit]
         return {
-            "facts": [
-                {
-                    "label": _list_labels(given.evidence, [sentence])[0],
-                    "quote": sentence,
-                    "fact": self._write([sentence]),
-                }
-                for sentence in found
-            ]
+            "facts": [{"label": _list_labels(given.evidence, [sentence])[0], "quote": sentence} for sentence in found]
         }
+
+    def _extract(self, given: Any) -> dict[str, Any]:
+        return {"facts": [{**fact, "fact": self._write([fact["quote"]])} for fact in self._mark(given)["facts"]]}
+
+    def _refine(self, given: Any) -> dict[str, Any]:
+        shown = _read([*given.facts, *given.inferences])
+        return {"new": self._ask_next(shown, [*given.questions, *given.nets], 1)}
 
     def _infer(self, given: Any) -> dict[str, Any]:
         """What each fact says that is worth it, unless an inference says so."""
@@ -294,10 +295,6 @@ def _list_entries(texts: Iterable[str]) -> list[str]:
 
 def _read(pieces: Iterable[Any]) -> list[str]:
     return [piece.text for piece in pieces]
-
-
-def _list_texts(given: Any) -> list[str]:
-    return _read([*given.facts, *given.inferences])
 
 
 def _list_labels(pieces: Iterable[Any], sentences: Sequence[str]) -> list[str]:

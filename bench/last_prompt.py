@@ -12,8 +12,9 @@ of 48 specific questions, each asked within its meeting; of MuSiQue the supporti
 
 Figures are percent of odd and of even questions: gold in passages, which can be cited; gold word for word in passages,
 in other evidence, or in notes ("noted"; not measured where gold is not words). Then how much of the gold that only
-later rounds found was shown; calls and tokens a question, the words of prompts not counted. Settings are chosen on odd
-questions. A system without a context of its own has one row, with "own". Questions without gold are not asked.
+later rounds found was shown; tokens of the last prompt; calls and tokens a question. The words of prompts themselves
+are not counted. Settings are chosen on odd questions. A system without a context of its own has one row, with "own".
+Questions without gold are not asked.
 
 The memory is made once and kept under `bench/out`: the story's from replies of a strong model, MuSiQue's graph from
 published extractions, all else by the extractive model.
@@ -94,6 +95,7 @@ class Row:
     noted: float | None
     later: int
     later_shown: int
+    last: int  # tokens of the last prompt
     calls: int = 0
     tokens: int = 0
 
@@ -177,7 +179,14 @@ def measure(asked: Asked, answer: Answer, last: AnswerIn, passages: Mapping[str,
         texts = [flatten(text) for text in (*(piece.text for piece in last.evidence), *last.notes)]
         share = fmean(cited)
         noted = fmean(any(flatten(excerpt) in text for text in texts) for excerpt in asked.excerpts)
-    return Row(asked.is_odd, share, noted, len(later), sum(bool(each & shown) for each in later))
+    return Row(
+        asked.is_odd,
+        share,
+        noted,
+        len(later),
+        sum(bool(each & shown) for each in later),
+        len(last.model_dump_json()) // 4,
+    )
 
 
 async def ask(
@@ -207,6 +216,7 @@ def write_row(name: str, budget: int | None, variant: Variant, rows: Sequence[Ro
     cells += [f"{100 * fmean(row.share for row in half):.0f}" for half in halves]
     cells += [f"{100 * fmean(half):.0f}" if half else "–" for half in noted]
     cells += [f"{sum(row.later_shown for row in rows)} of {sum(row.later for row in rows)}"]
+    cells += [f"{fmean(row.last for row in rows):,.0f}"]
     cells += [f"{fmean(row.calls for row in rows):.1f}", f"{fmean(row.tokens for row in rows):,.0f}"]
     return f"| {' | '.join(cells)} |"
 
@@ -232,7 +242,7 @@ def main() -> None:
 
     embedder = choose_embedder("bundled")
     OUT.mkdir(exist_ok=True)
-    columns = "data tokens system odd even noted,odd noted,even later calls tokens,a,question".split()
+    columns = "data tokens system odd even noted,odd noted,even later last,prompt calls tokens,a,question".split()
     print(f"| {' | '.join(columns).replace(',', ' ')} |\n|" + " --- |" * len(columns))
     for name in data:
         place = OUT / f"last-prompt-{name}.tome"

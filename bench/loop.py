@@ -147,7 +147,7 @@ def build_memory(place: Path, embedder: Embedder, systems: Sequence[str] = ("com
     """Read the story and build the layers of these systems, from recorded replies where they exist."""
     model = ReplayModel(MEMORY, ExtractiveModel(embedder))
     with (
-        patch.object(PassageSplitter, "stream", lambda _, document: cut_as_recorded(document)),
+        patch.object(PassageSplitter, "split", lambda _, document: cut_as_recorded(document)),
         Tome.open(place, model=model, embedder=embedder) as tome,
     ):
         tome.add(STORY)
