@@ -12,7 +12,6 @@ from tomewise.language.roles.community_roles import REPORT_WORDS
 from tomewise.loops.evidence import measure_pieces
 from tomewise.loops.local_search import Drift, DriftLimits, LocalAnswer, LocalSearch, LocalShares
 from tomewise.loops.report_points import Chooser, LevelChoice, RatedChoice, ReportPoints
-from tomewise.loops.working_pictures import OnCommunities
 from tomewise.memory.communities.communities_layer import CommunitiesLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.recall.community_reports import CommunityReports
@@ -112,10 +111,8 @@ def graphrag(
         "drift": Drift(desk, shelf, search, limits, budget=context),
         **{name: ReportPoints(desk, shelf, each, budget=context) for name, each in choices.items()},
     }
-    needs_reports = reports > 0 or mode != "local"
-    layers: tuple[Layer, ...] = (graph, communities) if needs_reports else (graph,)
-    loop = OnCommunities(loops[mode], kit.store, communities.communities) if needs_reports else loops[mode]
-    return System(loop=loop, layers=layers)
+    layers: tuple[Layer, ...] = (graph, communities) if reports > 0 or mode != "local" else (graph,)
+    return System(loop=loops[mode], layers=layers)
 
 
 SYSTEMS = {
