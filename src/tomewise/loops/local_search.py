@@ -10,15 +10,17 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise, takewhile
+from itertools import takewhile
+
+import numpy as np
 
 from tomewise.calls import CallCount
 from tomewise.concurrency import gather_calls
 from tomewise.events import make_event
 from tomewise.language.roles import EXPLORE, HYPOTHESISE, ExploreIn, ExploreOut, HypothesisOut, RateIn, Shown
 from tomewise.loops.desk import Desk, Prepared
-from tomewise.loops.evidence import measure_pieces
-from tomewise.loops.report_points import Point, conclude
+from tomewise.loops.evidence import fold, measure_pieces
+from tomewise.loops.report_points import Point, answer_from, conclude
 from tomewise.loops.steps import LoopState, take_steps
 from tomewise.recall.community_reports import CommunityReports, ReportedCommunity, ReportShelf
 from tomewise.recall.local_relations import LocalGraph, LocalRelations
@@ -61,7 +63,7 @@ class LocalSearch:
     level: int
 
     def select(self, query: str, within: Scope | None, budget: int, shares: LocalShares) -> tuple[list[Evidence], int]:
-        """What fits into so many tokens, in the order reports, entities, relations, passages; and how many do not."""
+        """What fits into so many tokens, in the order reports, entities, relations, passages; how many are found."""
         found = self.graph.find(query, within)
         ranked = rank_reports(found.keys, self.reports.load(within), self.level) if shares.reports else []
         reports = self._fit_reports(ranked, within, round(budget * shares.reports))
@@ -69,7 +71,7 @@ class LocalSearch:
         chosen = [*reports, *self._fit_relations(found, min(left, round(budget * shares.relations)))]
         chosen += self.desk.layout.pack(found.passages, budget - self._measure(chosen))
         whole = (ranked, found.entities, found.relations[-1] if found.relations else (), found.passages)
-        return chosen, sum(map(len, whole)) - len(chosen)
+        return chosen, sum(map(len, whole))
 
     def _fit_reports(self, ranked: Sequence[ReportedCommunity], within: Scope | None, room: int) -> list[Evidence]:
         chosen = []
@@ -116,12 +118,9 @@ class LocalAnswer:
         """Two steps: `retrieved`, then the answer."""
         desk = self.search.desk
         budget = min(self.budget, await asyncio.to_thread(desk.measure_answer_room, question))
-        chosen, cut = await asyncio.to_thread(self.search.select, question.text, question.within, budget, self.shares)
-        prepared = await desk.prepare(question, chosen, budget=None)
-        prepared = replace(prepared, dropped=cut + prepared.dropped)
-        found = len(chosen) + cut
-        yield make_event("retrieved", evidence=prepared.evidence, found=found, cut=prepared.dropped)
-        yield await desk.answer(question, prepared)
+        chosen, found = await asyncio.to_thread(self.search.select, question.text, question.within, budget, self.shares)
+        async for output in answer_from(desk, question, await desk.prepare(question, chosen, budget=None), found):
+            yield output
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +136,15 @@ class _Step:
 class _DriftState(LoopState):
     """What was asked for one question, and what is still to be asked with the score of the step that names it."""
 
+    known: set[str]
     steps: list[_Step] = field(default_factory=list)
     open: list[tuple[int, str]] = field(default_factory=list)
-    known: set[str] = field(default_factory=set)
 
     def add(self, step: _Step) -> None:
         """Take in a step: its follow-ups are asked unless they were named before."""
         self.steps.append(step)
         for query in step.reply.follow_ups:
-            if query and (name := " ".join(query.casefold().split())) not in self.known:
+            if (name := fold(query)) not in self.known:
                 self.known.add(name)
                 self.open.append((step.reply.score, query))
 
@@ -179,11 +178,13 @@ class Drift:
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """`reports chosen`, `followed up` for each query, `stopped`, `retrieved`, then the answer."""
-        state = _DriftState(question=question, known={" ".join(question.text.casefold().split())})
+        state = _DriftState(question=question, known={"", fold(question.text)})
         reports = await self._find_reports(state)
-        folds = _divide(reports)
-        yield make_event("reports chosen", reports=[each.title for each in reports], batches=len(folds), rated=0)
-        read = [(question.text, partial(self.search.reports.make_evidence, fold, question.within)) for fold in folds]
+        # Neighbours in the ranking are read together; the first folds are one longer where they cannot be equal.
+        folds = np.array_split(np.arange(len(reports)), _FOLDS)
+        parts = [reports[part[0] : part[-1] + 1] for part in folds if part.size]
+        yield make_event("reports chosen", reports=[each.title for each in reports], batches=len(parts), rated=0)
+        read = [(question.text, partial(self.search.reports.make_evidence, part, question.within)) for part in parts]
         async for event in self._explore_all(state, read):
             yield event
         for event in state.report_skipped():
@@ -259,10 +260,3 @@ class Drift:
             return None
         reply = await state.skipped.try_call(self.search.desk.model.ask(EXPLORE, prepared.input), None)
         return None if reply is None else _Step(query, reply, prepared.evidence)
-
-
-def _divide(reports: Sequence[ReportedCommunity]) -> list[Sequence[ReportedCommunity]]:
-    """The folds: neighbours in the ranking, the first folds one longer where they cannot be equal."""
-    size, longer = divmod(len(reports), _FOLDS)
-    starts = [fold * size + min(fold, longer) for fold in range(_FOLDS + 1)]
-    return [reports[start:end] for start, end in pairwise(starts) if end > start]

@@ -88,7 +88,10 @@ class LookUp:
             return
         named = find_labelled(reply.labels, prepared.evidence)
         new = [piece for piece in named if piece.id not in state.read][:limit]
-        texts = await asyncio.to_thread(self._read_texts, new)
+        known = await asyncio.to_thread(load_passages, self.desk.store, [each for page in new for each in page.sources])
+        texts = {
+            page.id: [as_evidence(known[each], page.score) for each in page.sources if each in known] for page in new
+        }
         state.read |= texts
         state.end = "" if new else "no further page is needed"
         passages = [passage for read in texts.values() for passage in read]
@@ -103,14 +106,6 @@ class LookUp:
             reasoning=reply.reasoning,
             all_pages=len(state.ranked),
         )
-
-    def _read_texts(self, pages: Sequence[Evidence]) -> dict[NodeId, list[Evidence]]:
-        """The passages of each page."""
-        passages = load_passages(self.desk.store, {source for page in pages for source in page.sources})
-        return {
-            page.id: [as_evidence(passages[source], page.score) for source in page.sources if source in passages]
-            for page in pages
-        }
 
 
 @dataclass(slots=True, kw_only=True)

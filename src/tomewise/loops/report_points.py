@@ -12,8 +12,8 @@ from tomewise.calls import NO_CALLS, CallCount, sum_calls
 from tomewise.concurrency import gather_calls
 from tomewise.events import make_event
 from tomewise.language.labels import find_labelled
-from tomewise.language.roles import MAP_REPORTS, RATE_REPORT, MapIn, MapOut, RateIn
-from tomewise.loops.desk import Desk, decline
+from tomewise.language.roles import MAP_REPORTS, RATE_REPORT, AnswerIn, MapIn, MapOut, RateIn
+from tomewise.loops.desk import Desk, Prepared, decline
 from tomewise.loops.evidence import FENCE, measure_texts
 from tomewise.loops.last_prompt import DEPTH
 from tomewise.loops.steps import LoopState
@@ -65,10 +65,17 @@ async def conclude(
     if not (question.options or question.instructions or question.form):
         question = replace(question, instructions=_FORM)
     prepared = await desk.prepare(question, passages, budget=None, notes=[point.text for point in shown])
-    whole = len(best) + len(found)
-    prepared = replace(prepared, dropped=whole - len(shown) - len(prepared.evidence))
-    yield make_event("retrieved", evidence=prepared.evidence, found=whole, cut=prepared.dropped)
-    yield await desk.answer(question, prepared)
+    async for output in answer_from(desk, question, prepared, len(best) + len(found)):
+        yield output
+
+
+async def answer_from(
+    desk: Desk, question: Question, prepared: Prepared[AnswerIn], found: int
+) -> AsyncIterator[Event | Answer]:
+    """`retrieved`, then the answer. What is neither evidence nor note, of so many that were `found`, counts as cut."""
+    cut = found - len(prepared.evidence) - len(prepared.input.notes)
+    yield make_event("retrieved", evidence=prepared.evidence, found=found, cut=cut)
+    yield await desk.answer(question, replace(prepared, dropped=cut))
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,13 +190,11 @@ class ReportPoints:
 
     def _fit(self, reports: Sequence[ReportedCommunity], room: int) -> list[ReportedCommunity]:
         """Reports as they are; one with more than so many tokens by its title and summary, as far as these fit."""
-
-        def shorten(community: ReportedCommunity) -> ReportedCommunity:
-            text = self.desk.layout.shorten(community.short_text, room - FENCE)
-            return replace(community, report=replace(community.report, text=text))
-
-        sizes = self._measure(reports)
-        return [each if size <= room else shorten(each) for each, size in zip(reports, sizes, strict=True)]
+        shorten = self.desk.layout.shorten
+        return [
+            each if size <= room else each.with_text(shorten(each.short_text, room - FENCE))
+            for each, size in zip(reports, self._measure(reports), strict=True)
+        ]
 
     def _measure(self, reports: Sequence[ReportedCommunity]) -> list[int]:
         return measure_texts([each.report.text for each in reports], self.desk.count)
