@@ -231,7 +231,7 @@ class Drift:
     async def _explore_all(
         self, state: _DriftState, asked: Sequence[tuple[str, Callable[[], Sequence[Evidence]]]]
     ) -> AsyncIterator[Event]:
-        """Ask side by side what is found for each query says on it."""
+        """Ask side by side about several queries, each with a way to find its evidence."""
         for step in await gather_calls(self._explore(state, query, find) for query, find in asked):
             if step is not None:
                 state.add(step)
@@ -246,7 +246,7 @@ class Drift:
                 )
 
     async def _explore(self, state: _DriftState, query: str, find: Callable[[], Sequence[Evidence]]) -> _Step | None:
-        """Ask what is found says on a query; None without evidence, and for a reply that cannot be used."""
+        """Ask what the evidence says on a query; None without evidence, and for a reply that cannot be used."""
 
         def make_input(shown: Sequence[Shown]) -> ExploreIn:
             asked = state.question.text
