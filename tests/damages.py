@@ -139,10 +139,9 @@ def ask_in_session(tome: Tome, dice: random.Random) -> None:
 
 
 def read_log(tome: Tome, dice: random.Random) -> None:
-    """List the traces and draw one."""
+    """List the traces."""
     for trace in tome.traces.latest():
         json.dumps(trace.to_dict())
-    tome.traces.draw(3)
 
 
 def add(tome: Tome, dice: random.Random) -> None:

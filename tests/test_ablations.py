@@ -311,6 +311,7 @@ CHANGES: Mapping[tuple[str, str], Check] = {
     ("cam", "with entities"): expect_layers("graph:passages-triples", "schemata:entities:passages-triples"),
     ("cam", "hierarchical retrieval"): expect_no_call("select_nodes"),
     ("cam", "global retrieval"): expect_no_call("select_nodes"),
+    ("cam", "filled pools"): compare(operator.gt, lambda ran: ran.calls["select_nodes"]),  # one pool has all
     ("comorag", "without veridical"): expect_no_layer("graph:passages-triples"),
     ("comorag", "without semantic"): expect_no_layer("tree"),
     ("comorag", "without episodic"): expect_no_layer("episodes"),

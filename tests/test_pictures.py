@@ -6,7 +6,7 @@ import pytest
 
 from tomewise.errors import UsageError
 from tomewise.events import make_event
-from tomewise.pictures import Group, Picture, PictureLink, PictureNode, find_texts, list_nodes, read_uses
+from tomewise.pictures import Group, Picture, PictureLink, PictureNode, list_nodes, read_uses
 from tomewise.types import Answer, Event, Quote, Statement
 
 
@@ -37,28 +37,18 @@ def test_uses_are_read_from_the_last_attempt():
     assert {nodes: uses.find(nodes.split()) for nodes in wanted} == wanted
 
 
-SHORT, WHOLE = ({"id": "p", "text": text, "title": "T"} for text in ("Once…", "Once upon a time."))
-
-
 @pytest.mark.parametrize(
-    ("evidence", "nodes", "texts"),
+    ("evidence", "nodes"),
     [
-        ([[SHORT], [WHOLE]], ["p"], {"p": ("Once upon a time.", "T")}),  # the longest text counts
-        ([[WHOLE], [SHORT]], ["p"], {"p": ("Once upon a time.", "T")}),
+        ([[{"id": "p", "text": "Once…"}], [{"id": "p", "text": "Once upon a time."}]], ["p"]),
         # An event of any shape.
-        (
-            [[None, {"id": ["p"], "text": "no id"}, {"id": "p", "text": 5}, {"id": "q", "title": None}], 3],
-            ["p", "q"],
-            {"p": ("5", ""), "q": ("", "")},
-        ),
+        ([[None, {"id": ["p"], "text": "no id"}, {"id": "p", "text": 5}, {"id": "q", "title": None}], 3], ["p", "q"]),
         (
             [[{"id": "b"}, {"id": "a"}, None, "text", {"id": 4}, {}], "none", None, [{"id": "b"}, {"id": "c"}]],
             ["b", "a", "c"],
-            dict.fromkeys("bac", ("", "")),
         ),
     ],
 )
-def test_nodes_of_evidence_are_listed_once_with_their_texts_whatever_an_event_holds(evidence, nodes, texts):
+def test_nodes_of_evidence_are_listed_once_whatever_an_event_holds(evidence, nodes):
     events = [Event(name="recalled", detail={"evidence": pieces}) for pieces in evidence]
     assert list_nodes([*events, Event(name="odd", detail={})]) == nodes
-    assert {node: (found.text, found.title) for node, found in find_texts(events).items()} == texts

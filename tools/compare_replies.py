@@ -94,7 +94,7 @@ def http_replies(questions: list[str]) -> Iterator[tuple[str, Any]]:
         yield "http stream", [json.loads(each) for each in data]
         for path in ("tomes", "tomes/memory", "tomes/memory/documents", "tomes/memory/traces", "tomes/memory/traces/2"):
             yield send("GET", path)
-        for path in ("traces/2/evidence", "sessions", "sessions/talk", "pictures", "pictures/tree", "traces/3/picture"):
+        for path in ("traces/2/evidence", "sessions", "sessions/talk", "pictures", "pictures/tree"):
             yield send("GET", f"tomes/memory/{path}")
         for path in ("sample", "info", "health", "evaluations"):
             yield send("GET", path)

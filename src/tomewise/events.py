@@ -378,7 +378,7 @@ EVENTS: Mapping[str, Kind] = {
             "vertices_per_point": "number: the entities of a point, on average",
             "most_vertices": "integer: the entities of the largest point",
             "pool": "list of objects: the points, as rows",
-            "memory": "object: the whole hypergraph, from which its picture is drawn",
+            "memory": "object: the whole hypergraph",
         },
         lambda points, vertices_per_point, most_vertices, **attempt: (
             f"{_summarize_attempt(**attempt)}, points: {points}, vertices per point: {vertices_per_point}, "
@@ -395,8 +395,7 @@ EVENTS: Mapping[str, Kind] = {
             "answer": _ATTEMPT["answer"],
             "failed": _ATTEMPT["failed"],
             "missing": "text: what the evidence lacks, and what was not read",
-            "ledger": "optional object: the whole ledger, from which its picture is drawn; left out by a loop that "
-            "keeps a note",
+            "ledger": "optional object: the whole ledger; left out by a loop that keeps a note",
         },
         lambda answer, failed, missing, notes, cut, evidence=(), **_: list_facts(
             answer="declined" if failed else answer, missing=missing, shown=evidence, notes=notes, cut=cut

@@ -1,4 +1,4 @@
-"""What a memory layer or a working memory looks like: one type for all of them, and its plain JSON.
+"""What a memory layer looks like: one type for all of them, and its plain JSON.
 
 Builders make pictures, `drawing` draws them. Texts are shown as texts, whatever they hold.
 """
@@ -6,7 +6,7 @@ Builders make pictures, `drawing` draws them. Texts are shown as texts, whatever
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from tomewise.errors import UsageError
@@ -89,16 +89,15 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture(Noun):
-    """What a layer or a working memory looks like.
+    """What a layer looks like.
 
-    `about` is the question or the layer, `outcome` the answer. It shows `shown` of `total` things. `missing` says what
-    is not there though it could be, in sentences.
+    `about` is the layer. It shows `shown` of `total` things. `missing` says what is not there though it could be, in
+    sentences.
     """
 
     kind: Kind
     title: str
     about: str = ""
-    outcome: str = ""
     nodes: tuple[PictureNode, ...] = ()
     links: tuple[PictureLink, ...] = ()
     groups: tuple[Group, ...] = ()
@@ -195,32 +194,7 @@ def list_nodes(events: Iterable[Event]) -> list[NodeId]:
     return list(dict.fromkeys(piece.id for piece in pieces if piece.id))
 
 
-def find_texts(events: Iterable[Event]) -> dict[NodeId, PicturePassage]:
-    """The texts of all evidence in events, by node."""
-    found: dict[NodeId, PicturePassage] = {}
-    for event in events:
-        for piece in read_common(event).evidence:
-            node = piece.id
-            if node and len(piece.text) >= len(found[node].text if node in found else ""):
-                found[node] = PicturePassage(id=node, text=piece.text, title=piece.title)
-    return found
-
-
-def describe_outcome(answer: Answer) -> str:
-    """What came of a question, in one line."""
-    if answer.resolved:
-        return answer.text
-    return f"Declined: {answer.missing}" if answer.missing else "Declined."
-
-
 def shorten_label(text: str) -> str:
     """The text as a label: one line, cut where it is long."""
     line = " ".join(text.split())
     return line if len(line) <= _LABEL else line[: _LABEL - 1].rstrip() + "…"
-
-
-def list_missing(picture: Picture, cut: Iterable[str]) -> Picture:
-    """The picture of a stored trace, which says what the trace left out."""
-    lost = [what for what in cut if not what.startswith("texts of evidence")]  # the tome itself has those
-    missing = (f"The stored trace was cut to stay small; it left out: {', '.join(lost)}.",) if lost else ()
-    return replace(picture, missing=(*picture.missing, *missing))

@@ -29,7 +29,6 @@ def make_graph(size: int) -> Picture:
         kind="graph",
         title="Hypergraph",
         about="Who?",
-        outcome="The doctor.",
         nodes=nodes,
         links=tuple(links),
         groups=GROUPS,
@@ -45,7 +44,6 @@ def make_hostile() -> Picture:
         kind="graph",
         title=IMAGE,
         about=SCRIPT,
-        outcome=IMAGE,
         nodes=(
             PictureNode(
                 id=SCRIPT, label=SCRIPT, group="g", mark="<b>", text=IMAGE, facts={IMAGE: IMAGE}, passages=("p",)

@@ -68,7 +68,7 @@ COMMANDS = """
 show | show --json | show plain | show plain --json | show --entity Ada | show A | export | --tome A show
 search light | search light --json | search A | --debug show A
 ask light? --trace | ask light? --trace --json | ask Who? --where A=1 | ask Who? --system A | ask Who? --document A
-ask Who? --model openai:A | ask Who? --picture A/x.html | ask Who? --A
+ask Who? --model openai:A | ask Who? --A
 log | log 1 | log 1 --json | log 1 --again | log A
 sessions | sessions --json | sessions s | sessions s --delete | sessions A --delete
 build --system raptor --estimate | build --system A | build --again A | build --extractions A

@@ -178,7 +178,7 @@ async def test_a_scope_leaves_only_reports_that_rest_on_it(store):
 def test_points_name_the_reports_of_their_labels():
     points = [{"description": "a", "labels": ["E2", "E7"], "score": 5}, {"description": "b", "score": 7}]
     reply = MapOut.model_validate({"points": points})
-    assert read_points(reply, [10, 20]) == [Point("a", 5, (20,)), Point("b", 7, (10, 20))]
+    assert read_points(reply, [10, 20]) == [Point("a", 5, (20,)), Point("b", 7)]
 
 
 def rate_slowly(communities, wanted, most):
@@ -368,3 +368,44 @@ async def test_bad_replies_are_skipped_unless_all_are_bad(store):
     assert sum(event.name == "skipped" for event in answer.events) == 3
     with pytest.raises(BadReply):
         await ask(store, QUESTION, {"hypothesise": raise_bad, "explore": raise_bad}, mode="drift")
+
+
+# ---------------------------------------------------------------- what a loop finds
+
+
+@pytest.mark.parametrize("context", [1200, 6000])
+@pytest.mark.parametrize("mode", ["global", "dynamic", "drift"])
+async def test_each_point_is_in_the_last_prompt_or_counts_as_cut(store, mode, context):
+    def lengthen(reply, key):
+        return {**reply, key: f"{reply[key]} {' '.join(['long'] * 90)}"}
+
+    def find_points(given):
+        points = [lengthen(point, "description") for point in map_all(given)["points"]]
+        return {"points": [{**point, "score": 1 + place} for place, point in enumerate(points)]}
+
+    plays = {
+        **play(lambda given: lengthen(explore(given), "answer")),
+        "map_reports": find_points,
+        "rate_report": lambda _: {"rating": 5},
+    }
+    answer, model = await ask(store, QUESTION, plays, mode=mode, context=context)
+    found = {note for event in answer.events if event.name != "retrieved" for note in event.detail.get("notes", [])}
+    (given,) = list_inputs(model, "answer")
+    shown = set(given.notes)
+    assert shown <= found
+    used = sum(COUNT(given.notes)) + FENCE * len(shown)
+    least = min(COUNT([*found - shown]), default=context)
+    assert used <= context / 2 < used + least + FENCE, "no other point has room in the half that points have"
+    retrieved = find_event(answer, "retrieved")
+    assert retrieved["cut"] == answer.coverage.dropped >= len(found - shown)
+    assert retrieved["found"] == len(shown) + len(answer.evidence) + retrieved["cut"]
+
+
+@pytest.mark.parametrize("context", [300, 1200, 6000])
+async def test_what_a_local_search_finds_is_shown_or_counts_as_cut(store, context):
+    whole, _ = await ask(store, NEAR, {}, context=100_000)
+    assert not whole.coverage.dropped
+    answer, _ = await ask(store, NEAR, {}, context=context)
+    assert len(answer.evidence) + answer.coverage.dropped <= len(whole.evidence)
+    assert find_event(answer, "retrieved")["cut"] == answer.coverage.dropped
+    assert answer.coverage.dropped or len(answer.evidence) == len(whole.evidence)

@@ -287,6 +287,15 @@ async def test_gists_that_do_not_fit_the_window_are_left_out_the_furthest_first(
     assert shown == ["Gist 0.", "Gist 2.", "Gist 3."], "Gist 1 is the furthest"
 
 
+@pytest.mark.parametrize("window", [900, 925, 950, 975, 1000, 1100])
+async def test_pages_that_were_read_come_before_gists_and_what_has_no_room_counts_as_cut(look_up, window):
+    _, events, answer = await look_up([{"labels": ["E1", "E3"]}], Question(text="Who?"), window=window)
+    shown, read = find_texts(answer.evidence), [*DAYS[:2], *DAYS[4:6]]
+    assert set(shown) <= {*read} or set(read) <= {*shown}
+    assert answer.coverage.dropped == len(read) + 2 - len(shown) == events[-1].detail["cut"]
+    assert shown
+
+
 # ---------------------------------------------------------------- the contract
 
 

@@ -104,8 +104,11 @@ async def test_traversal_goes_from_the_top_to_children_of_what_it_kept(store):
     assert len(broad) == len(TEXTS) + len(SCHEMATA), "an isolated passage is a top itself"
 
 
-def explore_slowly(query, keeps, *, seeds, rounds):
-    """Section 4.2 over texts: what is active in the end, in the order in which it was selected; and all pools."""
+def explore_slowly(query, keeps, *, seeds, rounds, fill=0):
+    """Section 4.2 over texts: what is active in the end, in the order in which it was selected; and all pools.
+
+    Ours: a pool is filled to `fill` texts with the nearest that no pool had.
+    """
     names = [*range(len(TEXTS)), *(name for name, *_ in SCHEMATA)]
     texts = dict(zip(names, [*TEXTS, *(text for _, text, _, _ in SCHEMATA)], strict=True))
     cosines = dict(zip(names, EMBEDDER.embed([*texts.values()]) @ EMBEDDER.embed([query])[0], strict=True))
@@ -115,21 +118,26 @@ def explore_slowly(query, keeps, *, seeds, rounds):
         near[b].add(a)
     for name, _, below, _ in SCHEMATA:
         near[name].update(below)
-    pool, active, pools = sorted(names, key=lambda name: -cosines[name])[:seeds], [], []
+    ranked = sorted(names, key=lambda name: -cosines[name])
+    pool, active, pools = ranked[:seeds], [], []
     for _ in range(rounds):
+        known = {text for shown in pools for text in shown}
+        fresh = [name for name in ranked if name not in pool and texts[name] not in known]
+        pool = pool + fresh[: max(0, fill - len(pool))]
         pools.append([texts[name] for name in pool])
         kept = [name for name in pool if keeps(texts[name])]
         active += kept
         around = set().union(*(near[name] for name in active)) - set(active)
         pool = sorted(around, key=lambda name: -cosines[name])
-        if not (kept and pool):
+        if not kept or not (pool or (fill and len({text for shown in pools for text in shown}) < len(names))):
             break
     return [texts[name] for name in active], pools
 
 
 @pytest.mark.parametrize("letters", ["a", "ou", "t", "k", "br", "zj"])
 @pytest.mark.parametrize("rounds", [1, 3, 9])
-async def test_what_is_active_and_each_pool_are_those_of_a_slow_reading(store, letters, rounds):
+@pytest.mark.parametrize("fill", [0, 4, 7])
+async def test_what_is_active_and_each_pool_are_those_of_a_slow_reading(store, letters, rounds, fill):
     query = "Who sold the boat in the harbour?"
 
     def keeps(text):
@@ -138,12 +146,27 @@ async def test_what_is_active_and_each_pool_are_those_of_a_slow_reading(store, l
     model = ScriptedModel(
         {"select_nodes": lambda given: {"keep": [n for n, each in enumerate(given.nodes, 1) if keeps(each.text)]}}
     )
-    recall = grow(store, model, seeds=3, rounds=rounds)
+    recall = grow(store, model, seeds=3, rounds=rounds, fill=fill)
     found = await recall.retrieve(query, 20)
-    active, pools = explore_slowly(query, keeps, seeds=3, rounds=rounds)
+    active, pools = explore_slowly(query, keeps, seeds=3, rounds=rounds, fill=fill)
     assert [[each.text for each in call.given.nodes] for call in model.calls] == pools
-    assert [piece.text for piece in found] == (active or pools[0])
+    assert [piece.text for piece in found] == (active or pools[0][:3])
     assert len(pools) <= recall.calls.most == rounds
+
+
+@pytest.mark.parametrize(("fill", "finds", "pools"), [(0, False, 3), (6, True, 3)])
+async def test_filled_pools_offer_what_no_link_leads_to(store, fill, finds, pools):
+    model = keep_those_with("boat", "isolated")
+    found = await grow(store, model, seeds=2, rounds=9, fill=fill).retrieve("Who sold the boat?", 20)
+    assert (TEXTS[-1] in texts_of(found)) == finds
+    assert len(model.calls) == pools
+
+
+async def test_a_full_pool_of_which_nothing_helps_ends_the_search(store):
+    model = keep_those_with("nothing")
+    found = await grow(store, model, seeds=2, rounds=9, fill=5).retrieve("Who sold the boat?", 20)
+    assert [len(call.given.nodes) for call in model.calls] == [5]
+    assert len(found) == 2, "the seeds"
 
 
 async def test_without_a_choice_the_seeds_are_the_evidence(store):

@@ -71,7 +71,7 @@ def test_no_reply_of_http_holds_the_folder(named: Served, notes: Path) -> None:
     for path in ("", "/documents", "/traces", "/sessions", "/sessions/talk", "/pictures"):
         get(NOVEL + path)
     for row in named.http.get(f"{NOVEL}/traces", params={"limit": 200}).json()["traces"]:
-        for part in ("", "/evidence", "/picture"):
+        for part in ("", "/evidence"):
             get(f"{NOVEL}/traces/{row['number']}{part}")
     for layer in named.http.get(f"{NOVEL}/pictures").json()["layers"]:
         get(f"{NOVEL}/pictures/{layer}", limit=100)

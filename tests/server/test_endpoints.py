@@ -320,25 +320,19 @@ def test_tables_questions_and_two_answers_of_an_experiment(tmp_path: Path, comma
         assert served.http.get(f"{url}/compare", params={**chosen, "second": "nothing"}).status_code == 404
 
 
-def test_pictures_of_layers_and_of_an_answer(tmp_path: Path):
+def test_pictures_of_layers(tmp_path: Path):
     make_tome(tmp_path / "novel.tome")
     with Tome.open(tmp_path / "novel.tome") as tome:
         tome.build("hipporag2")
         number = tome.ask(QUESTION, system="hipporag2").trace
-        probed = tome.ask(QUESTION, system="hybrid+probe").trace
         built = sorted(tome.store.notes(BUILDS))
         chosen = {"around": tome.memory.draw(GRAPH).nodes[0].label, "hops": 1, "limit": 3}
-        drawn = [tome.memory.draw(GRAPH, **chosen), tome.memory.draw(GRAPH, trace=number), tome.traces.draw(probed)]
+        drawn = [tome.memory.draw(GRAPH, **chosen), tome.memory.draw(GRAPH, trace=number)]
     with make_client(tmp_path) as own:
         assert get(own, "pictures") == {"layers": built}
         layer = f"pictures/{GRAPH}"
-        asked = ((layer, chosen), (layer, {"trace": number}), (f"traces/{probed}/picture", {}))
-        replies = [get(own, path, **query) for path, query in asked]
+        replies = [get(own, layer, **query) for query in (chosen, {"trace": number})]
         assert [read_picture(reply) for reply in replies] == drawn
-        assert own.get(f"{NOVEL}/traces/{number}/picture").status_code == 400
-        listed = get(own, "traces")
-    assert [row["number"] for row in listed["traces"]] == [probed, number]
-    assert listed["drawable"] == [listed["traces"][0]["answer"]["system"]]
 
 
 def test_replies_are_as_the_schema_says(tmp_path: Path):

@@ -92,7 +92,7 @@ def test_a_bad_body_is_refused_by_the_name_of_its_field(served: Served, body: st
         ("DELETE", "/api/tomes/novel/document?document=", None, 400, "document"),
         ("GET", "/api/tomes/novel/traces/999", None, 404, "no trace 999"),
         ("GET", "/api/tomes/novel/traces/99999999999999999999999", None, 404, "no trace"),
-        ("GET", "/api/tomes/novel/traces/9223372036854775808/picture", None, 404, "no trace"),
+        ("GET", "/api/tomes/novel/traces/9223372036854775808", None, 404, "no trace"),
         ("GET", "/api/tomes/novel/pictures/tree?limit=501", None, 400, "from 1 to 500"),
         ("GET", "/api/jobs/nothing", None, 404, "no job"),
         ("GET", "/api/evaluations/nothing", None, 404, "no evaluation"),

@@ -1,13 +1,8 @@
-"""`tome log`: list, find, show, delete, ask again, draw; and `--picture` of `tome ask`."""
+"""`tome log`: list, find, show, delete, ask again."""
 
 from __future__ import annotations
 
-import json
-import re
-from pathlib import Path
-
 import pytest
-from tests.drawn import read_picture
 
 QUESTION = "Who put out the light?"
 OPTIONS = ("--option", "the doctor", "--option", "Ada Marsh, the keeper")
@@ -59,31 +54,3 @@ def test_it_asks_one_again_with_the_same_system_and_settings(command, two_questi
     assert first["question"] == second["question"]
     assert all(first["answer"][name] == second["answer"][name] for name in ("system", "text"))
     assert "→ option B" in command("log", "2", "--again").out
-
-
-# ---------------------------------------------------------------- pictures
-
-
-@pytest.fixture
-def story(command, here):
-    text = "Ada Marsh rowed to the island. The keeper lit the lamp. Ada Marsh saw the keeper. " * 5
-    (here / "a.txt").write_text(text)
-    assert command("add", "a.txt", "--passage-tokens", "32").code == 0
-
-
-def read_page(file):
-    return read_picture(json.loads(re.search(r'id="data">(.*?)</script>', Path(file).read_text("utf-8"), re.DOTALL)[1]))
-
-
-@pytest.mark.parametrize("system", ["hybrid+probe", "cosmir"])
-def test_an_answer_is_drawn_and_so_is_its_trace(command, story, system):
-    asked = command("ask", "Who rowed to the island?", "--system", system, "--picture", "a.html", "--json")
-    assert asked.code == 0
-    assert json.loads(asked.out)["system"] == system
-    assert "picture: a.html" in asked.err
-    drawn = read_page("a.html")
-    assert (drawn.about, drawn.missing) == ("Who rowed to the island?", ())
-    assert drawn.kind == ("tree" if system.endswith("probe") else "graph")
-    assert any("Ada Marsh rowed" in passage.text and passage.place for passage in drawn.passages)
-    assert command("log", "1", "--picture", "b.html").code == 0
-    assert read_page("b.html").nodes == drawn.nodes

@@ -70,7 +70,6 @@ def assert_one_line(ran, code, *parts):
         (("search", "light", "--system", "raptor"), 4, ["tome build"]),
         (("log", "--delete"), 2, ["--delete needs the number"]),
         (("log", "1", "--again", "--delete"), 2, ["exclude each other"]),
-        (("ask", "Who?", "-s", "hybrid+probe", "--picture", "no/a.html"), 2, ["name a file in a folder that exists"]),
     ],
     ids=lambda value: " ".join(value)[:50] if isinstance(value, tuple) else None,
 )

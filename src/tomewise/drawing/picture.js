@@ -92,11 +92,6 @@ function makeHead(picture) {
   const head = make("header", "tp-head", null,
     make("p", "tp-kicker", [picture.title, count].filter(Boolean).join(" · ")),
     make("h1", "", picture.about || picture.title));
-  if (picture.outcome) {
-    const outcome = make("p", "tp-outcome", picture.outcome);
-    outcome.tabIndex = 0; // a long one is scrolled, with keys too
-    head.append(outcome);
-  }
   for (const text of picture.missing) head.append(make("p", "tp-missing", text));
   return head;
 }

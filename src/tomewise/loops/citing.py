@@ -7,7 +7,7 @@ headings in them, beside what any model is shown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -72,53 +72,32 @@ def cite(store: Texts, quotes: Sequence[roles.Quote], evidence: Sequence[Evidenc
     wanted = {source for piece in evidence for source in piece.sources}
     passages = load_passages(store, wanted)
     below = [[passages[id] for id in piece.sources if id in passages] for piece in evidence]
-    joined = [
-        run
-        for piece, run in zip(evidence, below, strict=True)
-        if run and piece.layer == PASSAGES and len(piece.sources) > 1
-    ]
-    found: dict[Quote, None] = {}
-    derived = dropped = 0
-    for quote in quotes:
-        located = cite_parts(quote, below) or _cite_across(quote.quote, joined)
-        found.update(dict.fromkeys(located))
-        if located:
-            continue
-        if any(_find(quote.quote, piece.text) for piece in evidence):
-            derived += 1
-        else:
-            dropped += 1
-    return Cited(tuple(found), dropped, derived, below)
+    joined = [run for piece, run in zip(evidence, below, strict=True) if piece.layer == PASSAGES and run[1:]]
+    located = [_cite_parts(quote, below, joined) for quote in quotes]
+    lost = [quote.quote for quote, found in zip(quotes, located, strict=True) if not found]
+    derived = sum(any(_find(quote, piece.text) for piece in evidence) for quote in lost)
+    return Cited(tuple(dict.fromkeys(chain.from_iterable(located))), len(lost) - derived, derived, below)
 
 
-def cite_parts(written: roles.Quote, below: Sequence[Sequence[Passage]]) -> list[Quote]:
-    """The quotation, or each of its parts, in one passage; nothing if no passage has all of it.
+def _cite_parts(
+    written: roles.Quote, below: Sequence[Sequence[Passage]], joined: Sequence[Sequence[Passage]] = ()
+) -> list[Quote]:
+    """The quotation, or each of its parts, in one passage, or in one run of those `joined`; nothing if none has it all.
 
     `below` has the passages of each piece of evidence; those of the piece that is named come first.
     """
     pieces = (*find_labelled(written.label, below), *below)
     passages = {passage.id: passage for piece in pieces for passage in piece}.values()
-    for passage in passages:
-        if spans := _find(written.quote, passage.text):
-            return [make_quote(passage, span.start, span.end) for span in spans]
-    return []
-
-
-def _cite_across(quote: str, runs: Sequence[Sequence[Passage]]) -> list[Quote]:
-    """The quotation, or each of its parts, in one of the runs of passages that are shown as one piece."""
-    for run in runs:
+    for run in (*([passage] for passage in passages), *joined):
         text, starts = join_texts(run)
-        if spans := _find(quote, text):
-            return [cited for span in spans for cited in _cut_span(span, run, starts)]
+        if spans := _find(written.quote, text):
+            return [
+                make_quote(passage, start, end)
+                for span in spans
+                for passage, begins in zip(run, starts, strict=True)
+                if (start := max(0, span.start - begins)) < (end := min(len(passage.text), span.end - begins))
+            ]
     return []
-
-
-def _cut_span(span: Span, run: Sequence[Passage], starts: Sequence[int]) -> Iterator[Quote]:
-    """What of a span in joined passages is in each of them."""
-    for passage, begins in zip(run, starts, strict=True):
-        start, end = max(0, span.start - begins), min(len(passage.text), span.end - begins)
-        if start < end:
-            yield make_quote(passage, start, end)
 
 
 def locate(quote: str, passage: Passage) -> Quote | None:
@@ -177,7 +156,7 @@ def prepare_quoting(store: Texts, given: AnswerIn, found: Sequence[Evidence]) ->
 def quote_sentences(store: Texts, reply: AnswerOut, passages: Sequence[Passage]) -> tuple[Statement, ...]:
     """The sentences that a reply quotes, as statements. On the first rests the option that the reply chooses."""
     below = [[passage] for passage in passages]
-    found = [quote for each in reply.quotes for quote in cite_parts(each, below)[:1]]
+    found = [quote for each in reply.quotes for quote in _cite_parts(each, below)[:1]]
     statements, end = [], 0
     for number, quote in enumerate(found):
         text = " ".join(quote.text.split())

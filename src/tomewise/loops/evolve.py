@@ -38,7 +38,6 @@ from tomewise.loops.exploring import (
 from tomewise.loops.last_prompt import Context
 from tomewise.loops.point_editor import Changes, PointEditor
 from tomewise.loops.steps import LoopState, make_attempt_event, take_steps
-from tomewise.loops.working_pictures import draw_hypergraph
 from tomewise.recall.ranking import drop_repeats, rank_evidence
 from tomewise.types import Answer, Embedder, Event, Evidence, In, Out, Question, Retriever, Role
 from tomewise.working.hypergraph import Hypergraph, MemoryPoint
@@ -79,7 +78,6 @@ class Evolve:
     exploring: Exploring
     editor: PointEditor
     limits: Limits
-    draw = staticmethod(draw_hypergraph)
 
     @property
     def calls(self) -> CallCount:

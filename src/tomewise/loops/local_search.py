@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Any
+from functools import partial
+from itertools import takewhile
+
+import numpy as np
 
 from tomewise.calls import CallCount
 from tomewise.concurrency import gather_calls
 from tomewise.events import make_event
 from tomewise.language.roles import EXPLORE, HYPOTHESISE, ExploreIn, ExploreOut, HypothesisOut, RateIn, Shown
 from tomewise.loops.desk import Desk, Prepared
-from tomewise.loops.evidence import measure_pieces
-from tomewise.loops.report_points import Point, conclude
-from tomewise.loops.steps import Skipped
+from tomewise.loops.evidence import fold, measure_pieces
+from tomewise.loops.report_points import Point, answer_from, conclude
+from tomewise.loops.steps import LoopState, take_steps
 from tomewise.recall.community_reports import CommunityReports, ReportedCommunity, ReportShelf
 from tomewise.recall.local_relations import LocalGraph, LocalRelations
 from tomewise.recall.ranking import drop_repeats, take_turns
@@ -46,14 +48,6 @@ class LocalShares:
 _SHARES = LocalShares(reports=0.1, relations=0.2)  # of a follow-up
 
 
-@dataclass(frozen=True, slots=True)
-class LocalContext:
-    """What was chosen for a query, in the order in which it is shown, and how many pieces were found."""
-
-    evidence: Sequence[Evidence]
-    found: int
-
-
 @dataclass(frozen=True, eq=False)
 class LocalSearch:
     """Fills a budget with what is near to a query (`recall.local_relations`), and with reports down to a `level`.
@@ -68,24 +62,21 @@ class LocalSearch:
     reports: CommunityReports
     level: int
 
-    def select(self, query: str, within: Scope | None, budget: int, shares: LocalShares) -> LocalContext:
-        """What fits into so many tokens: reports, entities, relations, passages."""
+    def select(self, query: str, within: Scope | None, budget: int, shares: LocalShares) -> tuple[list[Evidence], int]:
+        """What fits into so many tokens, in the order reports, entities, relations, passages; how many are found."""
         found = self.graph.find(query, within)
-        reports = self._fit_reports(found, within, round(budget * shares.reports)) if shares.reports else []
+        ranked = rank_reports(found.keys, self.reports.load(within), self.level) if shares.reports else []
+        reports = self._fit_reports(ranked, within, round(budget * shares.reports))
         left = budget - self._measure(reports)
-        described = self._fit_relations(found, min(left, round(budget * shares.relations))) if shares.relations else []
-        chosen = [*reports, *described]
-        passages = self.desk.layout.pack(found.passages, budget - self._measure(chosen))
-        relations = found.relations[-1] if found.relations else ()
-        whole = len(reports) + len(found.entities) + len(relations) + len(found.passages)
-        return LocalContext([*chosen, *passages], max(whole, len(chosen) + len(passages)))
+        chosen = [*reports, *self._fit_relations(found, min(left, round(budget * shares.relations)))]
+        chosen += self.desk.layout.pack(found.passages, budget - self._measure(chosen))
+        whole = (ranked, found.entities, found.relations[-1] if found.relations else (), found.passages)
+        return chosen, sum(map(len, whole))
 
-    def _fit_reports(self, found: LocalRelations, within: Scope | None, room: int) -> list[Evidence]:
-        shelf = self.reports.load(within)
-        ranked = rank_reports(found.keys, shelf, self.level)
+    def _fit_reports(self, ranked: Sequence[ReportedCommunity], within: Scope | None, room: int) -> list[Evidence]:
         chosen = []
-        for community, evidence in zip(ranked, self.reports.make_evidence(ranked, within), strict=True):
-            for piece in (evidence, replace(evidence, text=community.short_text)):
+        for community, whole in zip(ranked, self.reports.make_evidence(ranked, within), strict=True):
+            for piece in (whole, replace(whole, text=community.short_text)):
                 if (size := self._measure([piece])) <= room:
                     chosen.append(piece)
                     room -= size
@@ -94,18 +85,10 @@ class LocalSearch:
 
     def _fit_relations(self, found: LocalRelations, room: int) -> list[Evidence]:
         """The first entities that fit, and the relations of the longest beginning of the entities that fit beside."""
-        entities: list[Evidence] = []
-        for piece in found.entities:
-            if self._measure([*entities, piece]) > room:
-                break
-            entities.append(piece)
+        entities = self.desk.layout.take_best(found.entities, room)
         room -= self._measure(entities)
-        fitting: Sequence[Evidence] = ()
-        for relations in found.relations:
-            if self._measure(relations) > room:
-                break
-            fitting = relations
-        return [*entities, *fitting]
+        fitting = takewhile(lambda relations: self._measure(relations) <= room, found.relations)
+        return [*entities, *[(), *fitting][-1]]
 
     def _measure(self, pieces: Sequence[Evidence]) -> int:
         return sum(measure_pieces(pieces, self.desk.count))
@@ -127,31 +110,17 @@ class LocalAnswer:
 
     calls = CallCount("1", 1)
 
-    desk: Desk
     search: LocalSearch
     shares: LocalShares
     budget: int
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """Two steps: `retrieved`, then the answer."""
-        budget = min(self.budget, await asyncio.to_thread(self.desk.measure_answer_room, question))
-        context = await asyncio.to_thread(self.search.select, question.text, question.within, budget, self.shares)
-        prepared = await self.desk.prepare(question, context.evidence, budget=None)
-        prepared = replace(prepared, dropped=context.found - len(prepared.evidence))
-        yield make_event("retrieved", evidence=prepared.evidence, found=context.found, cut=prepared.dropped)
-        yield await self.desk.answer(question, prepared)
-
-
-@dataclass(frozen=True, slots=True)
-class DriftLimits:
-    """How far follow-ups go: so many in each of `depth` rounds.
-
-    `level` is the deepest level of communities whose reports are read.
-    """
-
-    follow_ups: int
-    depth: int
-    level: int
+        desk = self.search.desk
+        budget = min(self.budget, await asyncio.to_thread(desk.measure_answer_room, question))
+        chosen, found = await asyncio.to_thread(self.search.select, question.text, question.within, budget, self.shares)
+        async for output in answer_from(desk, question, await desk.prepare(question, chosen, budget=None), found):
+            yield output
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,21 +132,19 @@ class _Step:
     evidence: Sequence[Evidence]
 
 
-@dataclass(slots=True)
-class _Search:
-    """The steps of one question, and what is still to be asked with the score of the step that names it."""
+@dataclass(slots=True, kw_only=True)
+class _DriftState(LoopState):
+    """What was asked for one question, and what is still to be asked with the score of the step that names it."""
 
-    question: Question
+    known: set[str]
     steps: list[_Step] = field(default_factory=list)
     open: list[tuple[int, str]] = field(default_factory=list)
-    known: set[str] = field(default_factory=set)
-    skipped: Skipped = field(default_factory=Skipped)
 
     def add(self, step: _Step) -> None:
         """Take in a step: its follow-ups are asked unless they were named before."""
         self.steps.append(step)
         for query in step.reply.follow_ups:
-            if query and (name := " ".join(query.casefold().split())) not in self.known:
+            if (name := fold(query)) not in self.known:
                 self.known.add(name)
                 self.open.append((step.reply.score, query))
 
@@ -193,111 +160,103 @@ class Drift:
     """Answers from reports first, then follow-up questions by local searches, and one answer from all of these.
 
     The nearest report shows the form of a made-up answer; the reports that are nearest to this are read in folds, each
-    for an answer so far and for follow-ups. Deviations: nothing is drawn at random; follow-ups are asked by the score
-    of the answer that named them; local searches keep room for entities and relations.
+    for an answer so far and for follow-ups: at most so many `follow_ups` in each of `depth` rounds. Deviations: nothing
+    is drawn at random; follow-ups are asked by the score of the answer that named them; local searches keep room for
+    entities and relations.
     """
 
-    desk: Desk
-    reports: CommunityReports
     search: LocalSearch
-    limits: DriftLimits
+    follow_ups: int
+    depth: int
     budget: int
 
     @property
     def calls(self) -> CallCount:
         """One for a made-up answer, one a fold, one a follow-up, and one to answer."""
-        most = self.limits.follow_ups * self.limits.depth
+        most = self.follow_ups * self.depth
         return CallCount(f"1 + {_FOLDS} folds + at most {most} follow-ups + 1", 2 + _FOLDS + most)
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
-        """`reports chosen`, `followed up` for each step, `retrieved`, then the answer."""
-        search = _Search(question, known={" ".join(question.text.casefold().split())})
-        shelf = await asyncio.to_thread(self.reports.load, question.within)
-        shelf = shelf.select_down_to(self.limits.level)
-        reports = await self._find_reports(search, shelf)
-        titles = [each.title for each in reports]
-        yield make_event("reports chosen", reports=titles, batches=min(_FOLDS, len(reports)), rated=0)
-        folds = [self._read_fold(search, fold) for fold in _divide(reports)]
-        async for event in self._take(search, folds, 0):
+        """`reports chosen`, `followed up` for each query, `stopped`, `retrieved`, then the answer."""
+        state = _DriftState(question=question, known={"", fold(question.text)})
+        reports = await self._find_reports(state)
+        # Neighbours in the ranking are read together; the first folds are one longer where they cannot be equal.
+        folds = np.array_split(np.arange(len(reports)), _FOLDS)
+        parts = [reports[part[0] : part[-1] + 1] for part in folds if part.size]
+        yield make_event("reports chosen", reports=[each.title for each in reports], batches=len(parts), rated=0)
+        read = [(question.text, partial(self.search.reports.make_evidence, part, question.within)) for part in parts]
+        async for event in self._explore_all(state, read):
             yield event
-        if not search.steps:
-            search.open.append((0, question.text))
-        for depth in range(1, 1 + self.limits.depth):
-            queries = search.take_open(self.limits.follow_ups)
-            async for event in self._take(search, [self._follow_up(search, query) for query in queries], depth):
-                yield event
-        if not search.steps and search.skipped.last:
-            raise search.skipped.last  # nothing was read, and nobody is asked about nothing
-        points = [Point(step.reply.answer, step.reply.score) for step in search.steps]
-
-        def find_passages(_: Sequence[Point]) -> list[Evidence]:
-            best = sorted(search.steps, key=lambda step: -step.reply.score)
-            found = [[piece for piece in step.evidence if piece.layer == PASSAGES] for step in best]
-            return drop_repeats(list(take_turns(found)))
-
-        async for output in conclude(self.desk, question, points, find_passages, budget=self.budget):
+        for event in state.report_skipped():
+            yield event
+        if not state.steps:
+            state.open.append((0, question.text))
+        async for event in take_steps(state, partial(self._follow_up, state), most=self.depth, name="round"):
+            yield event
+        if not state.steps and state.skipped.last:
+            raise state.skipped.last  # nothing was read, and nobody is asked about nothing
+        best = sorted(state.steps, key=lambda step: -step.reply.score)
+        points = [Point(step.reply.answer, step.reply.score) for step in best]
+        found = [[piece for piece in step.evidence if piece.layer == PASSAGES] for step in best]
+        passages = drop_repeats(take_turns(found))
+        async for output in conclude(self.search.desk, question, points, lambda _: passages, budget=self.budget):
             yield output
 
-    async def _find_reports(self, search: _Search, shelf: ReportShelf) -> list[ReportedCommunity]:
+    async def _find_reports(self, state: _DriftState) -> list[ReportedCommunity]:
         """The reports nearest to a made-up answer in the form of the report nearest to the question."""
-        text = search.question.text
-        template = await asyncio.to_thread(self.reports.find_nearest, text, 1, shelf)
+        text, reports = state.question.text, self.search.reports
+        shelf = await asyncio.to_thread(reports.load, state.question.within)
+        shelf = shelf.select_down_to(self.search.level)
+        template = await asyncio.to_thread(reports.find_nearest, text, 1, shelf)
         if not template:
             return []
         given = RateIn(question=text, report=template[0].report.text)
-        usual = HypothesisOut(answer=text)
-        hypothesis = await search.skipped.try_call(self.desk.model.ask(HYPOTHESISE, given), usual)
-        return await asyncio.to_thread(self.reports.find_nearest, hypothesis.answer, _REPORTS, shelf)
+        asked = self.search.desk.model.ask(HYPOTHESISE, given)
+        hypothesis = await state.skipped.try_call(asked, HypothesisOut(answer=text))
+        return await asyncio.to_thread(reports.find_nearest, hypothesis.answer, _REPORTS, shelf)
 
-    async def _take(
-        self, search: _Search, asked: Iterable[Coroutine[Any, Any, _Step | None]], depth: int
+    async def _follow_up(self, state: _DriftState) -> AsyncIterator[Event]:
+        """One round: the best of what is open, each by a local search."""
+        room = min(self.budget, self.search.desk.measure_room(EXPLORE))
+
+        def search(query: str) -> list[Evidence]:
+            return self.search.select(query, state.question.within, room, _SHARES)[0]
+
+        queries = state.take_open(self.follow_ups)
+        if not queries:
+            state.end = "no question is open"
+        async for event in self._explore_all(state, [(query, partial(search, query)) for query in queries]):
+            yield event
+
+    async def _explore_all(
+        self, state: _DriftState, asked: Sequence[tuple[str, Callable[[], Sequence[Evidence]]]]
     ) -> AsyncIterator[Event]:
-        """Take several steps side by side."""
-        for step in await gather_calls(asked):
+        """Ask side by side about several queries, each with a way to find its evidence."""
+        for step in await gather_calls(self._explore(state, query, find) for query, find in asked):
             if step is not None:
-                search.add(step)
+                state.add(step)
                 yield make_event(
                     "followed up",
-                    depth,
+                    state.step,
                     query=step.query,
                     score=step.reply.score,
                     notes=[step.reply.answer] if step.reply.answer else [],
                     evidence=step.evidence,
                     follow_ups=step.reply.follow_ups,
                 )
-        for event in search.skipped.events(depth):
-            yield event
 
-    async def _read_fold(self, search: _Search, fold: Sequence[ReportedCommunity]) -> _Step | None:
-        found = await asyncio.to_thread(self.reports.make_evidence, fold, search.question.within)
-        return await self._explore(search, search.question.text, found)
-
-    async def _follow_up(self, search: _Search, query: str) -> _Step | None:
-        room = min(self.budget, self.desk.measure_room(EXPLORE))
-        context = await asyncio.to_thread(self.search.select, query, search.question.within, room, _SHARES)
-        return await self._explore(search, query, context.evidence)
-
-    async def _explore(self, search: _Search, query: str, found: Sequence[Evidence]) -> _Step | None:
+    async def _explore(self, state: _DriftState, query: str, find: Callable[[], Sequence[Evidence]]) -> _Step | None:
         """Ask what the evidence says on a query; None without evidence, and for a reply that cannot be used."""
 
         def make_input(shown: Sequence[Shown]) -> ExploreIn:
-            return ExploreIn(
-                question=search.question.text,
-                query=query,
-                evidence=list(shown),
-                limit=_NAMED,
-                words=_WORDS,
-            )
+            asked = state.question.text
+            return ExploreIn(question=asked, query=query, evidence=list(shown), limit=_NAMED, words=_WORDS)
 
-        prepared: Prepared[ExploreIn] = await asyncio.to_thread(self.desk.fit, EXPLORE, found, make_input, budget=None)
+        def prepare() -> Prepared[ExploreIn]:
+            return self.search.desk.fit(EXPLORE, find(), make_input, budget=None)
+
+        prepared = await asyncio.to_thread(prepare)
         if not prepared.evidence:
             return None
-        reply = await search.skipped.try_call(self.desk.model.ask(EXPLORE, prepared.input), None)
+        reply = await state.skipped.try_call(self.search.desk.model.ask(EXPLORE, prepared.input), None)
         return None if reply is None else _Step(query, reply, prepared.evidence)
-
-
-def _divide(reports: Sequence[ReportedCommunity]) -> list[Sequence[ReportedCommunity]]:
-    """The folds: neighbours in the ranking, the first folds one longer where they cannot be equal."""
-    size, longer = divmod(len(reports), _FOLDS)
-    starts = [fold * size + min(fold, longer) for fold in range(_FOLDS + 1)]
-    return [reports[start:end] for start, end in pairwise(starts) if end > start]

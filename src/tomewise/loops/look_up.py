@@ -12,7 +12,7 @@ after its repair is skipped and reported: then no further page is looked up.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
@@ -49,11 +49,9 @@ class LookUp:
     @property
     def calls(self) -> CallCount:
         """One for each look-up, and the answer."""
-        rounds = CallCount(str(self._rounds), self._rounds)
-        if self._rounds > 1:
-            rounds = CallCount(f"1 a look-up, at most {self._rounds}", self._rounds)
-        used = [rounds] if self._rounds else []
-        return sum_calls([*used, read_calls(self.recall), CallCount("1", 1)])
+        most = self._rounds
+        rounds = CallCount(f"1 a look-up, at most {most}" if most > 1 else str(most), most)
+        return sum_calls([rounds, read_calls(self.recall), CallCount("1", 1)])
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """For each round `looked up`; `stopped`, `retrieved`, then the answer."""
@@ -64,53 +62,50 @@ class LookUp:
             state.end = "there are no pages to look up"
         async for event in take_steps(state, partial(self._look_up, state), most=self._rounds, name="look-up"):
             yield event
-        read = [piece for node in state.read for piece in state.texts[node]]
-        gists = [piece for piece in state.ranked if piece.id not in state.texts]
-        prepared = await self.desk.prepare(question, [*read, *gists], budget=None, arrange=state.arrange)
+        passages = [passage for read in state.read.values() for passage in read]
+        found = [*passages, *state.gists]
+        prepared = await self.desk.prepare(question, found, budget=None, arrange=state.arrange)
         yield report_retrieved(prepared.evidence, prepared.found, state.step)
         yield await self.desk.answer(question, prepared)
 
     async def _look_up(self, state: _LookUpState) -> AsyncIterator[Event]:
         """Ask for pages, and read them."""
         limit = self.pages - len(state.read) if self.order == "parallel" else 1
+        pages = [*state.pages, *state.gists]
 
         def make_input(shown: Sequence[Shown]) -> LookUpIn:
             return LookUpIn(question=state.question.text, evidence=list(shown), limit=limit)
 
         prepared = await asyncio.to_thread(
-            self.desk.fit, LOOK_UP, state.shown, make_input, budget=None, arrange=state.arrange
+            self.desk.fit, LOOK_UP, pages, make_input, budget=None, arrange=state.arrange
         )
-        state.evidence = prepared.evidence
-        look_up_input = prepared.input.model_copy(update={"read": state.read_labels})
+        shown = list(zip(prepared.evidence, prepared.input.evidence, strict=True))
+        read = [label.label for piece, label in shown if piece.id in state.read]
+        look_up_input = prepared.input.model_copy(update={"read": read})
         reply = await state.skipped.try_call(self.desk.model.ask(LOOK_UP, look_up_input), None)
         if reply is None:
             state.end = "the reply was not usable"
             return
-        chosen = {piece.id: piece for piece in find_labelled(reply.labels, state.evidence)}
-        new = [piece for node, piece in chosen.items() if node not in state.texts][:limit]
-        state.texts |= await asyncio.to_thread(self._read_texts, new)
-        state.read += [piece.id for piece in new]
+        named = find_labelled(reply.labels, prepared.evidence)
+        new = [piece for piece in named if piece.id not in state.read][:limit]
+        known = await asyncio.to_thread(load_passages, self.desk.store, [each for page in new for each in page.sources])
+        texts = {
+            page.id: [as_evidence(known[each], page.score) for each in page.sources if each in known] for page in new
+        }
+        state.read |= texts
         state.end = "" if new else "no further page is needed"
-        passages = [passage for piece in new for passage in state.texts[piece.id]]
+        passages = [passage for read in texts.values() for passage in read]
         yield make_event(
             "looked up",
             state.step,
             evidence=passages,
             found=len(passages),
             cut=0,
-            pages=[piece.id for piece in new],
+            pages=[*texts],
             gists=len(prepared.evidence),
             reasoning=reply.reasoning,
             all_pages=len(state.ranked),
         )
-
-    def _read_texts(self, pages: Sequence[Evidence]) -> dict[NodeId, list[Evidence]]:
-        """The passages of each page."""
-        passages = load_passages(self.desk.store, {source for page in pages for source in page.sources})
-        return {
-            page.id: [as_evidence(passages[source], page.score) for source in page.sources if source in passages]
-            for page in pages
-        }
 
 
 @dataclass(slots=True, kw_only=True)
@@ -119,30 +114,22 @@ class _LookUpState(LoopState):
 
     ranked: Sequence[Evidence]
     ordered: Sequence[Evidence]
-    read: list[NodeId] = field(default_factory=list)  # pages that were looked up, in the order of their choice
-    texts: dict[NodeId, list[Evidence]] = field(default_factory=dict)  # their passages
-    evidence: Sequence[Evidence] = ()  # what the role that looks up saw last
+    read: dict[NodeId, list[Evidence]] = field(default_factory=dict)  # passages of pages, in the order of their choice
 
     @property
-    def shown(self) -> list[Evidence]:
-        """All pages for the role that looks up: those that were read in full, then the gists, nearest first."""
-        pages = {piece.id: piece for piece in self.ranked}
-        read = [
-            replace(pages[node], kind=_PAGE, text="\n".join(piece.text for piece in self.texts[node]))
-            for node in self.read
-        ]
-        return [*read, *(piece for piece in self.ranked if piece.id not in self.texts)]
+    def gists(self) -> list[Evidence]:
+        """The pages that were not read, nearest first."""
+        return [piece for piece in self.ranked if piece.id not in self.read]
 
     @property
-    def read_labels(self) -> list[str]:
-        """The labels under which pages that were read are shown."""
-        return [f"E{number}" for number, piece in enumerate(self.evidence, start=1) if piece.id in self.texts]
+    def pages(self) -> list[Evidence]:
+        """The pages that were read, in full."""
+        texts = {node: "\n".join(piece.text for piece in passages) for node, passages in self.read.items()}
+        known = {piece.id: piece for piece in self.ranked}
+        return [replace(known[node], kind=_PAGE, text=text) for node, text in texts.items()]
 
     def arrange(self, evidence: Sequence[Evidence]) -> list[Evidence]:
         """Pages, gists and passages in the order of the text."""
-        positions: Mapping[NodeId, tuple[int, int]] = {
-            node: (index, number)
-            for index, page in enumerate(self.ordered)
-            for number, node in enumerate((page.id, *page.sources))
-        }
+        nodes = (node for page in self.ordered for node in (page.id, *page.sources))
+        positions = {node: place for place, node in enumerate(nodes)}
         return sorted(evidence, key=lambda piece: positions[piece.id])

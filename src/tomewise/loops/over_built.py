@@ -11,7 +11,6 @@ from tomewise.loops.desk import Desk
 from tomewise.loops.escalate import Lag, report_choice
 from tomewise.loops.probe import Probe
 from tomewise.loops.steps import HISTORY
-from tomewise.loops.working_pictures import draw_pool
 from tomewise.recall.several_searches import LayeredRecall
 from tomewise.types import Answer, Event, Question, Retriever
 from tomewise.working.pool import Pool
@@ -41,7 +40,6 @@ class OverBuilt:
     instead: Mapping[str, Part]
     beside: Mapping[str, Part]
     build: str
-    draw = staticmethod(draw_pool)
 
     @property
     def calls(self) -> CallCount:

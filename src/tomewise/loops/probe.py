@@ -31,7 +31,6 @@ from tomewise.loops.citing import only_quotes
 from tomewise.loops.desk import Attempt, Desk, decline
 from tomewise.loops.last_prompt import DEPTH, Context, Note, Searched, weigh_queries
 from tomewise.loops.steps import HISTORY, Contexts, LoopState, Skipped, make_attempt_event
-from tomewise.loops.working_pictures import draw_pool
 from tomewise.loops.workspace import Consolidation, Cue, Rules, SelfProbe
 from tomewise.recall.ranking import drop_repeats
 from tomewise.recall.several_searches import LayeredRecall
@@ -83,7 +82,6 @@ class Probe:
     consolidation: Consolidation | None
     rules: Rules
     bounds: Bounds
-    draw = staticmethod(draw_pool)
 
     @property
     def calls(self) -> CallCount:

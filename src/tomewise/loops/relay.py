@@ -26,7 +26,6 @@ from tomewise.loops.last_prompt import DEPTH, Note, join
 from tomewise.loops.ledger_notes import LedgerNotes, LedgerReading
 from tomewise.loops.notes import Findings, NoteReading, SingleNote, describe_chunk
 from tomewise.loops.steps import Skipped, rank_found
-from tomewise.loops.working_pictures import draw_ledger
 from tomewise.store.records import PASSAGES
 from tomewise.types import Answer, Event, Evidence, Question
 from tomewise.working.ledger import LedgerMemory
@@ -208,7 +207,6 @@ class LedgerRelay(Relay):
     """
 
     reading: LedgerReading
-    draw = staticmethod(draw_ledger)
 
     def open_memory(self, data: object = None) -> LedgerMemory:
         """A new memory, or the one of which `dump` made `data`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from tomewise.memory.communities.community_names import CommunityNames
@@ -46,6 +46,10 @@ class ReportedCommunity:
     def short_text(self) -> str:
         """Its title and its summary."""
         return f"{self.title}\n{self.report.data['summary']}"
+
+    def with_text(self, text: str) -> ReportedCommunity:
+        """The same with another text for its report."""
+        return replace(self, report=replace(self.report, text=text))
 
     def as_evidence(self, sources: tuple[PassageId, ...] = ()) -> Evidence:
         """The report as evidence."""

@@ -126,6 +126,9 @@ class PruneAndGrow:
     selected is the evidence, and nothing else; if nothing was, the seeds are, as in the released code. The paper leaves
     open how large a pool is: here it is what the model's window holds, the nearest first.
 
+    With `fill`, ours, a pool of fewer nodes is filled to so many with the nearest that were not offered yet, so that
+    the search ends at a full pool of which nothing helps.
+
     `show` writes evidence for a prompt.
     """
 
@@ -134,6 +137,7 @@ class PruneAndGrow:
     show: Show
     seeds: int = 5
     rounds: int = 5
+    fill: int = 0
 
     @property
     def calls(self) -> CallCount:
@@ -145,8 +149,11 @@ class PruneAndGrow:
             return []
         scores = await asyncio.to_thread(self.nodes.score, query, within)
         seeds = await asyncio.to_thread(self.nodes.load_best, scores, self.seeds)
-        active, pool = dict[int, Evidence](), seeds
+        active, pool, offered = dict[int, Evidence](), seeds, set[int]()
         for _ in range(self.rounds):
+            if len(pool) < self.fill:
+                pool = await asyncio.to_thread(self._fill, scores, pool, offered)
+            offered |= pool.keys()
             chosen = await self._select(query, pool) if pool else {}
             if not chosen:
                 break
@@ -167,7 +174,15 @@ class PruneAndGrow:
         """The neighbours and children of what is active, as far as they fit into the window, the nearest first."""
         links = (self.nodes.find_neighbours(active), read_sources(self.nodes.store, active, self.nodes.layer))
         found = {key for near in links for keys in near.values() for key in keys} - active.keys()
+        return self._fit(self.nodes.load_best(scores, len(found), found))
+
+    def _fill(self, scores: Scores, pool: Mapping[int, Evidence], offered: Collection[int]) -> dict[int, Evidence]:
+        """The pool, and behind it the nearest nodes that were not `offered`, up to `fill`, as far as they fit."""
+        left = set(scores[0].tolist()).difference(offered, pool)
+        return self._fit({**pool, **self.nodes.load_best(scores, self.fill - len(pool), left)})
+
+    def _fit(self, pieces: Mapping[int, Evidence]) -> dict[int, Evidence]:
+        """The first that fit into the window."""
         room = _WINDOW_SHARE * find_room(self.model, SELECT_NODES)
-        pieces = self.nodes.load_best(scores, len(found), found)
         sizes = accumulate(estimate_tokens(f"{piece.title}\n{piece.text}") for piece in pieces.values())
         return {key: piece for (key, piece), size in zip(pieces.items(), sizes, strict=True) if size <= room}

@@ -129,8 +129,6 @@ class TraceList(Reply):
     """Traces without their events, newest first; `next` is the `before` of the following page."""
 
     traces: list[Trace]
-    drawable: list[str]
-    """The systems of these with a working memory to draw."""
     next: int | None
 
 

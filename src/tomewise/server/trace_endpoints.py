@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from fastapi import Query, Request
 from pydantic import AfterValidator
 
-from tomewise.errors import TomewiseError, UnknownName, UsageError, suggest
+from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.pictures import LIMIT, Picture, list_nodes
 from tomewise.server.bodies import MOST_ID, PAGE, After, Limit
 from tomewise.server.openai_api import link_quote
@@ -31,7 +31,6 @@ from tomewise.store.records import BUILDS, SESSIONS
 from tomewise.tome.drawings import read_texts
 from tomewise.tome.session_memory import list_notes
 from tomewise.tome.session_record import SessionRecord
-from tomewise.tome.tome import Tome
 from tomewise.tome.traces import Trace
 from tomewise.types import Answer, read_plain
 from tomewise.types.plain import describe_invalid
@@ -60,17 +59,11 @@ def list_traces(
     limit: Annotated[int, Query(ge=1, le=200)] = 20,
     q: Annotated[str, Query(max_length=MOST_ID, description="Words, all in the question or the answer.")] = "",
 ) -> dict[str, Any]:
-    """The latest questions with their answers, newest first; `next` is the `before` of the following page.
-
-    `drawable` are the systems with a working memory, which `.../traces/N/picture` draws.
-    """
+    """The latest questions with their answers, newest first; `next` is the `before` of the following page."""
     traces = opened.traces.latest(limit + 1, before=min(before, _MOST_NUMBER), matching=q)
     shown = traces[:limit]
-    systems = {trace.answer.system for trace in shown}
     rows = [replace(trace, events=()) for trace in shown]
-    reply: dict[str, Any] = opened.documents.names.hide(
-        {"traces": rows, "drawable": [system for system in systems if _is_drawable(system, opened)]}
-    )
+    reply: dict[str, Any] = opened.documents.names.hide({"traces": rows})
     return {**reply, "next": shown[-1].number if len(traces) > limit else None}
 
 
@@ -161,17 +154,3 @@ def draw_layer(
     """A layer as a picture. `trace` highlights what an answer used; `around` and `hops` choose a part of a graph."""
     picture = opened.memory.draw(layer, around=around, hops=hops, limit=limit, trace=trace)
     return opened.documents.names.hide(picture)
-
-
-@family.get("/traces/{number}/picture", reply=Picture)
-def draw_trace(number: Number, opened: Opened) -> Any:
-    """The working memory behind a stored answer as a picture."""
-    return opened.documents.names.hide(opened.traces.draw(number))
-
-
-def _is_drawable(system: str, tome: Tome) -> bool:
-    try:
-        tome.memory.check_drawing(system)
-    except TomewiseError:  # it has no working memory, or is not installed any more
-        return False
-    return True

@@ -52,6 +52,11 @@ def cam(
     selections: Annotated[
         Count, "times that a model selects nodes at most", Multiplies("calls of a question", most=50)
     ] = 5,
+    fill: Annotated[
+        Count,
+        "nodes to which each selection is filled with the nearest ones; 0 for links and members alone",
+        Multiplies("evidence", most=1000),
+    ] = 0,
     limit: Annotated[Positive, "nodes of a global search", Multiplies("evidence", most=1000)] = 5,
 ) -> System:
     """The recipe of `cam`: `recall.schemata_nodes` over `memory.schemata`."""
@@ -64,7 +69,7 @@ def cam(
     schemata = SchemataLayer(kit.store, kit.model, kit.embedder, rules)
     nodes = SchemataNodes(kit.store, kit.embedder, schemata.names)
     retrievals: Mapping[str, Retriever] = {
-        "prune and grow": PruneAndGrow(nodes, kit.model, kit.desk.show, seeds=seeds, rounds=selections),
+        "prune and grow": PruneAndGrow(nodes, kit.model, kit.desk.show, seeds=seeds, rounds=selections, fill=fill),
         "hierarchical": HierarchicalSchemata(nodes, top_k=seeds),
         "global": GlobalSchemata(nodes),
     }
@@ -95,6 +100,7 @@ SYSTEMS = {
             "with entities": {"foundations": "passages and entities"},
             "hierarchical retrieval": {"retrieval": "hierarchical"},
             "global retrieval": {"retrieval": "global"},
+            "filled pools": {"fill": 50},
         },
     ),
 }

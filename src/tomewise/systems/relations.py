@@ -10,9 +10,8 @@ from pydantic import Field
 
 from tomewise.language.roles.community_roles import REPORT_WORDS
 from tomewise.loops.evidence import measure_pieces
-from tomewise.loops.local_search import Drift, DriftLimits, LocalAnswer, LocalSearch, LocalShares
-from tomewise.loops.report_points import Chooser, LevelChoice, RatedChoice, ReportPoints
-from tomewise.loops.working_pictures import OnCommunities
+from tomewise.loops.local_search import Drift, LocalAnswer, LocalSearch, LocalShares
+from tomewise.loops.report_points import ReportPoints
 from tomewise.memory.communities.communities_layer import CommunitiesLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.recall.community_reports import CommunityReports
@@ -102,20 +101,14 @@ def graphrag(
     near = LocalGraph(kit.store, kit.embedder, graph.names, entities=entities)
     desk = kit.desk
     search = LocalSearch(desk, near, shelf, level=level)
-    limits = DriftLimits(follow_ups=follow_ups, depth=depth, level=level)
-    choices: Mapping[str, Chooser] = {
-        "global": LevelChoice(level),
-        "dynamic": RatedChoice(desk, threshold=threshold, level=level),
-    }
     loops: Mapping[str, Loop] = {
-        "local": LocalAnswer(desk, search, LocalShares(reports=reports, relations=relations), budget=context),
-        "drift": Drift(desk, shelf, search, limits, budget=context),
-        **{name: ReportPoints(desk, shelf, each, budget=context) for name, each in choices.items()},
+        "local": LocalAnswer(search, LocalShares(reports=reports, relations=relations), budget=context),
+        "global": ReportPoints(desk, shelf, level, budget=context),
+        "dynamic": ReportPoints(desk, shelf, level, budget=context, threshold=threshold),
+        "drift": Drift(search, follow_ups=follow_ups, depth=depth, budget=context),
     }
-    needs_reports = reports > 0 or mode != "local"
-    layers: tuple[Layer, ...] = (graph, communities) if needs_reports else (graph,)
-    loop = OnCommunities(loops[mode], kit.store, communities.communities) if needs_reports else loops[mode]
-    return System(loop=loop, layers=layers)
+    layers: tuple[Layer, ...] = (graph, communities) if reports > 0 or mode != "local" else (graph,)
+    return System(loop=loops[mode], layers=layers)
 
 
 SYSTEMS = {

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,7 +25,6 @@ from tomewise.terminal.options import (
     Effort,
     Json,
     Markdown,
-    PictureFile,
     SessionName,
     SessionSystem,
     Stated,
@@ -42,7 +40,6 @@ from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resum
 from tomewise.terminal.work import Work, show_work
 
 if TYPE_CHECKING:
-    from tomewise.pictures import Picture
     from tomewise.store.address import DatabaseAddress, TomeAddress
     from tomewise.store.contract import Texts
     from tomewise.systems.registry import Variant
@@ -185,7 +182,6 @@ def ask(
     ] = False,
     stated: Stated = NOTHING,
     trace: Annotated[bool, typer.Option("--trace", help="Show what the system retrieved and asked.")] = False,
-    picture: PictureFile = None,
     markdown: Markdown = False,
     as_json: Json = False,
 ) -> None:
@@ -210,9 +206,6 @@ def ask(
             before = begun.system if begun else ""
             system = choose_by_effort(system, effort, opened.kit, current=current, begun=before)
             variant = parse_variant(system or find_system())
-            if picture:
-                check_picture_file(picture)
-                opened.memory.check_drawing(system or before or variant)
             listener = choose_listener(work, opened.store if trace and not as_json else None)
             asked = Question(
                 text=text,
@@ -228,8 +221,6 @@ def ask(
                 else:
                     named, talk = variant if system else None, part.sessions[session]
                     answer = talk.ask(asked, system=named, fresh=fresh, on_event=listener)
-            if picture:
-                save_picture(opened.memory.draw_answer(text, answer), picture)
     print_answer(answer, as_json, as_markdown=markdown, with_trace=trace)
     if as_json or markdown:
         return
@@ -431,23 +422,6 @@ def find_free_name(tome: Tome) -> str:
 
     taken = set(tome.store.note_names(SESSIONS))
     return next(name for number in range(1, len(taken) + 2) if (name := f"chat-{number}") not in taken)
-
-
-def check_picture_file(file: Path) -> None:
-    """Raise UsageError for a file that cannot be written, before anything is spent."""
-    if not file.parent.is_dir() or file.is_dir():
-        raise UsageError(f"{str(file)!r} cannot be written: name a file in a folder that exists")
-
-
-def save_picture(picture: Picture, file: Path) -> None:
-    """Write a page that draws the picture, and say where it is."""
-    from tomewise.drawing.page import write_page
-
-    try:
-        file.write_text(write_page(picture), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{str(file)!r} cannot be written ({error.strerror}): name another file") from None
-    console(stderr=True).print(f"[dim]picture: {escape(str(file))}[/dim]")
 
 
 def choose_listener(work: Work, store: Texts | None = None) -> Callable[[Event], None] | None:

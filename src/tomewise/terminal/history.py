@@ -13,12 +13,10 @@ import typer
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UnknownName, UsageError, suggest
 from tomewise.terminal.commands import (
     app,
-    check_picture_file,
     choose_listener,
     find_free_name,
     open_tome,
     print_answer,
-    save_picture,
 )
 from tomewise.terminal.completion import complete_sessions
 from tomewise.terminal.options import (
@@ -27,7 +25,6 @@ from tomewise.terminal.options import (
     Current,
     Documents,
     Json,
-    PictureFile,
     SessionSystem,
     Stated,
     TomeFile,
@@ -184,7 +181,6 @@ def log(
     again: Annotated[
         bool, typer.Option("--again", help="Ask this question again, with the same system and settings.")
     ] = False,
-    picture: PictureFile = None,
     stated: Stated = NOTHING,
     as_json: Json = False,
 ) -> None:
@@ -193,8 +189,6 @@ def log(
 
     if delete and again:
         raise UsageError("--delete and --again exclude each other: give one of them")
-    if picture and (number is None or delete or again):
-        raise UsageError("--picture draws one stored trace: give its number, without --delete and --again")
     if number is None and (delete or again):
         raise UsageError(f"--{'delete' if delete else 'again'} needs the number of a question: `tome log` lists them")
     with open_tome(tome, stated) as opened:
@@ -210,9 +204,6 @@ def log(
         elif delete:
             del opened.traces[number]
             print_json({"deleted": number}) if as_json else console().print(f"[bold]deleted[/bold] trace {number}")
-        elif picture:
-            check_picture_file(picture)
-            save_picture(opened.traces.draw(number), picture)
         elif again:
             _ask_again(opened, opened.traces[number], as_json)
         else:

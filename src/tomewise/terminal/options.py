@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from inspect import Parameter, signature
-from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -103,10 +102,6 @@ Documents = Annotated[
 Where = Annotated[
     list[str] | None,
     typer.Option(metavar="TEST", help="Look only into documents of which this holds, such as 'year>=1911'; all must."),
-]
-PictureFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE.html", help="Draw the working memory of the answer: one page, without network."),
 ]
 SessionName = Annotated[
     str | None,

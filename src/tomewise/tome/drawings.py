@@ -1,4 +1,4 @@
-"""What a tome draws: its layers, and the working memory behind an answer."""
+"""What a tome draws: its layers, with what an answer used of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Literal
 
 from tomewise.errors import UnknownName, UsageError
-from tomewise.loops.working_pictures import Drawable
 from tomewise.memory.communities.communities_picture import draw_communities
 from tomewise.memory.communities.community_names import COMMUNITIES, CommunityNames
 from tomewise.memory.graph.graph_names import GraphNames
@@ -20,31 +19,11 @@ from tomewise.pictures import LIMIT, UNUSED, Picture, PicturePassage, read_uses
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys
 from tomewise.store.records import BUILDS
-from tomewise.systems.kit import Kit, System
-from tomewise.systems.registry import Choice, choose_variant
-from tomewise.types import Answer, Node, NodeId, Question
+from tomewise.types import Answer, Node, NodeId
 from tomewise.types.place import describe_place
 
 _TEXT = 4000  # characters of one text
 _TEXTS = 2_000_000  # characters of all texts in one picture
-
-
-def find_drawable(choice: Choice | System, kit: Kit) -> Drawable:
-    """The loop of a system, if its working memory can be drawn. Raises UsageError for any other, UnknownName."""
-    loop = choice.loop if isinstance(choice, System) else choose_variant(choice).wire(kit).loop
-    if isinstance(loop, Drawable):
-        return loop
-    name = type(loop).__name__ if isinstance(choice, System) else choose_variant(choice).label
-    raise UsageError(
-        f"{name} answers without a working memory, so there is nothing to draw: "
-        "use investigate, read_through, comorag, hgmem, graphrag, or another recall with +probe or +evolve, such as "
-        "hybrid+probe"
-    )
-
-
-def draw_answer(question: Question, answer: Answer, choice: Choice | System, kit: Kit) -> Picture:
-    """The working memory behind an answer. Raises UsageError where it has none."""
-    return fill_texts(find_drawable(choice, kit).draw(question, answer), kit.store)
 
 
 def draw_layer(

@@ -52,7 +52,7 @@ class OpenTome:
 
     def __post_init__(self) -> None:
         """Make the traces, which have a lock: one for all threads."""
-        object.__setattr__(self, "traces", Traces(self.store, self.settings.trace_bytes, lambda: self.kit))
+        object.__setattr__(self, "traces", Traces(self.store, self.settings.trace_bytes))
 
     @cached_property
     def kit(self) -> Kit:

@@ -12,17 +12,16 @@ from tomewise.store.rights import work_alone
 from tomewise.tome.arguments import check_type, read_integer
 from tomewise.tome.damaged import explain_damage
 from tomewise.tome.open_tome import PartOfTome, names_damage, plain
-from tomewise.types import Progress, Question
+from tomewise.types import Progress
 
 # What needs more than the store is imported where it is first used: who only looks at a tome does not wait for it.
 if TYPE_CHECKING:
     from tomewise.pictures import Picture
     from tomewise.systems.advice import Recommendation
-    from tomewise.systems.kit import System
     from tomewise.systems.registry import Choice
     from tomewise.tome.entities import Entity
     from tomewise.tome.suggestions import SuggestedQuestion
-    from tomewise.types import Answer, Estimate
+    from tomewise.types import Estimate
 
 
 class Memory(PartOfTome):
@@ -97,25 +96,6 @@ class Memory(PartOfTome):
         answer = None if trace is None else self._opened.traces[trace].answer
         with explain_damage(self.store):
             return draw_layer(layer, self.store, around=around, hops=hops, limit=limit, answer=answer)
-
-    def draw_answer(
-        self, question: str | Question, answer: Answer, *, system: Choice | System | None = None
-    ) -> Picture:
-        """The working memory behind an answer: the pool, or the hypergraph; `write_page` draws it.
-
-        `system` is the one that answered; it may be left out where `answer.system` names it. Raises UsageError for a
-        system without a working memory.
-        """
-        from tomewise.tome.drawings import draw_answer
-
-        asked = Question(text=question) if isinstance(question, str) else question
-        return draw_answer(asked, answer, system or answer.system, self._opened.kit)
-
-    def check_drawing(self, system: Choice | System | None = None) -> None:
-        """Raise UsageError unless the system has a working memory that can be drawn. Calls nothing."""
-        from tomewise.tome.drawings import find_drawable
-
-        find_drawable(self._opened.settings.system if system is None else system, self._opened.kit)
 
     def export(self) -> Iterator[str]:
         """The whole memory as JSON lines in a canonical order: equal memories have equal exports."""

@@ -8,19 +8,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from tomewise.errors import StoreError, UnknownName, UsageError
+from tomewise.errors import StoreError, UnknownName
 from tomewise.run import warn_unkept
 from tomewise.store.contract import Store
 from tomewise.tome.arguments import check_type, read_integer
-from tomewise.tome.damaged import explain_damage, skip_damaged
+from tomewise.tome.damaged import skip_damaged
 from tomewise.types import Answer, Event, Noun, Question, read_plain, write_plain
 from tomewise.types.plain import describe_invalid, map_texts
-
-if TYPE_CHECKING:
-    from tomewise.pictures import Picture
-    from tomewise.systems.kit import Kit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +53,9 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> Record:
 class Traces:
     """The traces of a tome: how its questions were answered. Each is kept in at most `most_bytes` bytes."""
 
-    def __init__(self, store: Store, most_bytes: int, make_kit: Callable[[], Kit]) -> None:
+    def __init__(self, store: Store, most_bytes: int) -> None:
         self._store = store
         self._most_bytes = most_bytes
-        self._make_kit = make_kit
         self._lock = Lock()  # without it SQLite makes competing writers sleep longer than writing a trace takes
 
     def __getitem__(self, number: int) -> Trace:
@@ -95,21 +90,6 @@ class Traces:
         check_type("matching", matching, str, "a text")
         numbers = self._store.trace_numbers(limit, before=before, matching=matching)
         return skip_damaged(numbers, lambda number: _read_trace(row) if (row := self._store.trace(number)) else None)
-
-    def draw(self, number: int) -> Picture:
-        """The working memory behind a stored answer, and what the trace left out of it. Raises UnknownName."""
-        from tomewise.pictures import list_missing
-        from tomewise.tome.drawings import draw_answer
-
-        with explain_damage(self._store):
-            trace = self[number]
-            try:
-                picture = draw_answer(trace.question, trace.answer, trace.answer.system, self._make_kit())
-            except UsageError as error:
-                if trace.cut:
-                    raise UsageError(f"{error}; the trace was cut ({', '.join(trace.cut)})") from None
-                raise
-            return list_missing(picture, trace.cut)
 
     def save(self, question: Question, answer: Answer) -> int | None:
         """The number of the trace, None where it was not kept."""

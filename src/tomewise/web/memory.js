@@ -1,4 +1,4 @@
-// Memory as pictures: the layers of a tome, and what the working memory behind an answer held.
+// Memory as pictures: the layers of a tome, and what the answers used of them.
 import { Button, Empty, ErrorNotice, Field, Head, Loading, count, html, link, linkSpan, useEffect, useGet, useRef, useState } from "./parts.js";
 import { tomePath } from "./api.js";
 import { linkEntity } from "./entity.js";
@@ -8,7 +8,6 @@ const KINDS = {
 };
 const TELLING = 60; // entities of an overview: as many as the eye can follow
 const SIZES = { "": "the 60 most telling", 200: "the first 200", 500: "the first 500" };
-const ANSWER = "answer"; // in place of a layer: the working memory behind an answer
 
 /** A layer by a name for people; its own name follows where several are of one kind. */
 export function nameLayer(layer, layers) {
@@ -22,29 +21,27 @@ export function MemoryView({ tome, query, navigate }) {
   const traces = useGet(tomePath(tome, "traces"), { limit: 100 });
   const known = layers.data?.layers ?? [];
   const asked = traces.data?.traces ?? [];
-  const working = asked.filter((trace) => traces.data.drawable.includes(trace.answer.system));
-  const layer = query.layer ?? (working.some((each) => String(each.number) === query.trace) ? ANSWER : known.find((each) => /^graph:.*triples$/.test(each)) ?? known.find((each) => each.startsWith("graph")) ?? known[0] ?? (working.length ? ANSWER : ""));
-  const trace = query.trace ?? (layer === ANSWER ? String(working[0]?.number ?? "") : "");
+  const layer = query.layer ?? known.find((each) => /^graph:.*triples$/.test(each)) ?? known.find((each) => each.startsWith("graph")) ?? known[0] ?? "";
+  const trace = query.trace ?? "";
   const isGraph = layer.startsWith("graph");
   const change = (more) => navigate(link(tome, "memory", { layer, trace: query.trace, around: isGraph ? query.around : "", hops: query.hops, most: isGraph ? query.most : "", ...more }));
   const isReady = layers.data && traces.data;
-  const path = !isReady || !layer ? null : layer === ANSWER ? (trace ? tomePath(tome, "traces", trace, "picture") : null) : tomePath(tome, "pictures", layer);
-  const picture = useGet(path, layer === ANSWER ? {} : { trace: query.trace, ...(isGraph ? (query.around ? { around: query.around, hops: query.hops } : { limit: query.most || TELLING }) : {}) });
+  const path = isReady && layer ? tomePath(tome, "pictures", layer) : null;
+  const picture = useGet(path, { trace: query.trace, ...(isGraph ? (query.around ? { around: query.around, hops: query.hops } : { limit: query.most || TELLING }) : {}) });
 
-  if (isReady && !known.length && !working.length) return html`<${Head} title="Memory" />
+  if (isReady && !known.length) return html`<${Head} title="Memory" />
     <${Empty} title="Nothing to draw yet" actions=${html`<${Button} kind="primary" href=${link(tome, "build")}>Build a system</${Button}>`}>
-      Entities and facts, communities, summaries, episodes and schemata are drawn here once a system has built them; so is the working memory behind an answer.</${Empty}>`;
+      Entities and facts, communities, summaries, episodes and schemata are drawn here once a system has built them.</${Empty}>`;
   return html`
     <${Head} title="Memory">What this tome remembers, and what the answers used of it.</${Head}>
     <${ErrorNotice} error=${layers.error ?? traces.error} />
     <div class="memory-tools">
       <${Field} label="Draw"><select value=${layer} onChange=${(event) => change({ layer: event.target.value, around: "" })}>
         ${known.map((each) => html`<option key=${each} value=${each}>${nameLayer(each, known)}</option>`)}
-        ${working.length ? html`<option value=${ANSWER}>Working memory behind an answer</option>` : null}
       </select></${Field}>
-      <${Field} label=${layer === ANSWER ? "Answer" : "Highlight what an answer used"} wide><select value=${trace} onChange=${(event) => change({ trace: event.target.value })}>
-        ${layer === ANSWER ? null : html`<option value="">nothing</option>`}
-        ${(layer === ANSWER ? working : asked).map((each) => html`<option key=${each.number} value=${each.number}>${`${each.number}. ${each.question.text.slice(0, 90)} (${each.answer.system})`}</option>`)}
+      <${Field} label="Highlight what an answer used" wide><select value=${trace} onChange=${(event) => change({ trace: event.target.value })}>
+        <option value="">nothing</option>
+        ${asked.map((each) => html`<option key=${each.number} value=${each.number}>${`${each.number}. ${each.question.text.slice(0, 90)} (${each.answer.system})`}</option>`)}
       </select></${Field}>
       ${isGraph ? html`<${Around} key=${query.around} around=${query.around ?? ""} hops=${query.hops ?? "1"} most=${query.most ?? ""} change=${change} />` : null}
     </div>
@@ -74,7 +71,7 @@ function makeAddresses(tome, graph, query) {
   };
 }
 
-/** A picture, drawn by the module that `tome ask --picture` uses. */
+/** A picture, drawn by the module that `write_page` puts into its page. */
 export function Drawing({ picture, addresses }) {
   const box = useRef(null);
   const [error, setError] = useState(null);
