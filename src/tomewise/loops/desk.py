@@ -21,7 +21,7 @@ from tomewise.language.wrapped import find_name, find_room
 from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.citing import cite, only_quotes, prepare_quoting, quote_sentences
 from tomewise.loops.evidence import Count, describe_origin, fit_to_budget, fit_to_window, name_kind
-from tomewise.loops.last_prompt import Context, Layout, Note, Searched, join
+from tomewise.loops.last_prompt import DEPTH, Context, Layout, Note, Searched, fuse, join
 from tomewise.loops.statements import Marked, prove, read_marks
 from tomewise.recall.ranking import as_evidence, drop_repeats, take_turns
 from tomewise.store.records import PASSAGES
@@ -34,6 +34,7 @@ from tomewise.types import (
     NodeId,
     Out,
     Question,
+    Retriever,
     Role,
     Scope,
     Statement,
@@ -198,12 +199,6 @@ class Desk:
         # What is carried may be less than what was found.
         return replace(prepared, found=found, dropped=len(found) - len(prepared.evidence))
 
-    async def lay_out(
-        self, question: Question, ranked: Sequence[Evidence], *, budget: int, notes: Sequence[Note] = ()
-    ) -> Prepared[AnswerIn]:
-        """The input of the answering role: what fits of a ranking (`rank`), and all notes."""
-        return await self.prepare(question, ranked, budget=budget, notes=[note.text for note in notes])
-
     async def prepare_context(self, question: Question, context: Context, *, may_decline: bool) -> Prepared[AnswerIn]:
         """The input of the answering role with all of this context, in the order of the text."""
         labelled = await asyncio.to_thread(lambda: join(self.put_in_order(context.evidence), context.passages))
@@ -285,6 +280,49 @@ class Desk:
     async def answer(self, question: Question, prepared: Prepared[AnswerIn], *, final: bool = True) -> Answer:
         """Ask the answering role, for the answer alone. See `attempt`."""
         return (await self.attempt(question, prepared, final=final)).answer
+
+
+class FusingDesk(Desk):
+    """The desk of our own systems: it shows the best of all that searches find as one ranking (`loops.last_prompt`).
+
+    It searches `plain` for every question; without it, the loop's own search is the plain one.
+    """
+
+    def __init__(self, store: Texts, model: LanguageModel, count: Count, plain: Retriever | None = None) -> None:
+        super().__init__(store, model, count)
+        self.layout = Layout(store, count)
+        self._plain = plain
+
+    @property
+    def alone(self) -> FusingDesk:
+        """The same desk, for a loop whose own search is the plain one."""
+        return FusingDesk(self.store, self.model, self.count)
+
+    async def search_beside(self, question: Question) -> list[Searched]:
+        """What its own search finds for the question."""
+        if self._plain is None:
+            return []
+        return [Searched(await self._plain.retrieve(question.text, DEPTH, within=question.within))]
+
+    async def rank(self, searches: Sequence[Searched], within: Scope | None) -> list[Evidence]:
+        """All that searches found as one ranking, see `fuse`."""
+        return await asyncio.to_thread(fuse, self.store, searches, within)
+
+    async def prepare(
+        self,
+        question: Question,
+        found: Sequence[Evidence],
+        *,
+        budget: int | None,
+        notes: Sequence[str] = (),
+        arrange: Arrange = list,
+    ) -> Prepared[AnswerIn]:
+        """What fits of a ranking and of the notes, see `Layout`; in the order of the text, whatever `arrange` is."""
+        room = await asyncio.to_thread(self.measure_answer_room, question)
+        budget = room if budget is None else min(budget, room)
+        context = await asyncio.to_thread(self.layout.lay_out, found, budget, list(map(Note, notes)))
+        prepared = await self.prepare_context(question, context, may_decline=not question.force)
+        return replace(prepared, found=found, dropped=len(found) - len(prepared.evidence))
 
 
 def make_answer_input(

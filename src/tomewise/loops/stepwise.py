@@ -20,9 +20,7 @@ from tomewise.events import make_event, report_retrieved
 from tomewise.language.roles import STEP, StepIn, StepOut
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import fold
-from tomewise.loops.last_prompt import DEPTH, Note, Searched
 from tomewise.loops.steps import Collection, LoopState, rank_found, take_steps
-from tomewise.recall.ranking import drop_repeats
 from tomewise.types import Answer, Event, Evidence, Question, Retriever
 
 STEPS = 5
@@ -55,19 +53,14 @@ class Stepwise:
         return CallCount(f"{step.formula} a step + 1{limit}", most)
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
-        """By step `decided`, and `searched` and `found` after a search; `stopped`, `retrieved`, then the answer."""
+        """By step `decided`, and `searched` and `found` after a search; at last `searched` and the answer."""
         state = _StepwiseState(question=question, collection=Collection(self.recall, self.limit))
         async for event in take_steps(state, partial(self._take_step, state), most=self.steps, name="step"):
             yield event
-        others = list(state.collection.lists)
-        if others:
-            found = await self.recall.retrieve(question.text, DEPTH, within=question.within)
-        else:
-            yield await state.collection.search(question.text, state)
-            (found,) = state.collection.lists
-        cited = [Searched(drop_repeats(state.cited))]
-        ranked = await rank_found(self.desk, question, found, others, before=cited)
-        prepared = await self.desk.lay_out(question, ranked, notes=list(map(Note, state.notes)), budget=self.budget)
+        queries = list(state.collection.lists)
+        yield await state.collection.search(question.text, state)
+        ranked = await rank_found(self.desk, question, state.collection.lists[-1], queries, state.cited)
+        prepared = await self.desk.prepare(question, ranked, notes=state.notes, budget=self.budget)
         yield report_retrieved(prepared.evidence, prepared.found, state.step)
         yield await self.desk.answer(question, prepared)
 
@@ -97,7 +90,7 @@ class Stepwise:
         answer = await state.skipped.try_call(self.desk.answer(part, prepared, final=False), None)
         if answer is not None:
             cited = {quote.passage for quote in answer.quotes}
-            state.cited += [piece for piece in prepared.evidence if cited.intersection(piece.sources)]
+            state.cited[:0] = [piece for piece in prepared.evidence if cited.intersection(piece.sources)]
         text = answer.text if answer and answer.resolved else ""
         state.add(subquestion, text)
         yield make_event("found", state.step, answer=text, asked=subquestion)
@@ -111,7 +104,7 @@ class _StepwiseState(LoopState):
     subquestions: list[str] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)  # each smaller question with its answer
     notes: list[str] = field(default_factory=list)  # the findings that have one
-    cited: list[Evidence] = field(default_factory=list)  # what the answers cite
+    cited: list[Evidence] = field(default_factory=list)  # what the answers cite, that of the newest first
 
     def add(self, subquestion: str, answer: str) -> None:
         """Add a smaller question and its answer, which is empty if none was found."""
