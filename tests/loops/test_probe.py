@@ -267,6 +267,30 @@ async def test_the_encoder_sees_the_earlier_cues_nearest_first(store):
     assert known == [[], [f"cue {STEM}"], [f"cue {STEM}", "cue boat"]]
 
 
+async def test_no_call_reads_what_another_reads_or_no_new_passage(store):
+    found = {STEM: "v0", "a": "v1 v2 v3 s1", "b": "v3 v2 s2", "c": "s3 v0"}
+    played = await play(store, found, [DECLINED, ANSWERED], [["a", "b", "c"]])
+    first, shared = list_inputs(played.model, "encode")
+    assert (first.probe, shared.probe) == (STEM, "a; b")
+    assert {piece.text for piece in shared.evidence} == {"v1", "v2", "v3", "s1", "s2"}
+    assert [cued["probe"] for cued in played.list_details("encoded")] == [STEM, "a; b"]
+    played = await play(store, {"c": "s3"}, [DECLINED], [["c"]], question=Question(text=STEM))
+    assert played.reason == "no new evidence was found", "a summary of what was read is no news"
+
+
+async def test_a_later_attempt_has_the_cues_of_the_newest_step_first_and_what_they_rest_on(store):
+    found = {STEM: "v0 v1 v2", "a": "v3 v4 v5", "b": "v6 v7"}
+
+    def cue(given):
+        return {"cue": f"It is {given.probe}, so.", "labels": ["E3"] if given.probe == "a" else []}
+
+    played = await play(store, found, [DECLINED] * 2 + [ANSWERED], [["a"], ["b"]], cue=cue, budget=200)
+    concluded = [note for note in list_inputs(played.model, "answer")[-1].notes if note.startswith("It is")]
+    assert concluded[:2] == ["It is b, so.", "It is a, so."], "these discover, the oldest says the question again"
+    ranked = [piece.text for piece in played.answer.evidence]
+    assert ranked.index("v5") < ranked.index("v4"), "named by a cue, though its search found it last"
+
+
 async def test_a_later_attempt_shows_what_searches_agree_on(store):
     """With room for two pieces: the question's best hit, and what two probes find; no cue names it."""
     size = make_token_counter(EMBEDDER)(["v0"])[0] + 12

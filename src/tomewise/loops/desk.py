@@ -59,8 +59,8 @@ class Prepared(Generic[In]):
     """What has room in it, in the order of the labels."""
     found: Sequence[Evidence]
     """All that a search brought, shown or not."""
-    labelled: Sequence[Evidence] | None = None
-    """What labels name, where that is not the evidence piece by piece: passages that are joined."""
+    labelled: Sequence[Evidence]
+    """What labels name: the evidence, with passages joined that follow one another."""
     dropped: int = 0
     """How much of what was found has no room in it."""
 
@@ -176,7 +176,7 @@ class Desk:
         evidence = list(arrange(fitting))
         if evidence != best[: len(evidence)]:
             shown = self.show(evidence)
-        return Prepared(make_input(shown[: len(evidence)]), evidence, found, dropped=len(found) - len(evidence))
+        return Prepared(make_input(shown[: len(evidence)]), evidence, found, evidence, len(found) - len(evidence))
 
     async def prepare(
         self,
@@ -234,11 +234,12 @@ class Desk:
         share = left / error.asked if error.window and error.asked else 0.5
         most = share * self.model.count_input_tokens(ANSWER, prepared.input)
         ranks = {node: rank for rank, piece in enumerate(prepared.found) for node in (piece.id, *piece.sources)}
-        pieces = prepared.evidence if prepared.labelled is None else prepared.labelled
-        best = sorted(pieces, key=lambda piece: min(ranks.get(node, len(ranks)) for node in (piece.id, *piece.sources)))
+        best = sorted(
+            prepared.labelled, key=lambda piece: min(ranks.get(node, len(ranks)) for node in (piece.id, *piece.sources))
+        )
 
         def choose(chosen: Sequence[Evidence]) -> list[Evidence]:
-            return [piece for piece in pieces if piece in chosen]
+            return [piece for piece in prepared.labelled if piece in chosen]
 
         def make_input(chosen: Sequence[Evidence]) -> AnswerIn:
             return prepared.input.model_copy(update={"evidence": self.show(choose(chosen))})
@@ -246,18 +247,13 @@ class Desk:
         fitting = fit_to_window(best[:-1], self.model, ANSWER, make_input, most)
         if not fitting:
             raise error
-        evidence = labelled = choose(fitting)
-        if prepared.labelled is not None:
-            joined = (piece.sources for piece in labelled if piece.layer == PASSAGES)
-            inside = {piece.id for piece in labelled}.union(*joined)
-            evidence = [piece for piece in prepared.evidence if piece.id in inside]
-        return replace(
-            prepared,
-            input=make_input(fitting),
-            evidence=evidence,
-            labelled=None if prepared.labelled is None else labelled,
-            dropped=prepared.dropped + len(prepared.evidence) - len(evidence),
-        )
+        labelled = choose(fitting)
+        inside = {
+            node for piece in labelled for node in (piece.id, *(piece.sources if piece.layer == PASSAGES else ()))
+        }
+        evidence = [piece for piece in prepared.evidence if piece.id in inside]
+        dropped = prepared.dropped + len(prepared.evidence) - len(evidence)
+        return replace(prepared, input=make_input(fitting), evidence=evidence, labelled=labelled, dropped=dropped)
 
     async def _quote(self, prepared: Prepared[AnswerIn], *, final: bool) -> Attempt:
         quote_input, passages = await asyncio.to_thread(prepare_quoting, self.store, prepared.input, prepared.found)
@@ -353,7 +349,7 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
     coverage = Coverage(dropped=prepared.dropped)
     if not resolved:
         return replace(decline(reply.missing, evidence), coverage=coverage, unfinished=reply.unfinished)
-    cited = cite(store, reply.quotes, evidence if prepared.labelled is None else prepared.labelled)
+    cited = cite(store, reply.quotes, prepared.labelled)
     written = (
         Marked(question.options[ord(choice) - ord("A")])
         if choice

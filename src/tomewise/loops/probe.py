@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 
-from tomewise.calls import NO_CALLS, CallCount, read_calls, sum_calls, write_number
+from tomewise.calls import CallCount, read_calls, sum_calls, write_number
 from tomewise.concurrency import gather_calls, gather_pair
 from tomewise.errors import ModelError
 from tomewise.events import make_event
@@ -67,7 +67,7 @@ class Probe:
     """Answers from what one search finds, or goes on probing until it can. `embedder` compares cues with questions.
 
     A search asks each of the `parts` for `limit` pieces. The answering role sees `budget` tokens, the other roles read
-    `reading` tokens. `fuse` is the fraction of the pool that is fused, and `history` its share of the context beside
+    `reading` tokens. `fuse` is the fraction of the pool that is fused; the fusion has one share of the context beside
     those of the parts. Without `cycles` the first attempt is the answer, without `probes` each cycle searches with the
     question again, and unless it `takes_notes` there are no cues (table 2).
 
@@ -88,7 +88,6 @@ class Probe:
     limit: int = 20
     budget: int = 6000
     reading: int = 6000
-    history: int = 1
     fuse: float = 0.5
     takes_notes: bool = True
     unread_only: bool = False
@@ -99,14 +98,13 @@ class Probe:
     @property
     def calls(self) -> CallCount:
         """The first attempt and its cues; in each cycle probing, cues, their fusion and an attempt; a forced answer."""
-        one, search = CallCount("1", 1), sum_calls(read_calls(part.retriever) for part in self.parts.values())
+        call, search = CallCount("1", 1), sum_calls(read_calls(part.retriever) for part in self.parts.values())
         if not self.cycles:
-            return sum_calls([one, search])
-        cue = one if self.takes_notes else NO_CALLS
+            return sum_calls([call, search])
+        cue, probing = call.repeat(self.takes_notes), call.repeat(self.probes > 0)
         read = sum_calls([search, cue.repeat(1 if self.one_cue else len(self.parts))])
-        probing = one if self.probes else NO_CALLS
-        first, cycle = _join([one, read]), _join([probing, read.repeat(self.probes or 1), cue, one])
-        most = sum_calls([first, cycle.repeat(self.cycles), one]).most
+        first, cycle = _join([call, read]), _join([probing, read.repeat(self.probes or 1), cue, call])
+        most = sum_calls([first, cycle.repeat(self.cycles), call]).most
         limit = "" if most is None else f", at most {write_number(most)} in {self.cycles} cycles"
         return CallCount(f"{first.formula} + {cycle.formula} a cycle + 1 for a forced answer{limit}", most)
 
@@ -130,7 +128,7 @@ class Probe:
                 raise state.error
             yield best or decline()
             return
-        context = await self._show(state, pool.units, "")
+        context = await self._show(replace(state, fused=""), pool.units)
         attempt = await self._ask(question, context, may_decline=False)
         yield make_attempt_event("forced", state.step, context, attempt)
         yield replace(attempt.answer, forced=True)
@@ -141,7 +139,7 @@ class Probe:
             question=question,
             step=-1,
             pool=pool,
-            past=pool.find_relevant(question.text, self.fuse if self.history else 0.0, 1),
+            past=pool.find_relevant(question.text, self.fuse, 1),
             budget=min(self.budget, self.desk.measure_answer_room(question)),
             reading=min(self.reading, self.desk.measure_room(ENCODE, sum(self.desk.count([question.text])))),
         )
@@ -162,18 +160,16 @@ class Probe:
         state.tried += [probe for probe in probes if probe not in state.tried]
         for unit in state.units:
             yield make_event("recalled", state.step, probe=unit.probe, layer=unit.layer, evidence=unit.evidence)
-        fused = ""
         if not is_first:
-            state.units, fused = await gather_pair(self._encode(state), self._fuse(state))
-            for event in (*_report_cues(state), make_event("fused", state.step, cue=fused)):
+            events, state.fused = await gather_pair(self._encode(state), self._fuse(state))
+            for event in (*events, make_event("fused", state.step, cue=state.fused)):
                 yield event
-        async for event in self._attempt(state, fused):
+        async for event in self._attempt(state):
             yield event
         if state.end or not self.cycles:
             return
         if is_first:
-            state.units = await self._encode(state)
-            for event in _report_cues(state):
+            for event in await self._encode(state):
                 yield event
         await asyncio.to_thread(state.pool.add, state.units)
         yield make_event("updated", state.step, units=len(state.pool.units), nodes=len(state.read))
@@ -182,7 +178,7 @@ class Probe:
         """What to search for next (equation 1): what the prober asks for, who reads the cues of the last step.
 
         Without cues it reads the best evidence of each search. An empty cue means that nothing was found, and no
-        evidence takes its place. What was tried before, in whatever spelling, is no new probe.
+        evidence takes its place. What was tried before, in whatever spelling, does not come again.
         """
         if not self.probes:
             return [state.question.text]
@@ -215,14 +211,24 @@ class Probe:
                 units.append(Unit(probe, layer, tuple(new[: self.limit]), ""))
         return units
 
-    async def _encode(self, state: _ProbeState) -> list[Unit]:
-        """The units with the evidence that is read, and their cues. Units that bring nothing new are left out."""
+    async def _encode(self, state: _ProbeState) -> list[Event]:
+        """Give the units the evidence that is read, and cues; leave those out that bring nothing new. Reports cues."""
         known = await self._find_cues(state, 1.0, 1, state.reading // _KNOWN) if self.one_cue else []
         groups = await asyncio.to_thread(self._group, state)
-        encoded = await gather_calls(self._make_cue(state, units, known) for units in groups)
-        units = list(chain.from_iterable(encoded))
-        state.written[:0] = units
-        return units
+        groups = await gather_calls(self._make_cue(state, units, known) for units in groups)
+        state.units = list(chain.from_iterable(groups))
+        state.written[:0] = state.units
+        return [
+            make_event(
+                "encoded",
+                state.step,
+                probe=units[0].probe,
+                layer=", ".join(unit.layer for unit in units),
+                cue=units[0].cue,
+                support=units[0].support,
+            )
+            for units in groups
+        ]
 
     def _group(self, state: _ProbeState) -> list[list[Unit]]:
         """The units that get one cue each: one unit, or all of a probe. Each has the evidence that is read of it."""
@@ -258,7 +264,7 @@ class Probe:
 
     async def _fuse(self, state: _ProbeState) -> str:
         """What the relevant cues of the pool say together (Mem-Fuse, equation 2); ours fuses no single cue."""
-        if not self.takes_notes or not self.history:
+        if not self.takes_notes:
             return ""
         least = 2 if self.one_cue else 1
         cues = await self._find_cues(state, self.fuse, least, state.reading)
@@ -276,9 +282,9 @@ class Probe:
     async def _fit(self, texts: Iterable[str], room: int) -> list[str]:
         return await asyncio.to_thread(self.desk.layout.fit_texts, list(texts), room)
 
-    async def _attempt(self, state: _ProbeState, fused: str) -> AsyncIterator[Event]:
+    async def _attempt(self, state: _ProbeState) -> AsyncIterator[Event]:
         """Try to answer; the loop ends if it succeeds, unless it goes on until it is sure."""
-        context = await self._show(state, state.units if state.step else (*state.units, *state.past), fused)
+        context = await self._show(state, state.units if state.step else (*state.units, *state.past))
         # Then a first answer that is supported only partly is kept while the loop goes on.
         goes_on = self.until_sure and self.cycles > 0 and not state.step
         may_decline = self.cycles > 0 or not state.question.force
@@ -300,17 +306,14 @@ class Probe:
         prepared = await self.desk.prepare_context(question, context, may_decline=may_decline)
         return await self.desk.attempt(question, prepared)
 
-    async def _show(self, state: _ProbeState, units: Sequence[Unit], fused: str) -> Context:
-        """What an attempt sees: these units and the fusion of earlier cues (equation 3), or all that was found."""
-        if self.best_so_far:
-            return await self._show_best(state, fused)
-        return await asyncio.to_thread(self._show_units, state, units, fused)
+    async def _show(self, state: _ProbeState, units: Sequence[Unit]) -> Context:
+        """What an attempt sees: these units and the fusion of earlier cues (equation 3), or the best of all cycles.
 
-    async def _show_best(self, state: _ProbeState, fused: str) -> Context:
-        """The best of all searches as one ranking, layers beside the passages within their shares, and all cues.
-
-        Cues of the newest step come first: these discover, where earlier ones say the question again.
+        The best is one ranking of all searches, layers beside the passages within their shares, and all cues: those of
+        the newest step first, since these discover, where earlier ones say the question again.
         """
+        if not self.best_so_far:
+            return await asyncio.to_thread(self._show_units, state, units)
         units, question = (*state.written, *state.past), state.question
         passages = {piece.id: piece for unit in units for piece in _list_passages(unit)}
         grounds = [passages[node] for unit in units for node in unit.support if node in passages]
@@ -322,18 +325,18 @@ class Probe:
             else:
                 derived = await self.desk.rank([Searched(found), *weigh_queries(queries)], question.within)
                 beside.append(Share(derived, self._measure_share(state, self.parts[layer].share)))
-        notes = [Note(fused), *(Note(unit.cue, unit.support) for unit in units)]
+        notes = [Note(state.fused), *(Note(unit.cue, unit.support) for unit in units)]
         return await asyncio.to_thread(self.desk.layout.lay_out, ranked, state.budget, notes, beside)
 
-    def _show_units(self, state: _ProbeState, units: Sequence[Unit], fused: str) -> Context:
+    def _show_units(self, state: _ProbeState, units: Sequence[Unit]) -> Context:
         """Units and the fusion of earlier cues, each in its share (appendix B.4).
 
         The share of a layer is that of its units: of their cues, up to half of it, and of their evidence, the best of
         each unit in turn, up to the first piece that does not fit. The paper does not say what becomes of a share that
         the best piece does not fit: here it may borrow as much again of what the shares before it leave.
         """
-        layout, share = self.desk.layout, self._measure_share(state, self.history)
-        notes = layout.fit_texts(list(filter(None, [fused])), share)
+        layout, share = self.desk.layout, self._measure_share(state, 1)
+        notes = layout.fit_texts(list(filter(None, [state.fused])), share)
         left = share - sum(measure_texts(notes, layout.count))
         evidence, cut = list[Evidence](), 0
         for layer, part in self.parts.items():
@@ -349,7 +352,7 @@ class Probe:
         return Context(tuple(evidence), {}, tuple(notes), cut)
 
     def _measure_share(self, state: _ProbeState, share: int) -> int:
-        return state.budget * share // (self.history + sum(part.share for part in self.parts.values()))
+        return state.budget * share // (1 + sum(part.share for part in self.parts.values()))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -367,6 +370,7 @@ class _ProbeState(LoopState):
     reading: int
     units: list[Unit] = field(default_factory=list)  # of this step
     written: list[Unit] = field(default_factory=list)  # of all steps, those of the newest first
+    fused: str = ""  # what the cues of earlier steps say together
     tried: list[str] = field(default_factory=list)
     searches: dict[str, dict[str, list[Evidence]]] = field(default_factory=dict)  # by layer, by probe
     answer: Answer | None = None
@@ -418,16 +422,6 @@ def _join(counts: Sequence[CallCount]) -> CallCount:
     """The sum, with one number as its formula where there is an upper limit."""
     total = sum_calls(counts)
     return total if total.most is None else CallCount(write_number(total.most), total.most)
-
-
-def _report_cues(state: _ProbeState) -> list[Event]:
-    layers: dict[tuple[str, str, tuple[NodeId, ...]], list[str]] = {}
-    for unit in state.units:
-        layers.setdefault((unit.probe, unit.cue, unit.support), []).append(unit.layer)
-    return [
-        make_event("encoded", state.step, probe=probe, layer=", ".join(names), cue=cue, support=support)
-        for (probe, cue, support), names in layers.items()
-    ]
 
 
 @dataclass(frozen=True, eq=False)

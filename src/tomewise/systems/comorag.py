@@ -45,7 +45,6 @@ def comorag(
     veridical: Annotated[Count, "share of the graph in the context; 0 leaves it out"] = 8,
     semantic: Annotated[Count, "share of the summary tree in the context; 0 leaves it out"] = 2,
     episodic: Annotated[Count, "share of the episodes in the context; 0 leaves them out"] = 2,
-    history: Annotated[Count, "share of the fusion of earlier notes in the context"] = 1,
     consolidation: Annotated[Literal["cues", "none"], "whether notes are taken of what a cycle found"] = "cues",
     regulation: Annotated[
         Literal["probes", "none"], "whether a cycle asks probing questions, or the same one again"
@@ -83,7 +82,6 @@ def comorag(
         limit=limit,
         budget=context,
         reading=reading,
-        history=history,
         fuse=fuse,
         takes_notes=consolidation == "cues",
         unread_only=regulation == "none",  # "duplicated evidence is removed" (section 4.2)
