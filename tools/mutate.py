@@ -142,7 +142,7 @@ MUTATIONS = (
     Mutation(
         "selecting: near-repeats take no room",
         "loops/evidence.py",
-        "is_passage <= other and words <= others and",
+        "is_passage <= is_earlier and words <= earlier and",
         "if False:",
         ("tests/loops/test_desk.py",),
     ),

@@ -22,8 +22,8 @@ QUESTION = Question(text="Why did Ada Moy leave the lamp?")
 
 
 def write_passage(number: int) -> str:
-    thing, other = THINGS[number % 12], THINGS[number * 5 % 11]
-    return f"On day {number} Ada Moy kept the {thing} and the {other}. " + f"The {thing} lay by the {other}. " * 25
+    thing, beside = THINGS[number % 12], THINGS[number * 5 % 11]
+    return f"On day {number} Ada Moy kept the {thing} and the {beside}. " + f"The {thing} lay by the {beside}. " * 25
 
 
 @pytest.fixture(scope="module")

@@ -168,8 +168,8 @@ def drop_near_repeats(evidence: Sequence[Evidence]) -> list[Evidence]:
         words = {word for run in runs for word in run}
         if len(runs) > _LEAST - _RUN:
             if any(
-                is_passage <= other and words <= others and len(runs & those) >= _SHARE * len(runs)
-                for other, others, those in known
+                is_passage <= is_earlier and words <= earlier and len(runs & earlier_runs) >= _SHARE * len(runs)
+                for is_earlier, earlier, earlier_runs in known
             ):
                 continue
             known.append((is_passage, words, runs))
@@ -182,12 +182,11 @@ def drop_said(notes: Sequence[str], shown: Iterable[str]) -> list[str]:
 
     A sentence may also stand in a note that stays. So a note with another name, number or "not" stays.
     """
-    said = {run for text in shown for run in _list_runs(text)}
+    shown_runs = {run for text in shown for run in _list_runs(text)}
     runs = {note: {run for each in split_sentences(note) for run in _list_runs(each.text)} for note in notes}
     kept = list(notes)
     for note in reversed(notes):
-        others = (runs[other] for other in kept if other != note)
-        if runs[note] <= said.union(*others):
+        if runs[note] <= shown_runs.union(*(runs[each] for each in kept if each != note)):
             kept.remove(note)
     return kept
 

@@ -255,8 +255,7 @@ def _choose_notes(notes: Sequence[Note], shown: Sequence[Evidence]) -> list[str]
     """The texts of the notes that say something which is not shown, each once."""
     texts = {note.text.strip(): bool(note.grounds) for note in notes}
     own = [text for text, may_leave in texts.items() if text and not may_leave]
-    said = [text for text, may_leave in texts.items() if may_leave]
-    kept = drop_said(said, [*(piece.text for piece in shown), *own])
+    kept = drop_said([text for text in texts if text not in own], [*(piece.text for piece in shown), *own])
     return [text for text in texts if text in kept or text in own]
 
 
