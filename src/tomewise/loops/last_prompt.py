@@ -173,17 +173,13 @@ class Layout:
             shown = _pack([*shown, *pieces], budget - room, sizes)
         return Context(tuple(shown), passages, tuple(texts), len(pieces) - len(shown))
 
-    def pack(self, ranked: Sequence[Evidence], budget: int) -> list[Evidence]:
+    def pack(self, ranked: Sequence[Evidence], budget: int, *, stops: bool = False) -> list[Evidence]:
         """The first pieces that fit; a passage that is too long for what is left is passed over, not cut.
 
-        Of any other layer nothing is taken behind a piece that is too long. A passage beside one that is taken needs no
-        header, and one between two joins them.
+        Of any other layer nothing is taken behind a piece that is too long, and of none if it `stops`. A passage beside
+        one that is taken needs no header, and one between two joins them.
         """
-        return _pack(ranked, budget, self._measure(ranked, self.find_passages(ranked)))
-
-    def take_best(self, ranked: Sequence[Evidence], budget: int) -> list[Evidence]:
-        """The first pieces that fit together, up to one that does not."""
-        return _pack(ranked, budget, self._measure(ranked, self.find_passages(ranked)), stops=True)
+        return _pack(ranked, budget, self._measure(ranked, self.find_passages(ranked)), stops=stops)
 
     def _measure(self, evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> dict[NodeId, _Size]:
         pieces = drop_repeats(evidence)
@@ -262,7 +258,7 @@ def _choose_notes(notes: Sequence[Note], shown: Sequence[Evidence]) -> list[str]
 def _pack(
     ranked: Sequence[Evidence], budget: int, sizes: Mapping[NodeId, _Size], *, stops: bool = False
 ) -> list[Evidence]:
-    """See `Layout.pack`, or `take_best` if it `stops`. A piece that comes twice counts once, where it comes first."""
+    """See `Layout.pack`. A piece that comes twice counts once, where it comes first."""
     chosen: list[Evidence] = []
     positions: set[tuple[str, int]] = set()
     closed: set[str] = set()  # layers

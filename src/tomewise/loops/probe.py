@@ -239,7 +239,8 @@ class Probe:
         groups = _share_calls(by_name.values()) if self.one_cue else list(by_name.values())
 
         def cut(unit: Unit, room: int) -> Unit:
-            return replace(unit, evidence=tuple(self.desk.layout.take_best(unit.evidence, room)) or unit.evidence[:1])
+            best = self.desk.layout.pack(unit.evidence, room, stops=True)
+            return replace(unit, evidence=tuple(best) or unit.evidence[:1])
 
         return [[cut(unit, state.reading // len(units)) for unit in units] for units in groups]
 
@@ -344,7 +345,7 @@ class Probe:
             cues = layout.fit_texts(list(dict.fromkeys(unit.cue for unit in own if unit.cue)), share // 2)
             room = share - sum(measure_texts(cues, layout.count))
             found = drop_repeats(take_turns([unit.evidence for unit in own]))
-            shown = layout.take_best(found, room) or layout.take_best(found[:1], room + min(share, left))
+            shown = layout.pack(found, room, stops=True) or layout.pack(found[:1], room + min(share, left))
             left += room - sum(measure_pieces(shown, layout.count))
             notes += cues
             evidence += shown
@@ -465,7 +466,7 @@ class OverBuilt:
     def _wire(self, lags: Mapping[str, str]) -> Probe:
         """The loop over the parts that do not lag."""
         first = next(name for name in self.instead if name not in lags)
-        parts = {name: part for name, part in {**self.instead, **self.beside}.items() if name not in lags}
-        parts = {name: part for name, part in parts.items() if name == first or name in self.beside}
+        wanted = {first: self.instead[first], **self.beside}
+        parts = {name: part for name, part in wanted.items() if name not in lags}
         desk = next((part.desk for part in parts.values() if part.desk), self.loop.desk)
         return replace(self.loop, parts=parts, desk=desk)
