@@ -64,7 +64,7 @@ MUTATIONS = (
     ),
     Mutation(
         "declining: a guess that is asked for may not be declined",
-        "loops/fusing_desk.py",
+        "loops/desk.py",
         "self.prepare_context(question, context, may_decline=not question.force)",
         "self.prepare_context(question, context, may_decline=True)",
         ("tests/loops/test_layout.py",),
@@ -142,7 +142,7 @@ MUTATIONS = (
     Mutation(
         "selecting: near-repeats take no room",
         "loops/evidence.py",
-        "if any(map(wording.repeats, known)):",
+        "is_passage <= is_earlier and words <= earlier and",
         "if False:",
         ("tests/loops/test_desk.py",),
     ),
@@ -154,10 +154,10 @@ MUTATIONS = (
         ("tests/loops/test_layout.py",),
     ),
     Mutation(
-        "selecting: notes whose grounds are shown take no room",
+        "selecting: notes that say what is shown take no room",
         "loops/last_prompt.py",
-        "telling = shown if self.joins else ()",
-        "telling: set[str] = set()",
+        "[*(piece.text for piece in shown), *own]",
+        "own",
         ("tests/loops/test_layout.py",),
     ),
     Mutation(

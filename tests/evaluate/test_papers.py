@@ -20,7 +20,7 @@ from tomewise.evaluate.papers import PAPERS, find_paper, split_papers
 from tomewise.evaluate.results import tabulate
 from tomewise.evaluate.table import describe_rules
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.loops.fusing_desk import FusingDesk
+from tomewise.loops.desk import FusingDesk
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import SYSTEMS, parse_variant
 from tomewise.tome.tome import Tome

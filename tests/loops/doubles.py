@@ -8,9 +8,8 @@ from tests.recall.shelves import Shelves
 
 from tomewise.calls import NO_CALLS
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.loops.desk import Desk
+from tomewise.loops.desk import Desk, FusingDesk
 from tomewise.loops.evidence import make_token_counter
-from tomewise.loops.fusing_desk import FusingDesk
 from tomewise.types import Answer, Document, Event, Loop, Passage, Question, content_id
 
 EMBEDDER = HashEmbedder(32)

@@ -10,7 +10,6 @@ from tests.loops.doubles import EMBEDDER
 
 from tomewise.errors import BadReply, Refused
 from tomewise.loops.evidence import FENCE, describe_piece, make_token_counter
-from tomewise.loops.steps import HISTORY
 from tomewise.testing.scripted import Call, ScriptedModel
 from tomewise.types import Evidence
 
@@ -25,7 +24,7 @@ class World:
         self.passages, self.skipped = passages, 0
         self.question = "Why did the keeper leave?"
         self.cycles, self.limit, self.fuse = dice.randint(0, 4), dice.randint(1, 4), dice.choice((0, 0.5, 1))
-        self.shares = {"ver": 8, "sem": dice.randint(2, 4), "epi": 2, HISTORY: 1}
+        self.shares = {"ver": 8, "sem": dice.randint(2, 4), "epi": 2}
         self.budget = dice.choice((900, 1500, 6000))
         failing: list[object] = [{"answer": "*"}, Refused("no answer")]
         self.failures = [failing[0], *dice.choices(failing, k=4)][: dice.randint(0, 5)]
@@ -38,7 +37,7 @@ class World:
                 Evidence(
                     id=f"{layer}{number}",
                     layer=layer,
-                    text=f"{layer}{number}" + " word" * dice.choice((0, 3, 60)),
+                    text=f"{layer}{number}" + " word" * dice.choice((0, 3, 60, 150)),
                     score=1.0,
                     sources=(passages[number % len(passages)],),
                 )
@@ -144,18 +143,24 @@ def follow_algorithm(world: World) -> tuple[list[list[Any]], str | None]:
     def answer(units: list[Unit], fused: str) -> tuple[Any, ...]:
         """Try-Answer: of each layer what its share holds, its cues first; each unit has its turn (equation 3, B.4)."""
         shown, notes = list[Evidence](), [fused] if fused else []
+        parts = 1 + sum(world.shares.values())
+        left = world.budget // parts - sum(size + FENCE for size in COUNT(notes))
         for layer in LAYERS:
-            room = world.budget * world.shares[layer] // sum(world.shares.values())
+            share = world.budget * world.shares[layer] // parts
             of_layer = [unit for unit in units if unit[1] == layer]
             own = list(dict.fromkeys(cue for _, _, _, cue in of_layer if cue))
             notes += own
-            room -= sum(size + FENCE for size in COUNT(own))
+            room = share - sum(size + FENCE for size in COUNT(own))
             turns = [piece for rank in range(world.limit) for unit in of_layer for piece in unit[2][rank : rank + 1]]
-            for piece in {piece.id: piece for piece in turns}.values():
-                room -= sum(COUNT([piece.text, describe_piece(piece)])) + FENCE
-                if room < 0:
+            for place, piece in enumerate({piece.id: piece for piece in turns}.values()):
+                size = sum(COUNT([piece.text, describe_piece(piece)])) + FENCE
+                if size > room + (0 if place else min(share, left)):
                     break
+                room -= size
                 shown.append(piece)
+                if room < 0:  # it is longer than the share, and borrows
+                    break
+            left += room
         return ("answer", world.write_out(shown), sorted(notes))
 
     units = retrieve([question])

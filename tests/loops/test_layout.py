@@ -86,11 +86,20 @@ def test_what_is_taken_fits_as_it_is_shown(store, numbers, budget):
     assert [source for piece in joined for source in piece.sources] == [piece.id for piece in taken]
 
 
-def test_notes_are_left_out_where_their_grounds_are_shown_and_capped_where_not(store, layout):
-    notes = [Note("said twice", ["p0"]), Note("rests on both", ["p0", "p4"]), Note("rests on notes")]
-    context = layout.lay_out(pick(store, 0, 3), 180, notes)
+def test_a_note_leaves_where_it_says_nothing_of_its_own_and_notes_are_capped(store, layout):
+    notes = [
+        Note("Part0 w0x0. W0x0 w0x1!", ["p0"]),
+        Note("Part0 w0x0, so it was he.", ["p0"]),
+        Note("part0 not w0x0 w0x1", ["p0"]),
+        Note("So it was she. Part0 w0x0 w0x1.", ["p0"]),
+        Note("So it was she.", ["p0", "p3"]),
+        Note("part0 w0x0 w0x1"),
+    ]
+    context = layout.lay_out(pick(store, 0, 3), 300, [Note("part3 w3x0 w3x1.", ["p3"]), *notes])
     assert list_numbers(context.evidence) == [0, 3]
-    assert context.notes == ("rests on both", "rests on notes")
+    said_by_a_passage, said_by_a_note = "part3 w3x0 w3x1.", "So it was she."
+    assert context.notes == tuple(note.text for note in notes if note.text != said_by_a_note)
+    assert said_by_a_passage not in context.notes
     long = [Note(" ".join(f"n{number}x{n}" for n in range(40)) + ".") for number in range(5)]
     context = layout.lay_out(pick(store, 0, 3), 180, long)
     assert measure(context.notes) <= 180 // 3
@@ -103,11 +112,33 @@ def test_a_layer_beside_the_passages_has_its_share_and_what_is_left(store, layou
         for n in range(3)
     ]
     room = 7 + FENCE
-    context = layout.lay_out(pick(store, 0, 3), room + 2 * (3 + FENCE), (), [Share(summaries, room)])
-    assert [piece.id for piece in context.evidence] == ["s0", "p0", "p3"]
-    assert context.cut == 2
+    for share in (room, room // 2 + 1):  # half of it may be borrowed
+        context = layout.lay_out(pick(store, 0, 3), room + 2 * (3 + FENCE), (), [Share(summaries, share)])
+        assert [piece.id for piece in context.evidence] == ["s0", "p0", "p3"]
+        assert context.cut == 2
+    context = layout.lay_out(pick(store, 0, 3), room + 3 + FENCE, (), [Share(summaries, room // 2 - 1)])
+    assert [piece.id for piece in context.evidence] == ["p0", "p3"], "passages have what it may not borrow"
     context = layout.lay_out(pick(store, 0), 2 * room + 3 + FENCE, (), [Share(summaries, room)])
     assert [piece.id for piece in context.evidence] == ["s0", "p0", "s1"]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=5), st.integers(10, 300), st.integers(0, 120))
+def test_of_a_layer_its_best_pieces_are_shown_or_none(store, lengths, budget, share):
+    summaries = [
+        Evidence(
+            id=f"s{n}",
+            layer="tree",
+            text=" ".join(f"s{n}x{word}" for word in range(length)),
+            score=1.0,
+            sources=("p0",),
+        )
+        for n, length in enumerate(lengths)
+    ]
+    shown = Layout(store, count_words).lay_out(pick(store, 4, 0), budget, [Note("So.")], [Share(summaries, share)])
+    derived = [piece for piece in shown.evidence if piece.layer == "tree"]
+    assert derived == summaries[: len(derived)]
+    assert measure([piece.text for piece in shown.evidence]) + measure(shown.notes) <= budget
 
 
 async def test_passages_that_follow_one_another_are_one_piece_and_a_quotation_may_run_over_the_end(store):
@@ -200,15 +231,27 @@ def test_shortened_cues_keep_to_the_budget_and_short_ones_stay_whole(lengths, bu
         assert seen == cues
 
 
+def test_a_note_that_a_passage_says_which_comes_in_at_last_leaves(store, layout):
+    """The room that was kept for notes is left to the passage."""
+    context = layout.lay_out(pick(store, 7), 6 + FENCE, [Note("part7 w7x0 w7x1", ["p7"])])
+    assert (list_numbers(context.evidence), context.notes) == ([7], ())
+
+
 STORY = "Lisle wound the clock. Dr. Moy put it back before he went. Nobody saw that. So Mrs. Moy knew."
 
 
 @pytest.mark.parametrize(
-    ("room", "end"), [(19, "Moy knew."), (18, "saw that. …"), (13, "he went. …"), (12, "the clock. …"), (3, "wound …")]
+    ("room", "kept"),
+    [
+        (19, STORY),
+        (18, "Lisle wound the clock. Dr. Moy put it back before he went. … So Mrs. Moy knew."),
+        (16, "Lisle wound the clock. … So Mrs. Moy knew."),
+        (8, "… So Mrs. Moy knew."),
+        (3, "So Mrs. …"),
+    ],
 )
-def test_what_is_cut_short_keeps_whole_sentences(room, end):
-    beginning = STORY[: STORY.index(end.removesuffix(" …")) + len(end.removesuffix(" …"))]
-    assert fit_cues([STORY], room + FENCE) == [beginning + (" …" if end.endswith("…") else "")]
+def test_what_is_cut_short_keeps_its_last_sentence_which_concludes(room, kept):
+    assert fit_cues([STORY], room + FENCE) == [kept]
 
 
 @pytest.mark.parametrize("text", ["第一章 " + "文" * 900, "文" * 900, "Holmes\n" + "文" * 900, "   " + "文" * 900])

@@ -12,12 +12,9 @@ from tests.loops.doubles import EMBEDDER, Shelves, converse, list_inputs, list_r
 from tests.loops.slow_comorag import LAYERS, World, follow_algorithm
 
 from tomewise.errors import BadReply, BudgetExceeded, Refused
+from tomewise.loops.desk import FusingDesk
 from tomewise.loops.evidence import FENCE, make_token_counter
-from tomewise.loops.fusing_desk import FusingDesk
-from tomewise.loops.probe import Bounds, Probe
-from tomewise.loops.steps import HISTORY
-from tomewise.loops.workspace import OURS, PUBLISHED, SAME_QUESTION, Consolidation, SelfProbe
-from tomewise.recall.several_searches import LayeredRecall
+from tomewise.loops.probe import Part, Probe
 from tomewise.run import meter
 from tomewise.store.records import PASSAGES
 from tomewise.store.sql.sql_store import SqlStore
@@ -30,6 +27,7 @@ QUESTION = Question(text=STEM, force=True)
 DECLINED, ANSWERED = {"answer": "*", "missing": "the hour"}, {"answer": "at nine"}
 GUESS = {"answer": "at ten", "supported": "partly", "missing": "who saw the tide"}
 COUNT = make_token_counter(EMBEDDER)
+SHARES = {"v": 8, "s": 2}
 Found = Mapping[str, str]
 
 
@@ -75,13 +73,13 @@ def make_model(answers: Sequence[Any], probes: Sequence[Any] = (), cue: Any = na
     )
 
 
-def build(store, model, recall, *, published=False, regulated=True, plain=None, **bounds: Any):
+def build(store, model, recall, *, published=False, regulated=True, plain=None, shares=SHARES, **settings: Any):
     """Our loop, or the loop as published, which makes the model answer in the end."""
-    desk = make_desk(store, model, plain=plain) if published or plain else FusingDesk(store, model, COUNT, None)
-    limits = Bounds(**{"shares": {"v": 8, "s": 2, HISTORY: 1}, **({"fuse": 1.0} if published else {}), **bounds})
-    rules = (PUBLISHED if regulated else SAME_QUESTION) if published else OURS
-    probing = SelfProbe(model) if regulated else None
-    return Probe(LayeredRecall(recall), desk, EMBEDDER, probing, Consolidation(desk), rules, limits)
+    desk = make_desk(store, model, plain=plain) if published or plain else FusingDesk(store, model, COUNT)
+    ours = dict.fromkeys(("unread_only", "best_so_far", "one_cue", "until_sure"), True)
+    rules = {"fuse": 1.0, "unread_only": not regulated} | ({} if regulated else {"probes": 0}) if published else ours
+    parts = {layer: Part(retriever, shares[layer]) for layer, retriever in recall.items()}
+    return Probe(parts=parts, desk=desk, embedder=EMBEDDER, **{**rules, **settings})
 
 
 @dataclass
@@ -143,7 +141,7 @@ async def test_what_leaves_no_usable_reply_is_an_error_and_no_failure_to_answer(
 
 async def test_the_best_of_a_layer_is_shown_or_none(store):
     passages = list(store.passages().values())
-    texts = ["long " * 90, "short", "brief"]
+    texts = ["long " * 120, "short", "brief"]
     pieces = [Evidence(id=text, layer="s", text=text, score=1, sources=(passages[0].id,)) for text in texts]
     for published in (True, False):
         recall = make_recall(store, {STEM: "v0 v1 v2 v3 v4 v5 v6 v7"}) | {"s": Shelves({STEM: pieces})}
@@ -184,8 +182,7 @@ async def test_roles_are_shown_no_more_than_the_window_holds(store):
 async def test_derived_texts_have_their_share_and_passages_the_rest(store, v, s, shown):
     everything = " ".join(f"v{n} s{n}" for n in range(8))
     budget = 11 * (1 + FENCE) // 2 + 1  # for five pieces and a half, a third of it kept for notes
-    shares = {"v": v, "s": s, HISTORY: 1}
-    played = await play(store, {STEM: everything}, [ANSWERED], budget=budget, shares=shares)
+    played = await play(store, {STEM: everything}, [ANSWERED], budget=budget, shares={"v": v, "s": s})
     assert {piece.text for piece in played.answer.evidence} == set(shown.split())
 
 
@@ -270,6 +267,30 @@ async def test_the_encoder_sees_the_earlier_cues_nearest_first(store):
     assert known == [[], [f"cue {STEM}"], [f"cue {STEM}", "cue boat"]]
 
 
+async def test_no_call_reads_what_another_reads_or_no_new_passage(store):
+    found = {STEM: "v0", "a": "v1 v2 v3 s1", "b": "v3 v2 s2", "c": "s3 v0"}
+    played = await play(store, found, [DECLINED, ANSWERED], [["a", "b", "c"]])
+    first, shared = list_inputs(played.model, "encode")
+    assert (first.probe, shared.probe) == (STEM, "a; b")
+    assert {piece.text for piece in shared.evidence} == {"v1", "v2", "v3", "s1", "s2"}
+    assert [cued["probe"] for cued in played.list_details("encoded")] == [STEM, "a; b"]
+    played = await play(store, {"c": "s3"}, [DECLINED], [["c"]], question=Question(text=STEM))
+    assert played.reason == "no new evidence was found", "a summary of what was read is no news"
+
+
+async def test_a_later_attempt_has_the_cues_of_the_newest_step_first_and_what_they_rest_on(store):
+    found = {STEM: "v0 v1 v2", "a": "v3 v4 v5", "b": "v6 v7"}
+
+    def cue(given):
+        return {"cue": f"It is {given.probe}, so.", "labels": ["E3"] if given.probe == "a" else []}
+
+    played = await play(store, found, [DECLINED] * 2 + [ANSWERED], [["a"], ["b"]], cue=cue, budget=200)
+    concluded = [note for note in list_inputs(played.model, "answer")[-1].notes if note.startswith("It is")]
+    assert concluded[:2] == ["It is b, so.", "It is a, so."], "these discover, the oldest says the question again"
+    ranked = [piece.text for piece in played.answer.evidence]
+    assert ranked.index("v5") < ranked.index("v4"), "named by a cue, though its search found it last"
+
+
 async def test_a_later_attempt_shows_what_searches_agree_on(store):
     """With room for two pieces: the question's best hit, and what two probes find; no cue names it."""
     size = make_token_counter(EMBEDDER)(["v0"])[0] + 12
@@ -311,7 +332,7 @@ async def test_an_answer_that_was_kept_stands_before_any_guess(store, later):
     assert len(list_inputs(played.model, "answer")) == 2, "nobody is made to answer"
     assert (answer.text, answer.resolved, answer.forced) == ("at ten", True, False)
     assert (answer.claimed, answer.missing) == ("partly", "who saw the tide")
-    assert played.reason == "no cycle is left (allowed: 1); the answer that was kept stands"
+    assert played.reason == "no cycle is left (allowed: 1)"
 
 
 @pytest.mark.parametrize(
@@ -327,8 +348,11 @@ async def test_an_answer_that_is_supported_partly_may_end_the_loop(store, answer
 
 
 @pytest.mark.parametrize(
-    ("replies", "limit", "probes"), [(["a", "A ", "b", "", "c", "d"], 3, ["a", "b", "c"]), (["q", "a", "b"], 1, ["a"])]
+    ("replies", "limit", "probes"),
+    [([STEM, "a", "A ", "b", "", "c", "d"], 3, ["a", "b", "c"]), ([STEM, "a", "b"], 1, ["a"])],
 )
-async def test_probes_are_new_and_at_most_so_many(replies, limit, probes):
-    probing = SelfProbe(ScriptedModel({"probe": [{"probes": replies}]}), limit=limit)
-    assert await probing.find_probes("q", ["q"], [], "") == probes
+async def test_probes_are_new_and_at_most_so_many(store, replies, limit, probes):
+    model, recall = make_model([DECLINED] * 2, [replies]), make_recall(store, {STEM: "v0"})
+    loop = build(store, model, recall, published=True, cycles=1, probes=limit)
+    played = Played(model, recall, *await converse(loop, Question(text=STEM)))
+    assert played.list_details("probed") == [{"probes": probes}]

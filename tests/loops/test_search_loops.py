@@ -159,13 +159,13 @@ async def test_steps_by_search_and_from_memory_then_the_answer(step, pieces):
     findings = [f"{BUYER} Ida Poe", f"{TOWN} Bruges", memory]
     assert model.calls[-2].given.findings == last.notes == findings
     assert last.options == list(QUESTION.options)
-    assert [piece.id for piece in answer.evidence] == [pieces[n].id for n in (0, 2, 1)], "cited, then in turns"
+    assert [piece.id for piece in answer.evidence] == [pieces[n].id for n in (1, 2, 0)], "cited last, then in turns"
     assert answer.choice == "B"
     assert list_names(events)[:3] == ["decided", "searched", "found"]
     decided = [event.summary for event in events if event.name == "decided"]
     assert decided[0].startswith("decision: search, subquestion: Who bought")
     assert decided[2].startswith("decision: from memory")
-    assert events[-2].summary == "reason: the findings suffice"
+    assert events[-3].summary == "reason: the findings suffice"
 
 
 @pytest.mark.parametrize(

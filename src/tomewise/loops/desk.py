@@ -21,7 +21,7 @@ from tomewise.language.wrapped import find_name, find_room
 from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.citing import cite, only_quotes, prepare_quoting, quote_sentences
 from tomewise.loops.evidence import Count, describe_origin, fit_to_budget, fit_to_window, name_kind
-from tomewise.loops.last_prompt import Context, Layout, Note, Searched, join
+from tomewise.loops.last_prompt import DEPTH, Context, Layout, Note, Searched, fuse, join
 from tomewise.loops.statements import Marked, prove, read_marks
 from tomewise.recall.ranking import as_evidence, drop_repeats, take_turns
 from tomewise.store.records import PASSAGES
@@ -34,6 +34,7 @@ from tomewise.types import (
     NodeId,
     Out,
     Question,
+    Retriever,
     Role,
     Scope,
     Statement,
@@ -58,8 +59,8 @@ class Prepared(Generic[In]):
     """What has room in it, in the order of the labels."""
     found: Sequence[Evidence]
     """All that a search brought, shown or not."""
-    labelled: Sequence[Evidence] | None = None
-    """What labels name, where that is not the evidence piece by piece: passages that are joined."""
+    labelled: Sequence[Evidence]
+    """What labels name: the evidence, with passages joined that follow one another."""
     dropped: int = 0
     """How much of what was found has no room in it."""
 
@@ -175,7 +176,7 @@ class Desk:
         evidence = list(arrange(fitting))
         if evidence != best[: len(evidence)]:
             shown = self.show(evidence)
-        return Prepared(make_input(shown[: len(evidence)]), evidence, found, dropped=len(found) - len(evidence))
+        return Prepared(make_input(shown[: len(evidence)]), evidence, found, evidence, len(found) - len(evidence))
 
     async def prepare(
         self,
@@ -197,12 +198,6 @@ class Desk:
         prepared = await asyncio.to_thread(fit)
         # What is carried may be less than what was found.
         return replace(prepared, found=found, dropped=len(found) - len(prepared.evidence))
-
-    async def lay_out(
-        self, question: Question, ranked: Sequence[Evidence], *, budget: int, notes: Sequence[Note] = ()
-    ) -> Prepared[AnswerIn]:
-        """The input of the answering role: what fits of a ranking (`rank`), and all notes."""
-        return await self.prepare(question, ranked, budget=budget, notes=[note.text for note in notes])
 
     async def prepare_context(self, question: Question, context: Context, *, may_decline: bool) -> Prepared[AnswerIn]:
         """The input of the answering role with all of this context, in the order of the text."""
@@ -239,11 +234,12 @@ class Desk:
         share = left / error.asked if error.window and error.asked else 0.5
         most = share * self.model.count_input_tokens(ANSWER, prepared.input)
         ranks = {node: rank for rank, piece in enumerate(prepared.found) for node in (piece.id, *piece.sources)}
-        pieces = prepared.evidence if prepared.labelled is None else prepared.labelled
-        best = sorted(pieces, key=lambda piece: min(ranks.get(node, len(ranks)) for node in (piece.id, *piece.sources)))
+        best = sorted(
+            prepared.labelled, key=lambda piece: min(ranks.get(node, len(ranks)) for node in (piece.id, *piece.sources))
+        )
 
         def choose(chosen: Sequence[Evidence]) -> list[Evidence]:
-            return [piece for piece in pieces if piece in chosen]
+            return [piece for piece in prepared.labelled if piece in chosen]
 
         def make_input(chosen: Sequence[Evidence]) -> AnswerIn:
             return prepared.input.model_copy(update={"evidence": self.show(choose(chosen))})
@@ -251,18 +247,13 @@ class Desk:
         fitting = fit_to_window(best[:-1], self.model, ANSWER, make_input, most)
         if not fitting:
             raise error
-        evidence = labelled = choose(fitting)
-        if prepared.labelled is not None:
-            joined = (piece.sources for piece in labelled if piece.layer == PASSAGES)
-            inside = {piece.id for piece in labelled}.union(*joined)
-            evidence = [piece for piece in prepared.evidence if piece.id in inside]
-        return replace(
-            prepared,
-            input=make_input(fitting),
-            evidence=evidence,
-            labelled=None if prepared.labelled is None else labelled,
-            dropped=prepared.dropped + len(prepared.evidence) - len(evidence),
-        )
+        labelled = choose(fitting)
+        inside = {
+            node for piece in labelled for node in (piece.id, *(piece.sources if piece.layer == PASSAGES else ()))
+        }
+        evidence = [piece for piece in prepared.evidence if piece.id in inside]
+        dropped = prepared.dropped + len(prepared.evidence) - len(evidence)
+        return replace(prepared, input=make_input(fitting), evidence=evidence, labelled=labelled, dropped=dropped)
 
     async def _quote(self, prepared: Prepared[AnswerIn], *, final: bool) -> Attempt:
         quote_input, passages = await asyncio.to_thread(prepare_quoting, self.store, prepared.input, prepared.found)
@@ -285,6 +276,49 @@ class Desk:
     async def answer(self, question: Question, prepared: Prepared[AnswerIn], *, final: bool = True) -> Answer:
         """Ask the answering role, for the answer alone. See `attempt`."""
         return (await self.attempt(question, prepared, final=final)).answer
+
+
+class FusingDesk(Desk):
+    """The desk of our own systems: it shows the best of all that searches find as one ranking (`loops.last_prompt`).
+
+    It searches `plain` for every question; without it, the loop's own search is the plain one.
+    """
+
+    def __init__(self, store: Texts, model: LanguageModel, count: Count, plain: Retriever | None = None) -> None:
+        super().__init__(store, model, count)
+        self.layout = Layout(store, count)
+        self._plain = plain
+
+    @property
+    def alone(self) -> FusingDesk:
+        """The same desk, for a loop whose own search is the plain one."""
+        return FusingDesk(self.store, self.model, self.count)
+
+    async def search_beside(self, question: Question) -> list[Searched]:
+        """What its own search finds for the question."""
+        if self._plain is None:
+            return []
+        return [Searched(await self._plain.retrieve(question.text, DEPTH, within=question.within))]
+
+    async def rank(self, searches: Sequence[Searched], within: Scope | None) -> list[Evidence]:
+        """All that searches found as one ranking, see `fuse`."""
+        return await asyncio.to_thread(fuse, self.store, searches, within)
+
+    async def prepare(
+        self,
+        question: Question,
+        found: Sequence[Evidence],
+        *,
+        budget: int | None,
+        notes: Sequence[str] = (),
+        arrange: Arrange = list,
+    ) -> Prepared[AnswerIn]:
+        """What fits of a ranking and of the notes, see `Layout`; in the order of the text, whatever `arrange` is."""
+        room = await asyncio.to_thread(self.measure_answer_room, question)
+        budget = room if budget is None else min(budget, room)
+        context = await asyncio.to_thread(self.layout.lay_out, found, budget, list(map(Note, notes)))
+        prepared = await self.prepare_context(question, context, may_decline=not question.force)
+        return replace(prepared, found=found, dropped=len(found) - len(prepared.evidence))
 
 
 def make_answer_input(
@@ -315,7 +349,7 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
     coverage = Coverage(dropped=prepared.dropped)
     if not resolved:
         return replace(decline(reply.missing, evidence), coverage=coverage, unfinished=reply.unfinished)
-    cited = cite(store, reply.quotes, evidence if prepared.labelled is None else prepared.labelled)
+    cited = cite(store, reply.quotes, prepared.labelled)
     written = (
         Marked(question.options[ord(choice) - ord("A")])
         if choice

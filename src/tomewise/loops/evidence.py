@@ -6,8 +6,6 @@ import re
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
 from math import inf
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tomewise.language.wrapped import find_room
 from tomewise.store.records import PASSAGES
+from tomewise.text.sentences import split_sentences
 from tomewise.types import DocumentId, Embedder, Evidence, In, LanguageModel, Out, Passage, PassageId, Role
 from tomewise.types.place import describe_place
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
 Piece = TypeVar("Piece")
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
+_Run = tuple[str, ...]
 FENCE = 12  # tokens counted for label and fence of a piece of evidence, or of a note; its place is not counted
 _PROMPT_BYTES = 16_000  # what the prompt around the evidence takes at most
 _COUNTS_KEPT = 16_384  # texts, whose counts take 3 MB
@@ -155,41 +155,46 @@ def join_texts(run: Sequence[Passage]) -> tuple[str, list[int]]:
     return text, starts
 
 
-@dataclass(frozen=True)
-class _Wording:
-    sequence: Sequence[str]
-    words: frozenset[str]
-    is_passage: bool
-
-    @cached_property
-    def runs(self) -> frozenset[tuple[str, ...]]:
-        """Neighbouring words. Few texts have all the words of another, so most need no runs."""
-        return frozenset(zip(*(self.sequence[start:] for start in range(_RUN)), strict=False))
-
-    def repeats(self, earlier: _Wording) -> bool:
-        """Whether the earlier text has all these words, nearly all in the same order."""
-        if (self.is_passage and not earlier.is_passage) or not self.words <= earlier.words:
-            return False
-        return len(self.runs & earlier.runs) >= _SHARE * len(self.runs)
-
-
 def drop_near_repeats(evidence: Sequence[Evidence]) -> list[Evidence]:
     """The evidence without pieces that add no word to an earlier one: copies, and texts that quote a passage.
 
-    A piece with another number, name or "not" has a word more, so it stays. A passage is left out for another passage
-    only, since nothing else can be quoted.
+    Nearly all their words must stand in the same order. A piece with another number, name or "not" has a word more, so
+    it stays. A passage is left out for another passage only, since nothing else can be quoted.
     """
     kept: list[Evidence] = []
-    known: list[_Wording] = []
+    known: list[tuple[bool, set[str], set[_Run]]] = []
     for piece in evidence:
-        words = _WORD.findall(piece.text.casefold())
-        if len(words) >= _LEAST:
-            wording = _Wording(words, frozenset(words), name_kind(piece) == PASSAGE)
-            if any(map(wording.repeats, known)):
+        is_passage, runs = name_kind(piece) == PASSAGE, set(_list_runs(piece.text))
+        words = {word for run in runs for word in run}
+        if len(runs) > _LEAST - _RUN:
+            if any(
+                is_passage <= is_earlier and words <= earlier and len(runs & earlier_runs) >= _SHARE * len(runs)
+                for is_earlier, earlier, earlier_runs in known
+            ):
                 continue
-            known.append(wording)
+            known.append((is_passage, words, runs))
         kept.append(piece)
     return kept
+
+
+def drop_said(notes: Sequence[str], shown: Iterable[str]) -> list[str]:
+    """The notes without those that say nothing of their own: all their sentences stand in what is shown, word for word.
+
+    A sentence may also stand in a note that stays. So a note with another name, number or "not" stays.
+    """
+    shown_runs = {run for text in shown for run in _list_runs(text)}
+    runs = {note: {run for each in split_sentences(note) for run in _list_runs(each.text)} for note in notes}
+    kept = list(notes)
+    for note in reversed(notes):
+        if runs[note] <= shown_runs.union(*(runs[each] for each in kept if each != note)):
+            kept.remove(note)
+    return kept
+
+
+def _list_runs(text: str) -> Iterable[_Run]:
+    """The runs of neighbouring words; of fewer words there is one."""
+    words = _WORD.findall(text.casefold())
+    return zip(*(words[start:] for start in range(min(_RUN, len(words)))), strict=False)
 
 
 def fold(text: str) -> str:

@@ -4,9 +4,10 @@ Every search counts by rank, so a passage that several searches find comes befor
 the passages before and after a hit, which often hold the rest of it. The optimum is flat: a damping of 2 to 10 and
 other weights change little (`bench/last_prompt.py`).
 
-Evidence is taken in the order of its ranking until nothing more fits. Passages that follow one another are shown as one
-piece, under one header; all is shown in the order of the text. Notes whose grounds are all shown are left out, since
-they would say it twice; the others have at most a sixth of the budget, and of a small one up to a third.
+Evidence is taken in the order of its ranking until nothing more fits. Of a layer beside the passages its best pieces
+are shown, or none: no shorter one takes their place. Passages that follow one another are shown as one piece, under
+one header; all is shown in the order of the text. A note is left out where it says nothing of its own (`drop_said`);
+notes have at most a sixth of the budget, and of a small one up to a third.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, takewhile
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from tomewise.loops.evidence import (
@@ -23,11 +24,12 @@ from tomewise.loops.evidence import (
     Count,
     describe_piece,
     drop_near_repeats,
+    drop_said,
     join_texts,
     load_passages,
     measure_texts,
 )
-from tomewise.recall.ranking import as_evidence, rank_evidence
+from tomewise.recall.ranking import as_evidence, drop_repeats, rank_evidence
 from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES
 from tomewise.text.sentences import split_sentences
@@ -95,7 +97,10 @@ def fuse(store: Texts, searches: Sequence[Searched], within: Scope | None) -> li
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a loop wrote down. `grounds` are the nodes that it rests on; none for what rests on other notes."""
+    """What a loop wrote down. `grounds` are the nodes that it rests on.
+
+    A note without any rests on other notes, and is never left out for what is shown.
+    """
 
     text: str
     grounds: Collection[NodeId] = ()
@@ -116,7 +121,10 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Evidence of a layer beside the passages, best first, and the tokens that are kept for it."""
+    """Evidence of a layer beside the passages, best first, and the tokens that are kept for it.
+
+    If its best piece needs more, it may borrow as much again from the passages; else they have its tokens.
+    """
 
     ranked: Sequence[Evidence]
     tokens: int
@@ -134,7 +142,7 @@ class _Size(NamedTuple):
 class Layout:
     """Fills budgets with evidence and notes; `count` gives the tokens of texts.
 
-    Without `joins`, passages are shown one by one, no note is left out for its grounds, and notes have up to a third.
+    Without `joins`, passages are shown one by one.
     """
 
     store: Texts
@@ -148,41 +156,33 @@ class Layout:
 
         Layers `beside` have their share first, and what is left over at last.
         """
-        rankings = [ranked, *(share.ranked for share in beside)]
-        distinct = {id(piece) for piece in drop_near_repeats([piece for pieces in rankings for piece in pieces])}
-        ranked, *others = [[piece for piece in pieces if id(piece) in distinct] for pieces in rankings]
-        most = budget // _MOST_NOTES
-        for_notes = (min(most, max(budget // _NOTES, _FEW)) if self.joins else most) if notes else 0
-        everything = [*ranked, *(piece for pieces in others for piece in pieces)]
-        passages = self.find_passages(everything)
-        sizes = self._measure(everything, passages)
-        derived = [
-            piece
-            for share, pieces in zip(beside, others, strict=True)
-            for piece in _take_best(pieces, share.tokens, sizes)
-        ]
-        surely = _pack([*derived, *ranked], budget - for_notes, sizes)
-        shown = {piece.id for piece in surely}
-        telling = shown if self.joins else ()
-        texts = [note.text for note in notes if not (note.grounds and set(note.grounds).issubset(telling))]
-        fitting = self.fit_texts(list(dict.fromkeys(filter(None, map(str.strip, texts)))), for_notes)
-        left = budget - sum(measure_texts(fitting, self.count))
-        evidence = _pack([*surely, *everything], left, sizes)
-        return Context(tuple(evidence), passages, tuple(fitting), len(everything) - len(evidence))
+        pieces = drop_near_repeats([*ranked, *(piece for share in beside for piece in share.ranked)])
+        distinct = {piece.id for piece in pieces}
+        passages = self.find_passages(pieces)
+        sizes = self._measure(pieces, passages)
+        derived: list[Evidence] = []
+        for share in beside:
+            own = [piece for piece in share.ranked if piece.id in distinct]
+            derived += _pack(own, share.tokens, sizes) or _pack(own[:1], 2 * share.tokens, sizes)
+        room = min(budget // _MOST_NOTES, max(budget // _NOTES, _FEW)) if notes else 0
+        shown = _pack([*derived, *(piece for piece in ranked if piece.id in distinct)], budget - room, sizes)
+        texts = list[str]()
+        for _ in range(2):  # what comes in at last may say a note as well
+            texts = self.fit_texts(_choose_notes(notes, shown), room)
+            room = sum(measure_texts(texts, self.count))
+            shown = _pack([*shown, *pieces], budget - room, sizes)
+        return Context(tuple(shown), passages, tuple(texts), len(pieces) - len(shown))
 
-    def pack(self, ranked: Sequence[Evidence], budget: int) -> list[Evidence]:
-        """The first pieces that fit; one that is too long for what is left is passed over, not cut.
+    def pack(self, ranked: Sequence[Evidence], budget: int, *, stops: bool = False) -> list[Evidence]:
+        """The first pieces that fit; a passage that is too long for what is left is passed over, not cut.
 
-        A passage beside one that is taken needs no header, and one between two joins them.
+        Of any other layer nothing is taken behind a piece that is too long, and of none if it `stops`. A passage beside
+        one that is taken needs no header, and one between two joins them.
         """
-        return _pack(ranked, budget, self._measure(ranked, self.find_passages(ranked)))
-
-    def take_best(self, ranked: Sequence[Evidence], budget: int) -> list[Evidence]:
-        """The first pieces that fit together, up to one that does not."""
-        return _take_best(ranked, budget, self._measure(ranked, self.find_passages(ranked)))
+        return _pack(ranked, budget, self._measure(ranked, self.find_passages(ranked)), stops=stops)
 
     def _measure(self, evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> dict[NodeId, _Size]:
-        pieces = list({piece.id: piece for piece in evidence}.values())
+        pieces = drop_repeats(evidence)
         places = {node: (passage.document, passage.position) for node, passage in passages.items()}
         counts = iter(self.count([text for piece in pieces for text in (piece.text, describe_piece(piece))]))
         sizes = zip(pieces, counts, counts, strict=True)
@@ -195,17 +195,17 @@ class Layout:
         return {id: passage for id, passage in passages.items() if passage.text == texts[id]}
 
     def shorten(self, text: str, most: int) -> str:
-        """A text cut to `most` tokens: as many of its first sentences as fit, so that none loses what it follows from.
+        """A text cut to `most` tokens: its last sentence, which concludes, and before it as many of the first as fit.
 
-        If not even one sentence fits, the text is cut between words.
+        If the last sentence alone does not fit, it is cut between words.
         """
         text = text.strip()
         if most <= 0 or self.count([text])[0] <= most:
             return text if most > 0 else ""
-        sentences = split_sentences(text, limit=len(text), longest=len(text))
-        cuts = [f"{text[: sentence.end]} …" for sentence in sentences[:-1]]
+        *others, last = split_sentences(text, limit=len(text), longest=len(text))
+        cuts = [f"{text[:end]} … {last.text}".strip() for end in (0, *(each.end for each in others[:-1]))]
         fitting = bisect_right(cuts, most, key=lambda cut: self.count([cut])[0])
-        return cuts[fitting - 1] if fitting else self._cut_between_words(text, most)
+        return cuts[fitting - 1] if fitting else self._cut_between_words(last.text, most)
 
     def fit_texts(self, texts: Sequence[str], room: int) -> list[str]:
         """Texts that fit into `room` tokens: the longest are cut; if all would get too short, the last are left out."""
@@ -247,26 +247,35 @@ def join(evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> li
     return [_join_run(run, passages) if run[1:] else run[0] for run in runs]
 
 
-def _pack(ranked: Sequence[Evidence], budget: int, sizes: Mapping[NodeId, _Size]) -> list[Evidence]:
+def _choose_notes(notes: Sequence[Note], shown: Sequence[Evidence]) -> list[str]:
+    """The texts of the notes that say something which is not shown, each once."""
+    texts = {note.text.strip(): bool(note.grounds) for note in notes}
+    own = [text for text, may_leave in texts.items() if text and not may_leave]
+    kept = drop_said([text for text in texts if text not in own], [*(piece.text for piece in shown), *own])
+    return [text for text in texts if text in kept or text in own]
+
+
+def _pack(
+    ranked: Sequence[Evidence], budget: int, sizes: Mapping[NodeId, _Size], *, stops: bool = False
+) -> list[Evidence]:
     """See `Layout.pack`. A piece that comes twice counts once, where it comes first."""
     chosen: list[Evidence] = []
     positions: set[tuple[str, int]] = set()
-    for piece in {piece.id: piece for piece in ranked}.values():
+    closed: set[str] = set()  # layers
+    for piece in drop_repeats(ranked):
         tokens, header, place = sizes[piece.id]
         joined = sum((place[0], beside) in positions for beside in (place[1] - 1, place[1] + 1)) if place else 0
         size = tokens + (header + FENCE) * (1 - joined)
-        if size <= budget:
+        if size <= budget and piece.layer not in closed:
             chosen.append(piece)
             budget -= size
             if place:
                 positions.add(place)
+        elif stops:
+            break
+        elif piece.layer != PASSAGES:
+            closed.add(piece.layer)
     return chosen
-
-
-def _take_best(ranked: Sequence[Evidence], budget: int, sizes: Mapping[NodeId, _Size]) -> list[Evidence]:
-    """See `Layout.take_best`."""
-    pairs = zip(_pack(ranked, budget, sizes), ranked, strict=False)
-    return [piece for piece, best in takewhile(lambda pair: pair[0] is pair[1], pairs)]
 
 
 def _join_run(run: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> Evidence:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.events import report_retrieved
 from tomewise.loops.desk import Desk
-from tomewise.loops.last_prompt import Searched
+from tomewise.loops.steps import rank_found
 from tomewise.types import Answer, Event, Question, Retriever
 
 
@@ -33,11 +33,7 @@ class Once:
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """Two steps: `retrieved`, then the answer."""
         found = await self.recall.retrieve(question.text, self.limit, within=question.within)
-        if self.budget is None:
-            prepared = await self.desk.prepare(question, found, budget=None)
-        else:
-            searches = [Searched(found), *await self.desk.search_beside(question)]
-            ranked = await self.desk.rank(searches, question.within)
-            prepared = await self.desk.lay_out(question, ranked, budget=self.budget)
+        ranked = await rank_found(self.desk, question, found)
+        prepared = await self.desk.prepare(question, ranked, budget=self.budget)
         yield report_retrieved(prepared.evidence, prepared.found)
         yield await self.desk.answer(question, prepared)

@@ -7,96 +7,105 @@ Where paper and released code differ, the paper is followed; where the paper lea
 - Each probe and layer has the best that it finds, whatever other probes found; a probe that was tried before is not
   tried again. A search that leaves out what is read goes deeper instead; two probes of one step may find the same.
 - A unit without evidence needs no call. A cycle without any probe still fuses and tries.
+- A layer whose best piece is longer than its share borrows up to as much again, of what the shares before it leave.
 - A reply that stays unusable after its repair is skipped and reported: it gives no probe, no cue, or a failed attempt.
   Only a forced answer whose reply is unusable is an error.
 - After the last cycle the question is declined, with what is missing. Where a question asks for a guess, the model is
   made to answer once more, from the whole pool, and that answer is flagged as forced.
 
-What our own loop does in another way is in `workspace.Rules`.
+What our own loop does in another way are the fields of `Probe` from `unread_only` on. `OverBuilt` runs it over the
+memory that is built.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 
-from tomewise.calls import NO_CALLS, CallCount, read_calls, sum_calls, write_number
+from tomewise.calls import CallCount, read_calls, sum_calls, write_number
 from tomewise.concurrency import gather_calls, gather_pair
-from tomewise.errors import UsageError
+from tomewise.errors import ModelError
 from tomewise.events import make_event
+from tomewise.language.labels import find_labelled
+from tomewise.language.roles import ENCODE, FUSE, PROBE, EncodeIn, FuseIn, ProbeIn
 from tomewise.loops.answer_parts import show_only_full
-from tomewise.loops.citing import only_quotes
 from tomewise.loops.desk import Attempt, Desk, decline
-from tomewise.loops.last_prompt import DEPTH, Context, Note, Searched, weigh_queries
-from tomewise.loops.steps import HISTORY, Contexts, LoopState, Skipped, make_attempt_event
-from tomewise.loops.workspace import Consolidation, Cue, Rules, SelfProbe
-from tomewise.recall.ranking import drop_repeats
+from tomewise.loops.escalate import Lag, report_choice
+from tomewise.loops.evidence import fold, measure_pieces, measure_texts
+from tomewise.loops.last_prompt import DEPTH, Context, Note, Searched, Share, weigh_queries
+from tomewise.loops.steps import LoopState, make_attempt_event, rank_found, take_steps
+from tomewise.recall.ranking import drop_repeats, take_turns
 from tomewise.recall.several_searches import LayeredRecall
 from tomewise.store.records import PASSAGES
-from tomewise.types import Answer, Embedder, Event, Evidence, NodeId, Question, Scope
+from tomewise.types import Answer, Embedder, Event, Evidence, NodeId, Question, Retriever
 from tomewise.working.pool import Pool, Unit
 
+_KNOWN = 8  # earlier cues take at most one part in so many of what is read, beside the evidence
+_ALIKE = 2 / 3  # of the passages of a probe, among those of another one
 _GOES_ON = "supported only partly, so the loop goes on"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """How long the loop may go on, and how much it may show.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A search with its share of the context, and how far its memory lags; None if passages suffice.
 
-    `limit` is what each search asks of each layer, `budget` the tokens that the answering role sees, by layer and for
-    `history` in `shares`; the other roles read `reading` tokens. `fuse` is the fraction of the pool that is fused.
-    Without `cycles` the first attempt is the answer. Raises UsageError where `fuse` is not from 0 to 1.
+    `desk` takes the place of the loop's own.
     """
 
-    cycles: int = 5
-    limit: int = 20
-    budget: int = 6000
-    reading: int = 6000
-    shares: Mapping[str, int]
-    fuse: float = 0.5
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.fuse <= 1:
-            raise UsageError(f"fuse is the fraction of the pool that is fused, from 0 to 1, not {self.fuse}")
-
-    @property
-    def fused_share(self) -> float:
-        """The fraction that is fused: none where what is fused has no share of the context."""
-        return self.fuse if self.shares.get(HISTORY) else 0.0
+    retriever: Retriever
+    share: int
+    lag: Lag | None = None
+    desk: Desk | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Probe:
     """Answers from what one search finds, or goes on probing until it can. `embedder` compares cues with questions.
 
-    Without `probing` each cycle searches with the question again, and without `consolidation` nothing is noted (table
-    2, "w/o Regulation" and "w/o Metacognition").
+    A search asks each of the `parts` for `limit` pieces. The answering role sees `budget` tokens, the other roles read
+    `reading` tokens. `fuse` is the fraction of the pool that is fused; the fusion has one share of the context beside
+    those of the parts. Without `cycles` the first attempt is the answer, without `probes` each cycle searches with the
+    question again, and unless it `takes_notes` there are no cues (table 2).
+
+    With `unread_only` a search brings what no earlier step has read, as table 2 has it without regulation; without it,
+    the best that it finds (Tri-Retrieve). The rest is ours. With `best_so_far` an attempt shows the best evidence and
+    the cues of all cycles as one ranking; without it the units of its cycle and the fusion of earlier cues (equation
+    3). With `one_cue` one call makes one cue of what all layers say to a probe, beside the earlier cues; it needs a new
+    passage, and probes that find the same passages share it; without it each probe and layer has its own (Mem-Encode).
+    With `until_sure` the prober sees what is missing, a first answer that is supported only partly stands only if all
+    later attempts are declined, and the loop ends where a cycle finds nothing new.
     """
 
-    recall: LayeredRecall
+    parts: Mapping[str, Part]
     desk: Desk
     embedder: Embedder
-    probing: SelfProbe | None
-    consolidation: Consolidation | None
-    rules: Rules
-    bounds: Bounds
+    cycles: int = 5
+    probes: int = 3
+    limit: int = 20
+    budget: int = 6000
+    reading: int = 6000
+    fuse: float = 0.5
+    takes_notes: bool = True
+    unread_only: bool = False
+    best_so_far: bool = False
+    one_cue: bool = False
+    until_sure: bool = False
 
     @property
     def calls(self) -> CallCount:
         """The first attempt and its cues; in each cycle probing, cues, their fusion and an attempt; a forced answer."""
-        cycles, probes = self.bounds.cycles, self.probing.limit if self.probing else 1
-        attempt, search = CallCount("1", 1), read_calls(self.recall)
-        if not cycles:
-            return sum_calls([attempt, search])
-        cue = read_calls(self.consolidation) if self.consolidation else NO_CALLS
-        cues = cue.repeat(1 if self.rules.one_cue else len(self.recall.layers))
-        probing = read_calls(self.probing) if self.probing else NO_CALLS
-        first = _join([attempt, cues, search])
-        cycle = _join([probing, cues.repeat(probes), search.repeat(probes), cue, attempt])
-        most = sum_calls([first, cycle.repeat(cycles), attempt]).most
-        limit = "" if most is None else f", at most {write_number(most)} in {cycles} cycles"
+        call, search = CallCount("1", 1), sum_calls(read_calls(part.retriever) for part in self.parts.values())
+        if not self.cycles:
+            return sum_calls([call, search])
+        cue, probing = call.repeat(self.takes_notes), call.repeat(self.probes > 0)
+        read = sum_calls([search, cue.repeat(1 if self.one_cue else len(self.parts))])
+        first, cycle = _join([call, read]), _join([probing, read.repeat(self.probes or 1), cue, call])
+        most = sum_calls([first, cycle.repeat(self.cycles), call]).most
+        limit = "" if most is None else f", at most {write_number(most)} in {self.cycles} cycles"
         return CallCount(f"{first.formula} + {cycle.formula} a cycle + 1 for a forced answer{limit}", most)
 
     def open_memory(self, data: object = None) -> Pool:
@@ -110,90 +119,181 @@ class Probe:
         the evidence from which they were made.
         """
         pool = self.open_memory() if memory is None else memory
-        state = await self._begin(question, pool)
-        for step in range(self.bounds.cycles + 1):
-            state.step = step
-            async for event in self._explore(state) if step else _report_recall(state):
-                yield event
-            if state.end:
-                break
-            async for event in self._attempt(state):
-                yield event
-            if state.end or not self.bounds.cycles:
-                break
-            async for event in self._remember(state):
-                yield event
-        for event in state.report_skipped():
+        state = await asyncio.to_thread(self._begin, question, pool)
+        async for event in take_steps(state, partial(self._take_step, state), most=self.cycles, name="cycle"):
             yield event
-        reason = state.end or f"no cycle is left (allowed: {self.bounds.cycles})"
-        if state.partial_answer and state.best is state.partial_answer:
-            reason += "; the answer that was kept stands"
-        yield make_event("stopped", state.step, reason=reason, pool=_list_rows(state.pool))
-        async for output in self._conclude(state):
-            yield output
+        best = state.best
+        if (best and best.resolved) or not self.cycles or not question.force:
+            if best is None and state.error:  # nobody is asked once more
+                raise state.error
+            yield best or decline()
+            return
+        context = await self._show(replace(state, fused=""), pool.units)
+        attempt = await self._ask(question, context, may_decline=False)
+        yield make_attempt_event("forced", state.step, context, attempt)
+        yield replace(attempt.answer, forced=True)
 
-    async def _begin(self, question: Question, pool: Pool) -> _ProbeState:
-        """The first search, and what the pool knows of earlier questions."""
+    def _begin(self, question: Question, pool: Pool) -> _ProbeState:
         pool.begin_question()
-        units = await self._search([question.text], pool, question.within)
-        bounds = self.bounds
         return _ProbeState(
             question=question,
+            step=-1,
             pool=pool,
-            contexts=await asyncio.to_thread(
-                Contexts, question, self.desk, bounds.budget, bounds.shares, bounds.reading
-            ),
-            units=units,
-            tried=[question.text],
-            plain=await self.desk.search_beside(question),
-            past=await asyncio.to_thread(pool.find_relevant, question.text, bounds.fused_share, 1),
+            past=pool.find_relevant(question.text, self.fuse, 1),
+            budget=min(self.budget, self.desk.measure_answer_room(question)),
+            reading=min(self.reading, self.desk.measure_room(ENCODE, sum(self.desk.count([question.text])))),
         )
 
-    async def _explore(self, state: _ProbeState) -> AsyncIterator[Event]:
-        """Probe and recall, encode what is new and fuse what is known."""
-        probes = await self._find_probes(state)
-        yield make_event("probed", state.step, probes=probes)
-        state.units = await self._search(probes, state.pool, state.question.within)
-        if self.rules.ends_early and not any(unit.evidence for unit in state.units):
+    async def _take_step(self, state: _ProbeState) -> AsyncIterator[Event]:
+        """Recall, encode what is new and fuse what is known; try to answer; update the pool if that fails.
+
+        The first step has no probe but the question, and encodes only if it fails.
+        """
+        is_first, probes = not state.step, [state.question.text]
+        if not is_first:
+            probes = await self._find_probes(state)
+            yield make_event("probed", state.step, probes=probes)
+        state.units = await self._search(state, probes)
+        if self.until_sure and not is_first and not any(map(_list_passages, state.units)):
             state.end = "no new evidence was found" if probes else "no new probe was thought of"
             return
         state.tried += [probe for probe in probes if probe not in state.tried]
-        async for event in _report_recall(state):
+        for unit in state.units:
+            yield make_event("recalled", state.step, probe=unit.probe, layer=unit.layer, evidence=unit.evidence)
+        if not is_first:
+            events, state.fused = await gather_pair(self._encode(state), self._fuse(state))
+            for event in (*events, make_event("fused", state.step, cue=state.fused)):
+                yield event
+        async for event in self._attempt(state):
             yield event
-        state.units, state.notes = await gather_pair(self._encode(state), self._fuse(state))
-        for event in _make_consolidation_events(state):
-            yield event
+        if state.end or not self.cycles:
+            return
+        if is_first:
+            for event in await self._encode(state):
+                yield event
+        await asyncio.to_thread(state.pool.add, state.units)
+        yield make_event("updated", state.step, units=len(state.pool.units), nodes=len(state.read))
 
     async def _find_probes(self, state: _ProbeState) -> list[str]:
-        """What to search for next: what the prober asks for, who reads the cues of the last step, if there are any.
+        """What to search for next (equation 1): what the prober asks for, who reads the cues of the last step.
 
-        Without consolidation it reads the best evidence of each search. An empty cue means that nothing was found, and
-        no evidence takes its place.
+        Without cues it reads the best evidence of each search. An empty cue means that nothing was found, and no
+        evidence takes its place. What was tried before, in whatever spelling, does not come again.
         """
-        if self.probing is None:
+        if not self.probes:
             return [state.question.text]
-        if self.consolidation:
-            findings = [unit.cue for unit in state.units if unit.cue]
-        else:
-            findings = [unit.evidence[0].text for unit in state.units if unit.evidence]
-        fitting = await asyncio.to_thread(state.contexts.fit_cues, list(dict.fromkeys(findings)))
-        missing = state.missing if self.rules.missing else ""
-        call = self.probing.find_probes(state.question.text, state.tried, fitting, missing)
-        return await state.skipped.try_call(call, list[str]())
+        findings = [unit.cue if self.takes_notes else unit.evidence[0].text for unit in state.units if unit.evidence]
+        probe_input = ProbeIn(
+            question=state.question.text,
+            past_probes=state.tried,
+            cues=await self._fit(dict.fromkeys(filter(None, findings)), state.reading),
+            missing=state.answer.missing if self.until_sure and state.answer else "",
+            limit=self.probes,
+        )
+        reply = await state.skipped.try_call(self.desk.model.ask(PROBE, probe_input), None)
+        known, probes = {"", *map(fold, state.tried)}, dict[str, str]()
+        for probe in reply.probes if reply else ():
+            if fold(probe) not in known:
+                probes.setdefault(fold(probe), probe)
+        return list(probes.values())[: self.probes]
+
+    async def _search(self, state: _ProbeState, probes: Sequence[str]) -> list[Unit]:
+        """For each probe and layer a unit with the best evidence (Tri-Retrieve), or the best that is not read yet."""
+        read = state.read if self.unread_only else frozenset()
+        depth = max(DEPTH, self.limit + len(read)) if self.unread_only else self.limit
+        recall = LayeredRecall({layer: part.retriever for layer, part in self.parts.items()})
+        units: list[Unit] = []
+        found = await recall.retrieve(probes, depth, within=state.question.within)
+        for probe, layers in zip(probes, found, strict=True):
+            for layer, ranked in layers.items():
+                state.searches.setdefault(layer, {})[probe] = ranked
+                new = [piece for piece in ranked if piece.id not in read]
+                units.append(Unit(probe, layer, tuple(new[: self.limit]), ""))
+        return units
+
+    async def _encode(self, state: _ProbeState) -> list[Event]:
+        """Give the units the evidence that is read, and cues; leave those out that bring nothing new. Reports cues."""
+        known = await self._find_cues(state, 1.0, 1, state.reading // _KNOWN) if self.one_cue else []
+        groups = await asyncio.to_thread(self._group, state)
+        groups = await gather_calls(self._make_cue(state, units, known) for units in groups)
+        state.units = list(chain.from_iterable(groups))
+        state.written[:0] = state.units
+        return [
+            make_event(
+                "encoded",
+                state.step,
+                probe=units[0].probe,
+                layer=", ".join(unit.layer for unit in units),
+                cue=units[0].cue,
+                support=units[0].support,
+            )
+            for units in groups
+        ]
+
+    def _group(self, state: _ProbeState) -> list[list[Unit]]:
+        """The units that get one cue each: one unit, or all of a probe. Each has the evidence that is read of it."""
+        by_name: dict[tuple[str, str], list[Unit]] = {}
+        for unit in state.units:
+            if unit.evidence:
+                by_name.setdefault((unit.probe, "" if self.one_cue else unit.layer), []).append(unit)
+        groups = _share_calls(by_name.values()) if self.one_cue else list(by_name.values())
+
+        def cut(unit: Unit, room: int) -> Unit:
+            best = self.desk.layout.pack(unit.evidence, room, stops=True)
+            return replace(unit, evidence=tuple(best) or unit.evidence[:1])
+
+        return [[cut(unit, state.reading // len(units)) for unit in units] for units in groups]
+
+    async def _make_cue(self, state: _ProbeState, units: list[Unit], known: list[str]) -> list[Unit]:
+        """The units with what their evidence adds to the cues that are known (Mem-Encode); empty if it adds nothing."""
+        if not self.takes_notes:
+            return units
+        found = drop_repeats(piece for unit in units for piece in unit.evidence)
+        evidence = await asyncio.to_thread(self.desk.put_in_order, found)
+        encode_input = EncodeIn(
+            question=state.question.text,
+            probe=units[0].probe,
+            layer=", ".join(unit.layer for unit in units),
+            evidence=await asyncio.to_thread(self.desk.show, evidence),
+            known=known,
+        )
+        reply = await state.skipped.try_call(self.desk.model.ask(ENCODE, encode_input), None)
+        if reply is None:
+            return units
+        support = tuple(piece.id for piece in find_labelled(reply.labels, evidence))
+        return [replace(unit, cue=reply.cue, support=support) for unit in units]
+
+    async def _fuse(self, state: _ProbeState) -> str:
+        """What the relevant cues of the pool say together (Mem-Fuse, equation 2); ours fuses no single cue."""
+        if not self.takes_notes:
+            return ""
+        least = 2 if self.one_cue else 1
+        cues = await self._find_cues(state, self.fuse, least, state.reading)
+        if len(cues) < least:
+            return "".join(cues)
+        call = self.desk.model.ask(FUSE, FuseIn(question=state.question.text, cues=cues))
+        reply = await state.skipped.try_call(call, None)
+        return reply.cue if reply else ""
+
+    async def _find_cues(self, state: _ProbeState, fraction: float, least: int, room: int) -> list[str]:
+        """The cues of the pool that are nearest to the question, as many as have room."""
+        units = await asyncio.to_thread(state.pool.find_relevant, state.question.text, fraction, least)
+        return await self._fit((unit.cue for unit in units), room)
+
+    async def _fit(self, texts: Iterable[str], room: int) -> list[str]:
+        return await asyncio.to_thread(self.desk.layout.fit_texts, list(texts), room)
 
     async def _attempt(self, state: _ProbeState) -> AsyncIterator[Event]:
-        """Try to answer; the loop ends if it succeeds."""
-        may_decline = self.bounds.cycles > 0 or not state.question.force
-        units = state.units if state.step else [*state.units, *state.past]
-        context = await self._make_context(state, units, state.notes)
+        """Try to answer; the loop ends if it succeeds, unless it goes on until it is sure."""
+        context = await self._show(state, state.units if state.step else (*state.units, *state.past))
         # Then a first answer that is supported only partly is kept while the loop goes on.
-        goes_on = self.bounds.cycles > 0 and self.rules.keeps_partly and state.step == 0
+        goes_on = self.until_sure and self.cycles > 0 and not state.step
+        may_decline = self.cycles > 0 or not state.question.force
         with show_only_full() if goes_on else nullcontext():
-            call = self._try(state.question, context, may_decline=may_decline)
-            attempt = await state.attempts.try_call(call, None)
-        for event in (*state.report_skipped(), *state.attempts.events(state.step)):
-            yield event
+            call = self._ask(state.question, context, may_decline=may_decline)
+            attempt = await state.skipped.try_call(call, None)
         if attempt is None:
+            state.error = state.skipped.last
             return
         state.answer = attempt.answer
         if goes_on and state.answer.resolved and not state.answer.is_settled:
@@ -203,141 +303,120 @@ class Probe:
         reason = _GOES_ON if state.answer is state.partial_answer else ""
         yield make_attempt_event("tried", state.step, context, attempt, kept=reason)
 
-    async def _remember(self, state: _ProbeState) -> AsyncIterator[Event]:
-        """Add the units of this step to the pool. Those of the first search are encoded only now, since it failed."""
-        if not state.step:
-            state.units = await self._encode(state)
-            for event in _make_consolidation_events(state):
-                yield event
-        await asyncio.to_thread(state.pool.add, state.units)
-        yield make_event("updated", state.step, units=len(state.pool.units), nodes=state.pool.size)
-
-    async def _conclude(self, state: _ProbeState) -> AsyncIterator[Event | Answer]:
-        """The best answer; if no attempt gave one and the question asks for a guess, a call that may not decline."""
-        best = state.best
-        done = best is not None and best.resolved
-        if done or not self.bounds.cycles or not state.question.force:
-            if best is None and state.attempts.last:  # nobody is asked once more
-                raise state.attempts.last
-            yield best or decline()
-            return
-        context = await self._make_context(state, state.pool.units, "")
-        attempt = await self._try(state.question, context, may_decline=False)
-        yield make_attempt_event("forced", state.step, context, attempt)
-        yield replace(attempt.answer, forced=True)
-
-    async def _search(self, probes: Sequence[str], pool: Pool, within: Scope | None) -> list[Unit]:
-        """For each probe and layer a unit with the best evidence (Tri-Retrieve), or the best that is not read yet."""
-        limit, unread_only = self.bounds.limit, self.rules.unread_only
-        depth = max(DEPTH, limit + pool.size) if unread_only else limit
-        found = await self.recall.retrieve(probes, depth, within=within)
-        units: list[Unit] = []
-        for probe, layers in zip(probes, found, strict=True):
-            for layer, ranked in layers.items():
-                pool.record(probe, layer, ranked)
-                best = pool.find_unseen(ranked, limit) if unread_only else ranked[:limit]
-                units.append(Unit(probe, layer, tuple(best), ""))
-        return units
-
-    async def _encode(self, state: _ProbeState) -> list[Unit]:
-        """The units with the evidence that is read, and their cues. Units that bring nothing new are left out."""
-        known = await self._find_cues(state, 1.0, 1, state.contexts.fit_known) if self.rules.known else []
-        groups = await asyncio.to_thread(self._read_groups, state)
-        if self.consolidation is None:
-            return [unit for units in groups for unit in units]
-        make_cue = self.consolidation.make_cue
-        calls = [make_cue(state.question.text, units, known) for units in groups]
-        cues = await gather_calls(state.skipped.try_call(call, Cue()) for call in calls)
-        return [
-            replace(unit, cue=cue.text, support=cue.support)
-            for units, cue in zip(groups, cues, strict=True)
-            for unit in units
-        ]
-
-    def _read_groups(self, state: _ProbeState) -> list[list[Unit]]:
-        """The units that get one cue each: one unit, or all of a probe. Each has the evidence that is read of it."""
-        groups: dict[tuple[str, str], list[Unit]] = {}
-        for unit in state.units:
-            if unit.evidence:
-                groups.setdefault((unit.probe, "" if self.rules.one_cue else unit.layer), []).append(unit)
-        return [
-            [replace(unit, evidence=state.contexts.select_evidence(unit, len(units))) for unit in units]
-            for units in groups.values()
-        ]
-
-    async def _fuse(self, state: _ProbeState) -> str:
-        """What the relevant cues of the pool say together (equation 2)."""
-        least = 2 if self.rules.one_cue else 1
-        cues = await self._find_cues(state, self.bounds.fused_share, least, state.contexts.fit_cues)
-        if len(cues) < least or self.consolidation is None:
-            return "".join(cues)
-        return await state.skipped.try_call(self.consolidation.fuse_cues(state.question.text, cues), "")
-
-    async def _find_cues(
-        self, state: _ProbeState, fraction: float, least: int, fit: Callable[[Sequence[str]], list[str]]
-    ) -> list[str]:
-        """The cues of the pool that are nearest to the question, as many as `fit` has room for."""
-        units = await asyncio.to_thread(state.pool.find_relevant, state.question.text, fraction, least)
-        return await asyncio.to_thread(fit, [unit.cue for unit in units]) if units else []
-
-    async def _make_context(self, state: _ProbeState, units: Sequence[Unit], fused: str) -> Context:
-        """What an attempt sees of units: these alone (equation 3), or with all that was found so far."""
-        if not self.rules.best_so_far:
-            return await asyncio.to_thread(state.contexts.show_units, units, fused)
-        rankings = {layer: await self._rank(state, layer, units) for layer in self.recall.layers}
-        of_passages = {layer for layer, ranked in rankings.items() if any(piece.layer == PASSAGES for piece in ranked)}
-        passages = [piece for layer in rankings if layer in of_passages for piece in rankings[layer]]
-        beside = {layer: ranked for layer, ranked in rankings.items() if layer not in of_passages}
-        cued = await asyncio.to_thread(state.pool.find_nearest, state.question.text, units)
-        # A cue that only quotes would say again what is shown; any other says something of its own.
-        is_quoted = only_quotes(self.desk.model)
-        grounds = [unit.support or [piece.id for piece in unit.evidence] if is_quoted else () for unit in cued]
-        notes = [Note(unit.cue, nodes) for unit, nodes in zip(cued, grounds, strict=True)]
-        return await asyncio.to_thread(state.contexts.make_context, passages, [Note(fused), *notes], beside)
-
-    async def _rank(self, state: _ProbeState, layer: str, units: Sequence[Unit]) -> list[Evidence]:
-        """What all searches of a layer found; for passages, also the plain search and what cues rest on."""
-        found = state.pool.list_searches(layer)
-        searches = [Searched(found[0]), *weigh_queries(found[1:])] if found else []
-        if found and any(piece.layer == PASSAGES for piece in found[0]):
-            cued = [unit for unit in (*state.past, *units) if unit.layer == layer]
-            grounds = [piece for unit in cued for piece in unit.evidence if piece.id in unit.support]
-            searches += [*state.plain, Searched(drop_repeats(grounds))]
-        return await self.desk.rank(searches, state.question.within)
-
-    async def _try(self, question: Question, context: Context, *, may_decline: bool) -> Attempt:
+    async def _ask(self, question: Question, context: Context, *, may_decline: bool) -> Attempt:
         prepared = await self.desk.prepare_context(question, context, may_decline=may_decline)
         return await self.desk.attempt(question, prepared)
+
+    async def _show(self, state: _ProbeState, units: Sequence[Unit]) -> Context:
+        """What an attempt sees: these units and the fusion of earlier cues (equation 3), or the best of all cycles.
+
+        The best is one ranking of all searches, layers beside the passages within their shares, and all cues: those of
+        the newest step first, since these discover, where earlier ones say the question again.
+        """
+        if not self.best_so_far:
+            return await asyncio.to_thread(self._show_units, state, units)
+        units, question = (*state.written, *state.past), state.question
+        passages = {piece.id: piece for unit in units for piece in _list_passages(unit)}
+        grounds = [passages[node] for unit in units for node in unit.support if node in passages]
+        ranked, beside = list[Evidence](), list[Share]()
+        for layer, searches in state.searches.items():
+            found, *queries = searches.values()
+            if any(piece.layer == PASSAGES for piece in chain(found, *queries)):
+                ranked += await rank_found(self.desk, question, found, queries, grounds)
+            else:
+                derived = await self.desk.rank([Searched(found), *weigh_queries(queries)], question.within)
+                beside.append(Share(derived, self._measure_share(state, self.parts[layer].share)))
+        notes = [Note(state.fused), *(Note(unit.cue, unit.support) for unit in units)]
+        return await asyncio.to_thread(self.desk.layout.lay_out, ranked, state.budget, notes, beside)
+
+    def _show_units(self, state: _ProbeState, units: Sequence[Unit]) -> Context:
+        """Units and the fusion of earlier cues, each in its share (appendix B.4).
+
+        The share of a layer is that of its units: of their cues, up to half of it, and of their evidence, the best of
+        each unit in turn, up to the first piece that does not fit. The paper does not say what becomes of a share that
+        the best piece does not fit: here it may borrow as much again of what the shares before it leave.
+        """
+        layout, share = self.desk.layout, self._measure_share(state, 1)
+        notes = layout.fit_texts(list(filter(None, [state.fused])), share)
+        left = share - sum(measure_texts(notes, layout.count))
+        evidence, cut = list[Evidence](), 0
+        for layer, part in self.parts.items():
+            own, share = [unit for unit in units if unit.layer == layer], self._measure_share(state, part.share)
+            cues = layout.fit_texts(list(dict.fromkeys(unit.cue for unit in own if unit.cue)), share // 2)
+            room = share - sum(measure_texts(cues, layout.count))
+            found = drop_repeats(take_turns([unit.evidence for unit in own]))
+            shown = layout.pack(found, room, stops=True) or layout.pack(found[:1], room + min(share, left))
+            left += room - sum(measure_pieces(shown, layout.count))
+            notes += cues
+            evidence += shown
+            cut += len(found) - len(shown)
+        return Context(tuple(evidence), {}, tuple(notes), cut)
+
+    def _measure_share(self, state: _ProbeState, share: int) -> int:
+        return state.budget * share // (1 + sum(part.share for part in self.parts.values()))
 
 
 @dataclass(slots=True, kw_only=True)
 class _ProbeState(LoopState):
     """The state of the loop for one question. `answer` is that of the last attempt with a usable reply.
 
-    `partial_answer` is the first answer if it was supported only partly. `plain` is the desk's own search, `past` the
-    units of earlier questions that are nearest to this one.
+    `partial_answer` is the first answer if it was supported only partly, `error` that of the last attempt without a
+    usable reply. `past` are the units of earlier questions that are nearest to this one. What roles are shown has at
+    most `budget` and `reading` tokens.
     """
 
     pool: Pool
-    contexts: Contexts
-    units: list[Unit]  # of this step
-    tried: list[str]
-    plain: list[Searched]
     past: list[Unit]
-    notes: str = ""  # what the cues of earlier steps say together
+    budget: int
+    reading: int
+    units: list[Unit] = field(default_factory=list)  # of this step
+    written: list[Unit] = field(default_factory=list)  # of all steps, those of the newest first
+    fused: str = ""  # what the cues of earlier steps say together
+    tried: list[str] = field(default_factory=list)
+    searches: dict[str, dict[str, list[Evidence]]] = field(default_factory=dict)  # by layer, by probe
     answer: Answer | None = None
     partial_answer: Answer | None = None
-    attempts: Skipped = field(default_factory=Skipped)
+    error: ModelError | None = None
 
     @property
-    def missing(self) -> str:
-        """What the last attempt lacked."""
-        return self.answer.missing if self.answer else ""
+    def read(self) -> frozenset[NodeId]:
+        """What was read for this question."""
+        return frozenset(piece.id for unit in self.written for piece in unit.evidence)
 
     @property
     def best(self) -> Answer | None:
         """The last answer, or the partial one if the last attempt was declined."""
         return self.answer if self.answer and self.answer.resolved else self.partial_answer or self.answer
+
+
+def _list_passages(unit: Unit) -> list[Evidence]:
+    return [piece for piece in unit.evidence if piece.layer == PASSAGES]
+
+
+def _share_calls(groups: Iterable[list[Unit]]) -> list[list[Unit]]:
+    """The units of probes that bring a passage; those that find nearly the same passages as one probe."""
+    made: list[tuple[set[NodeId], list[Unit]]] = []
+    for units in groups:
+        nodes = {piece.id for unit in units for piece in _list_passages(unit)}
+        if not nodes:
+            continue
+        for others, twin in made:
+            if len(nodes & others) >= _ALIKE * min(len(nodes), len(others)):
+                others |= nodes
+                twin += units
+                break
+        else:
+            made.append((nodes, units))
+    return [_join_probes(units) for _, units in made]
+
+
+def _join_probes(units: Sequence[Unit]) -> list[Unit]:
+    """One unit a layer, with the best of each in turn."""
+    probe = "; ".join(dict.fromkeys(unit.probe for unit in units))
+    by_layer: dict[str, list[Sequence[Evidence]]] = {}
+    for unit in units:
+        by_layer.setdefault(unit.layer, []).append(unit.evidence)
+    return [Unit(probe, layer, tuple(drop_repeats(take_turns(found))), "") for layer, found in by_layer.items()]
 
 
 def _join(counts: Sequence[CallCount]) -> CallCount:
@@ -346,23 +425,48 @@ def _join(counts: Sequence[CallCount]) -> CallCount:
     return total if total.most is None else CallCount(write_number(total.most), total.most)
 
 
-async def _report_recall(state: _ProbeState) -> AsyncIterator[Event]:
-    for unit in state.units:
-        yield make_event("recalled", state.step, probe=unit.probe, layer=unit.layer, evidence=unit.evidence)
+@dataclass(frozen=True, eq=False)
+class OverBuilt:
+    """Runs `loop` over the first of the parts `instead` of each other that is built, and all `beside` that are. Ours.
 
+    The event `chosen` says which they are. `build` is the system whose build makes all of them.
+    """
 
-def _make_consolidation_events(state: _ProbeState) -> Iterator[Event]:
-    layers: dict[tuple[str, str, tuple[NodeId, ...]], list[str]] = {}
-    for unit in state.units:
-        layers.setdefault((unit.probe, unit.cue, unit.support), []).append(unit.layer)
-    for (probe, cue, support), names in layers.items():
-        yield make_event("encoded", state.step, probe=probe, layer=", ".join(names), cue=cue, support=support)
-    if state.step:
-        yield make_event("fused", state.step, cue=state.notes)
+    loop: Probe
+    instead: Mapping[str, Part]
+    beside: Mapping[str, Part]
+    build: str
 
+    @property
+    def calls(self) -> CallCount:
+        """Those of the loop over all that may be built."""
+        return self._wire({}).calls
 
-def _list_rows(pool: Pool) -> list[dict[str, object]]:
-    return [
-        {"probe": unit.probe, "layer": unit.layer, "evidence": len(unit.evidence), "cue": unit.cue}
-        for unit in pool.units
-    ]
+    def open_memory(self, data: object = None) -> Pool:
+        """A new pool, or the one of which `dump` made `data`."""
+        return self.loop.open_memory(data)
+
+    async def run(self, question: Question, memory: Pool | None = None) -> AsyncIterator[Event | Answer]:
+        """`chosen`, then the events of the loop and its answer, see `Probe.run`."""
+        lags = await asyncio.to_thread(self._find_lags, question)
+        loop = self._wire(lags)
+        built = [part.lag for part in loop.parts.values() if part.lag]
+        reason = "this memory is built" if built else "no other memory is built"
+        yield report_choice(", ".join(loop.parts), reason, lags, [self.build] if lags else [])
+        lagging = next(filter(None, [await lag.describe(question) for lag in built]), None)
+        async for item in loop.run(question, memory):
+            yield replace(item, lagging=lagging) if isinstance(item, Answer) else item
+
+    def _find_lags(self, question: Question) -> dict[str, str]:
+        """The parts that are not built, or not up to date where the question asks for that, with what they need."""
+        parts = {**self.instead, **self.beside}
+        lags = {name: part.lag.find_lag(current=question.current) for name, part in parts.items() if part.lag}
+        return {name: f"needs {', '.join(lag)}" for name, lag in lags.items() if lag}
+
+    def _wire(self, lags: Mapping[str, str]) -> Probe:
+        """The loop over the parts that do not lag."""
+        first = next(name for name in self.instead if name not in lags)
+        wanted = {first: self.instead[first], **self.beside}
+        parts = {name: part for name, part in wanted.items() if name not in lags}
+        desk = next((part.desk for part in parts.values() if part.desk), self.loop.desk)
+        return replace(self.loop, parts=parts, desk=desk)

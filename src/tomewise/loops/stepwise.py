@@ -11,7 +11,7 @@ answer counts as not found. Constants are ours: the paper states no limit of ste
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -20,9 +20,7 @@ from tomewise.events import make_event, report_retrieved
 from tomewise.language.roles import STEP, StepIn, StepOut
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import fold
-from tomewise.loops.last_prompt import DEPTH, Note, Searched
 from tomewise.loops.steps import Collection, LoopState, rank_found, take_steps
-from tomewise.recall.ranking import drop_repeats
 from tomewise.types import Answer, Event, Evidence, Question, Retriever
 
 STEPS = 5
@@ -55,27 +53,28 @@ class Stepwise:
         return CallCount(f"{step.formula} a step + 1{limit}", most)
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
-        """By step `decided`, and `searched` and `found` after a search; `stopped`, `retrieved`, then the answer."""
+        """By step `decided`, and `searched` and `found` after a search; at last `searched` and the answer."""
         state = _StepwiseState(question=question, collection=Collection(self.recall, self.limit))
         async for event in take_steps(state, partial(self._take_step, state), most=self.steps, name="step"):
             yield event
-        others = list(state.collection.lists)
-        if others:
-            found = await self.recall.retrieve(question.text, DEPTH, within=question.within)
-        else:
-            yield await state.collection.search(question.text, state)
-            (found,) = state.collection.lists
-        cited = [Searched(drop_repeats(state.cited))]
-        ranked = await rank_found(self.desk, question, found, others, before=cited)
-        prepared = await self.desk.lay_out(question, ranked, notes=list(map(Note, state.notes)), budget=self.budget)
+        queries = list(state.collection.lists)
+        yield await state.collection.search(question.text, state)
+        ranked = await rank_found(self.desk, question, state.collection.lists[-1], queries, state.cited)
+        prepared = await self.desk.prepare(
+            question,
+            ranked,
+            notes=[f"{asked} {found}" for asked, found in state.answers.items() if found],
+            budget=self.budget,
+        )
         yield report_retrieved(prepared.evidence, prepared.found, state.step)
         yield await self.desk.answer(question, prepared)
 
     async def _take_step(self, state: _StepwiseState) -> AsyncIterator[Event]:
         """Decide, and answer the smaller question."""
-        step_input = StepIn(question=state.question.text, asked=state.subquestions, findings=state.findings)
+        findings = [f"{asked} {found or _NOT_FOUND}" for asked, found in state.answers.items()]
+        step_input = StepIn(question=state.question.text, asked=list(state.answers), findings=findings)
         reply = await state.skipped.try_call(self.desk.model.ask(STEP, step_input), None)
-        state.end = _find_end(reply, state.subquestions)
+        state.end = _find_end(reply, state.answers)
         if reply is None:
             return
         yield make_event("decided", state.step, **reply.model_dump())
@@ -86,7 +85,7 @@ class Stepwise:
             async for event in self._answer_part(state, reply.subquestion):
                 yield event
         else:
-            state.add(reply.subquestion, f"{reply.answer} {_FROM_MEMORY}")
+            state.answers[reply.subquestion] = f"{reply.answer} {_FROM_MEMORY}"
 
     async def _answer_part(self, state: _StepwiseState, subquestion: str) -> AsyncIterator[Event]:
         """Answer a smaller question from what was just found for it."""
@@ -97,9 +96,9 @@ class Stepwise:
         answer = await state.skipped.try_call(self.desk.answer(part, prepared, final=False), None)
         if answer is not None:
             cited = {quote.passage for quote in answer.quotes}
-            state.cited += [piece for piece in prepared.evidence if cited.intersection(piece.sources)]
+            state.cited[:0] = [piece for piece in prepared.evidence if cited.intersection(piece.sources)]
         text = answer.text if answer and answer.resolved else ""
-        state.add(subquestion, text)
+        state.answers[subquestion] = text
         yield make_event("found", state.step, answer=text, asked=subquestion)
 
 
@@ -108,20 +107,11 @@ class _StepwiseState(LoopState):
     """The state of the loop for one question."""
 
     collection: Collection
-    subquestions: list[str] = field(default_factory=list)
-    findings: list[str] = field(default_factory=list)  # each smaller question with its answer
-    notes: list[str] = field(default_factory=list)  # the findings that have one
-    cited: list[Evidence] = field(default_factory=list)  # what the answers cite
-
-    def add(self, subquestion: str, answer: str) -> None:
-        """Add a smaller question and its answer, which is empty if none was found."""
-        self.subquestions.append(subquestion)
-        self.findings.append(f"{subquestion} {answer or _NOT_FOUND}")
-        if answer:
-            self.notes.append(self.findings[-1])
+    answers: dict[str, str] = field(default_factory=dict)  # of the smaller questions; empty where none was found
+    cited: list[Evidence] = field(default_factory=list)  # what the answers cite, that of the newest first
 
 
-def _find_end(reply: StepOut | None, subquestions: Sequence[str]) -> str:
+def _find_end(reply: StepOut | None, subquestions: Iterable[str]) -> str:
     """Why this reply ends the steps; empty if it does not."""
     if reply is None:
         return "the reply was not usable"

@@ -5,41 +5,37 @@ from __future__ import annotations
 from typing import Annotated, Literal, TypeAlias
 
 from tomewise.errors import UsageError
-from tomewise.loops.probe import Bounds, Probe
-from tomewise.loops.steps import HISTORY
-from tomewise.loops.workspace import PUBLISHED, SAME_QUESTION, Consolidation, SelfProbe
+from tomewise.loops.probe import Part, Probe
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import DenseDerived
-from tomewise.recall.several_searches import LayeredRecall
 from tomewise.systems.graph_walk import make_hippo_recall
 from tomewise.systems.kit import (
     CONTEXT,
+    READING,
     Context,
     Count,
     Kit,
     Limit,
     Multiplies,
+    Positive,
+    Reading,
     Recall,
+    Share,
     System,
     SystemDeclaration,
     Together,
-    Weight,
     find_recall,
 )
 from tomewise.types import Layer, Retriever
 
-Probes: TypeAlias = Annotated[Count, "probing questions of a cycle at most", Multiplies("calls of a question", most=20)]
+Probes: TypeAlias = Annotated[
+    Positive, "probing questions of a cycle at most", Multiplies("calls of a question", most=20)
+]
 Cycles: TypeAlias = Annotated[
     Count, "cycles after the first attempt at most", Multiplies("calls of a question", most=20)
 ]
-Reading: TypeAlias = Annotated[
-    Count,
-    "tokens of evidence that a call which takes a note reads at most",
-    Multiplies("tokens of such a call", most=1_000_000),
-]
-READING = 6000
 
 
 def comorag(
@@ -49,14 +45,13 @@ def comorag(
     veridical: Annotated[Count, "share of the graph in the context; 0 leaves it out"] = 8,
     semantic: Annotated[Count, "share of the summary tree in the context; 0 leaves it out"] = 2,
     episodic: Annotated[Count, "share of the episodes in the context; 0 leaves them out"] = 2,
-    history: Annotated[Count, "share of the fusion of earlier notes in the context"] = 1,
     consolidation: Annotated[Literal["cues", "none"], "whether notes are taken of what a cycle found"] = "cues",
     regulation: Annotated[
         Literal["probes", "none"], "whether a cycle asks probing questions, or the same one again"
     ] = "probes",
     probes: Probes = 3,
     cycles: Cycles = 5,
-    fuse: Annotated[Weight, "share of the notes that is fused to one text, from 0 to 1"] = 0.5,
+    fuse: Annotated[Share, "share of the notes that is fused to one text"] = 0.5,
     stride: Annotated[Count, "passages from one window of the episodes to the next; 0: to the end of the window"] = 0,
     levels: Annotated[Count, "levels of the episodes: the windows, and summaries of the level below"] = 1,
     reading: Reading = READING,
@@ -78,19 +73,20 @@ def comorag(
     used = {name: part for name, part in parts.items() if part[0]}
     if not used:
         raise UsageError(f"comorag without any layer finds nothing: give a share to one or more of {', '.join(parts)}")
-    shares = {name: share for name, (share, _, _) in used.items()} | {HISTORY: history}
-    retrievers = {name: retriever for name, (_, retriever, _) in used.items()}
-    desk = kit.desk
     loop = Probe(
-        LayeredRecall(retrievers),
-        desk,
-        kit.embedder,
-        SelfProbe(kit.model, limit=probes) if regulation == "probes" else None,
-        Consolidation(desk) if consolidation == "cues" else None,
-        PUBLISHED if regulation == "probes" else SAME_QUESTION,
-        Bounds(cycles=cycles, limit=limit, budget=context, reading=reading, shares=shares, fuse=fuse),
+        parts={name: Part(retriever, share) for name, (share, retriever, _) in used.items()},
+        desk=kit.desk,
+        embedder=kit.embedder,
+        cycles=cycles,
+        probes=probes if regulation == "probes" else 0,
+        limit=limit,
+        budget=context,
+        reading=reading,
+        fuse=fuse,
+        takes_notes=consolidation == "cues",
+        unread_only=regulation == "none",  # "duplicated evidence is removed" (section 4.2)
     )
-    alone = next(iter(retrievers.values())) if len(retrievers) == 1 else None
+    alone = next(retriever for _, retriever, _ in used.values()) if len(used) == 1 else None
     return System(loop=loop, retriever=alone, layers=tuple(layer for _, _, layer in used.values()))
 
 
@@ -105,16 +101,16 @@ def probe(
     context: Context = CONTEXT,
 ) -> System:
     """ComoRAG's loop around another recall (section 4.3, table 3), which has the shares of all three layers."""
-    recall, desk = find_recall("this System", recall), kit.desk
-    shares = {"passages": 12, HISTORY: 1}
+    recall = find_recall("this System", recall)
     loop = Probe(
-        LayeredRecall({"passages": recall.retriever}),
-        desk,
-        kit.embedder,
-        SelfProbe(kit.model, limit=probes),
-        Consolidation(desk),
-        PUBLISHED,
-        Bounds(cycles=cycles, limit=limit, budget=context, reading=reading, shares=shares),
+        parts={"passages": Part(recall.retriever, 12)},
+        desk=kit.desk,
+        embedder=kit.embedder,
+        cycles=cycles,
+        probes=probes,
+        limit=limit,
+        budget=context,
+        reading=reading,
     )
     return System(loop=loop, retriever=recall.retriever, layers=recall.layers)
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from tomewise.loops.over_built import OverBuilt, Part
-from tomewise.loops.probe import Bounds, Probe
-from tomewise.loops.workspace import OURS as OUR_RULES
-from tomewise.loops.workspace import Consolidation, SelfProbe
+from tomewise.loops.probe import OverBuilt, Part, Probe
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import DenseDerived
-from tomewise.recall.several_searches import LayeredRecall
-from tomewise.systems.comorag import READING, Cycles, Probes, Reading
+from tomewise.systems.comorag import Cycles, Probes
 from tomewise.systems.from_passages import hybrid
 from tomewise.systems.graph_walk import associative
-from tomewise.systems.kit import CONTEXT, OURS, Context, Kit, Limit, System, SystemDeclaration, find_recall
+from tomewise.systems.kit import (
+    CONTEXT,
+    OURS,
+    READING,
+    Context,
+    Kit,
+    Limit,
+    Reading,
+    System,
+    SystemDeclaration,
+    find_recall,
+)
 from tomewise.systems.lag import LagFinder
 
 
@@ -26,20 +33,25 @@ def investigate(
     limit: Limit = 20,
     context: Context = CONTEXT,
 ) -> System:
-    """The recipe of `investigate`: `loops.over_built` around `loops.probe`, with the rule of `loops.last_prompt`."""
+    """The recipe of `investigate`: `loops.probe` over what is built, with the rule of `loops.last_prompt`."""
     walk = find_recall("associative", associative(kit))
     words = find_recall("hybrid", hybrid(kit))
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
     episodes = EpisodesLayer(kit.store, kit.model, kit.embedder)
     desk = kit.fusing_desk
     loop = Probe(
-        LayeredRecall({}),
-        desk,
-        kit.embedder,
-        SelfProbe(kit.model, limit=probes),
-        Consolidation(desk),
-        OUR_RULES,
-        Bounds(cycles=cycles, limit=limit, budget=context, reading=reading, shares={}),
+        parts={},
+        desk=desk,
+        embedder=kit.embedder,
+        cycles=cycles,
+        probes=probes,
+        limit=limit,
+        budget=context,
+        reading=reading,
+        unread_only=True,
+        best_so_far=True,
+        one_cue=True,
+        until_sure=True,
     )
     passages = {
         "graph": Part(walk.retriever, 8, LagFinder(kit, "associative", walk.layers)),

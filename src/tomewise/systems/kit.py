@@ -13,10 +13,9 @@ from pydantic import Field
 from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.errors import UsageError
 from tomewise.language.together import MOST_TOGETHER
-from tomewise.loops.desk import Desk
+from tomewise.loops.desk import Desk, FusingDesk
 from tomewise.loops.evidence import Count as Counter
 from tomewise.loops.evidence import make_token_counter
-from tomewise.loops.fusing_desk import FusingDesk
 from tomewise.loops.last_prompt import DEPTH
 from tomewise.loops.once import Once
 from tomewise.recall.flat import REWRITING, Summed
@@ -62,6 +61,13 @@ Context: TypeAlias = Annotated[
     Multiplies("tokens of the answering call", most=1_000_000),
 ]
 """A setting: the tokens of evidence that the answering role sees at most."""
+Reading: TypeAlias = Annotated[
+    Count,
+    "tokens of evidence that a call which takes a note reads at most",
+    Multiplies("tokens of such a call", most=1_000_000),
+]
+"""A setting: the tokens of evidence that a call which takes a note reads at most, whatever the context is."""
+READING = 6000
 Together: TypeAlias = Annotated[
     int, Field(ge=1, le=MOST_TOGETHER), "neighbouring passages that one call of a build reads"
 ]

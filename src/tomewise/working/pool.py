@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -36,10 +35,9 @@ _UNITS = TypeAdapter(tuple[Unit, ...])
 
 
 class Pool:
-    """The units of a question, in the order in which `add` adds them (Mem-Update, equation 4).
+    """Units, in the order in which `add` adds them (Mem-Update, equation 4). Those with a cue outlive a question.
 
-    Units with a cue outlive a question, each with the evidence from which the cue was made. What was seen and ranked
-    belongs to one question.
+    They are kept with the evidence from which the cue was made.
     """
 
     kind = "pool"
@@ -47,8 +45,6 @@ class Pool:
     def __init__(self, embedder: Embedder) -> None:
         self._nearness = Nearness(embedder)
         self._units: list[Unit] = []
-        self._seen: set[NodeId] = set()
-        self._searches: dict[str, dict[str, tuple[Evidence, ...]]] = {}  # by layer, by query
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -60,59 +56,30 @@ class Pool:
         return tuple(dict.fromkeys(unit.cue for unit in self._units if unit.cue))
 
     def begin_question(self) -> None:
-        """Keep what outlives a question, and count nothing as seen, since the new question may need it."""
+        """Keep what outlives a question."""
         self._units = [_keep_support(unit) for unit in self._units if unit.cue]
-        self._seen.clear()
-        self._searches.clear()
 
     def add(self, units: Sequence[Unit]) -> None:
         """Add units, and embed their cues."""
         self._nearness.prepare([unit.cue for unit in units if unit.cue])
         self._units += units
-        self._seen.update(evidence.id for unit in units for evidence in unit.evidence)
-
-    def record(self, query: str, layer: str, ranked: Sequence[Evidence]) -> None:
-        """Keep the results of a search of this question, best first; a query that comes again adds what is new."""
-        searches = self._searches.setdefault(layer, {})
-        known = {piece.id for piece in searches.get(query, ())}
-        searches[query] = (*searches.get(query, ()), *(piece for piece in ranked if piece.id not in known))
-
-    def list_searches(self, layer: str) -> list[tuple[Evidence, ...]]:
-        """The results of each search in a layer, best first. The first one was for the question itself."""
-        return list(self._searches.get(layer, {}).values())
-
-    def find_unseen(self, evidence: Iterable[Evidence], limit: int) -> list[Evidence]:
-        """The first `limit` pieces of evidence whose nodes the pool has not seen.
-
-        Seen pieces do not count towards `limit`: if the best results are known, later ones take their place.
-        """
-        return list(islice((piece for piece in evidence if piece.id not in self._seen), limit))
-
-    @property
-    def size(self) -> int:
-        """How many nodes the pool has seen."""
-        return len(self._seen)
 
     def find_relevant(self, question: str, fraction: float, least: int) -> list[Unit]:
-        """The units whose cues are nearest to the question: this fraction of the units with a cue, at least `least`.
+        """The units whose cues are nearest to the question: this fraction of the different cues, at least `least`.
 
-        If `fraction` is 0, the result is empty. Units with the same probe and the same cue count as one: the first. The
-        paper's "Mem-Fuse threshold" (appendix B.4) is this fraction, not a cosine.
+        If `fraction` is 0, the result is empty. Of units with the same cue the first counts. The paper's "Mem-Fuse
+        threshold" (appendix B.4) is this fraction, not a cosine.
         """
         if not fraction:
             return []
-        distinct_units: dict[tuple[str, str], Unit] = {}
+        first: dict[str, Unit] = {}
         for unit in self._units:
             if unit.cue:
-                distinct_units.setdefault((unit.probe, unit.cue), unit)
-        ranked = self.find_nearest(question, list(distinct_units.values()))
+                first.setdefault(unit.cue, unit)
+        distinct = list(first.values())
+        scores = self._nearness.score(question, [unit.cue for unit in distinct])
+        ranked = [distinct[index] for index in np.argsort(-scores, kind="stable")]
         return ranked[: max(least, int(fraction * len(ranked)))]
-
-    def find_nearest(self, question: str, units: Sequence[Unit]) -> list[Unit]:
-        """The units that have a cue, sorted by how near their cue is to the question, nearest first."""
-        units_with_cue = [unit for unit in units if unit.cue]
-        scores = self._nearness.score(question, [unit.cue for unit in units_with_cue])
-        return [units_with_cue[index] for index in np.argsort(-scores, kind="stable")]
 
     # ------------------------------------------------------------ between questions
 
