@@ -85,7 +85,7 @@ class LocalSearch:
 
     def _fit_relations(self, found: LocalRelations, room: int) -> list[Evidence]:
         """The first entities that fit, and the relations of the longest beginning of the entities that fit beside."""
-        entities = self.desk.layout.take_best(found.entities, room)
+        entities = self.desk.layout.pack(found.entities, room, stops=True)
         room -= self._measure(entities)
         fitting = takewhile(lambda relations: self._measure(relations) <= room, found.relations)
         return [*entities, *[(), *fitting][-1]]
