@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -15,7 +15,6 @@ from tomewise.pictures import (
     Note,
     Picture,
     PictureNode,
-    PicturePassage,
     Sketch,
     Uses,
     describe_outcome,
@@ -23,20 +22,12 @@ from tomewise.pictures import (
     read_uses,
 )
 from tomewise.types import Answer, Event, Loop, PassageId, Question
-from tomewise.working.hypergraph import Hypergraph, MemoryPoint, PointId, VertexId
 from tomewise.working.ledger import Inference, Ledger, LedgerFact, load
 
 if TYPE_CHECKING:
     from tomewise.memory.communities.community_names import CommunityNames
     from tomewise.store.contract import Readable
 
-_GROUPS_OF_HYPERGRAPH = (
-    Group("point", "Memory points", "square"),
-    Group("entity", "Entities of the graph"),
-    Group("overlay", "Entities of this memory"),
-    Group("evidence", "Evidence", "diamond"),
-)
-_DONE = {"insert": "inserted", "update": "updated", "merge": "merged from"}
 _GROUPS_OF_LEDGER = (
     Group("question", "Question", "square"),
     Group("open", "Questions still open", "square"),
@@ -86,92 +77,6 @@ class OnCommunities:
         """The communities as they are now."""
         drawn = draw_communities(self.store, self.names, uses=read_uses(answer))
         return replace(drawn, about=question.text, outcome=describe_outcome(answer))
-
-
-def draw_hypergraph(question: Question, answer: Answer) -> Picture:
-    """The hypergraph at the end. Raises UsageError without it."""
-    for event in reversed(answer.events):
-        if is_event(event, "answered from points"):
-            return draw_memory(Hypergraph.load(event.detail["memory"]), question, answer)
-    raise _refuse("hypergraph")
-
-
-def draw_memory(memory: Hypergraph, question: Question, answer: Answer) -> Picture:
-    """A picture of points, vertices and evidence; a point's notes are its history, also that of merged points.
-
-    The answer's events hold the texts of the evidence, as far as they are known.
-    """
-    texts, uses, sketch = find_texts(answer.events), read_uses(answer), Sketch()
-    grounds = {point.id: memory.find_grounds(point) for point in memory.points}
-    known = {point.id: point for point in (*memory.points, *memory.former)}
-    owners: dict[VertexId, list[PointId]] = {}
-    for point in memory.points:
-        sketch.add(
-            PictureNode(
-                id=point.id,
-                label=point.description,
-                group="point",
-                mark=point.id,
-                text=point.description,
-                facts={
-                    "entities": "; ".join(memory.list_names(point)),
-                    "order": point.order,
-                    "evidence": len(grounds[point.id]),
-                },
-                level=point.order,
-                use=uses.find_cited(grounds[point.id]),
-                notes=tuple(_list_history(point, known, {point.id})),
-            )
-        )
-        for vertex in sorted(point.vertices):
-            owners.setdefault(vertex, []).append(point.id)
-            sketch.link(point.id, vertex)
-    for vertex, points in sorted(owners.items()):
-        entity = memory.vertices[vertex]
-        sketch.add(
-            PictureNode(
-                id=vertex,
-                label=entity.name,
-                group="entity" if entity.in_graph else "overlay",
-                facts={"points": ", ".join(points)},
-                use=uses.find_cited(node for name in points for node in grounds[name]),
-            )
-        )
-    for name, nodes in grounds.items():
-        for node in nodes:
-            text = texts.get(node, PicturePassage(id=node))
-            sketch.add(
-                PictureNode(
-                    id=node,
-                    label=text.text or node,
-                    group="evidence",
-                    facts={"from": text.title} if text.title else {},
-                    use=uses.find([node]),
-                    passages=(node,),
-                )
-            )
-            sketch.link(name, node)
-    evidence = dict.fromkeys(node for point in known.values() for step in point.history for node in step.evidence)
-    return sketch.finish(
-        "graph",
-        "Hypergraph",
-        _GROUPS_OF_HYPERGRAPH,
-        about=question.text,
-        outcome=describe_outcome(answer),
-        passages=tuple(texts[node] for node in evidence if node in texts),
-    )
-
-
-def _list_history(point: MemoryPoint, known: Mapping[PointId, MemoryPoint], listed: set[PointId]) -> Iterator[Note]:
-    """The history of a point, the newest step first, then that of the points merged into it, each once."""
-    for step in reversed(point.history):
-        parts = f" {', '.join(step.earlier)}" if step.earlier else ""
-        title = f"{point.id} {_DONE[step.operation]}{parts}"
-        yield Note(title=title, text=step.description, passages=step.grounds)
-        for part in step.earlier:
-            if part not in listed:
-                listed.add(part)
-                yield from _list_history(known[part], known, listed)
 
 
 def draw_ledger(question: Question, answer: Answer) -> Picture:
