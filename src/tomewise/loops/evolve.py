@@ -8,9 +8,8 @@
 - Rounds end when the memory suffices, without a usable subquery, or after the last one, which no planning follows.
 - What cannot be used of a reply is recorded and skipped: a point, label or entity that does not exist, an empty
   description, a point merged twice.
-- The answering role sees all points; then the passages that points name as evidence, those of the points nearest to the
-  question first; then the other passages of their entities, nearest first (section 3.6, which gives no order and no
-  bound). Points have up to half of the room, passages what is left.
+- The answering role sees all points, and the passages that they name as evidence or in which their entities are seen
+  (section 3.6, which gives no order and no bound). Points have up to half of the room, passages what is left.
 """
 
 from __future__ import annotations
@@ -312,25 +311,26 @@ class Evolve:
         It rests on the passages of the evidence that it names. If it names evidence, but none that was shown, it cannot
         be used.
         """
-        memory, drop, is_update = state.memory, state.skipped.drop, isinstance(record, UpdateOut)
+        drop, names = state.skipped.drop, record.entities
+        write, what = state.memory.insert, "a new point"
+        if isinstance(record, UpdateOut):
+            write, what = partial(state.memory.update, record.point), f"an update of {record.point!r}"
+            names = names if self.replaces_entities else []
         named = find_labelled(record.evidence, evidence)
         unknown = [label for label in record.evidence if not find_labelled([label], evidence)]
+        grounds, shown = ([source for piece in pieces for source in piece.sources] for pieces in (named, evidence))
         try:
-            if is_update and not self.updates:
+            if isinstance(record, UpdateOut) and not self.updates:
                 raise UsageError("points are not updated")
             if unknown and not named:
                 raise UsageError(f"no evidence was shown as {', '.join(unknown)}")
             for label in unknown:
                 drop(f"a label that was not shown: {label!r}")
-            names = record.entities if self.replaces_entities or not is_update else []
             for name in names:
                 if not normalise_name(name):
                     drop(f"an entity without a name: {name!r}")
-            write = partial(memory.update, record.point) if isinstance(record, UpdateOut) else memory.insert
-            grounds, shown = ([source for piece in pieces for source in piece.sources] for pieces in (named, evidence))
             return [write(record.description, names, list(dict.fromkeys(grounds)), shown)]
         except UsageError as error:
-            what = f"an update of {record.point!r}" if isinstance(record, UpdateOut) else "a new point"
             drop(f"{what}: {error}: {record.description[:60]!r}")
             return []
 

@@ -164,14 +164,14 @@ class Hypergraph:
         return frozenset(node for point in self.points for node in (*point.grounds, *point.unnamed))
 
     def forget(self, nodes: Collection[NodeId]) -> tuple[str, ...]:
-        """Remove the points that rest, or may rest, on these nodes. Returns what they said."""
+        """Remove the points that rest, or may rest, on these nodes. Returns their notes."""
         gone = frozenset(nodes)
         return self._keep([point for point in self.points if gone.isdisjoint((*point.grounds, *point.unnamed))])
 
     def shrink(self, most: int) -> tuple[str, ...]:
         """Keep the `most` points that mattered most to any of the last questions, ties by the newest.
 
-        Returns what the others said.
+        Returns the notes of the others.
         """
 
         def measure(point: MemoryPoint) -> tuple[float, int]:
