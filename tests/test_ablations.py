@@ -204,8 +204,8 @@ def run(stores: Mapping[str, SqlStore]) -> Callable[..., Ran]:
     @cache
     def ask(name: str, question: str, settings: tuple[tuple[str, Any], ...]) -> Ran:
         model = make_model()
-        # Tokens: two chunks, and a ledger that forgets.
-        several = {"chunk": 250, "memory": 31} if name == "read_through" else {}
+        # In tokens, two chunks and a ledger that forgets. With one passage a search, a second round finds new ones.
+        several = {"read_through": {"chunk": 250, "memory": 31}, "hgmem": {"limit": 1}}.get(name, {})
         store = stores["lands" if name.partition("+")[0] in OVER_LANDS else "library"]
         system = assemble(name, Kit(store, model, EMBEDDER), **(several | dict(settings)))
         answer = asyncio.run(answer_question(system, Question(text=question, force=True)))

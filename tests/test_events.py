@@ -20,7 +20,7 @@ TRIED = {"answer": "Ada", "choice": "A", "missing": "when", "shown": ["p"], "cut
 PROBE = {"probe": "who\nrang", "layer": "veridical"}
 CONCERN = {"concern": "c", "subquery": "s", "place": "local", "points": ["M1"]}
 REASONS = {"passed_over": {"x": "needs y"}, "build_would_help": ["x", "z"]}
-SIZES = {"points": 3, "vertices_per_point": 1.5, "most_vertices": 2}
+SIZES = {"points": 3, "vertices_per_point": 1.5}
 EMPTY = {"text": "", "integer": 0, "number": 0.0, "boolean": False, "object": {}, "list of texts": []}
 # An event, what of its fields is not empty, and its summary.
 EXAMPLES: list[tuple[str, dict[str, Any], str]] = [
@@ -51,7 +51,7 @@ EXAMPLES: list[tuple[str, dict[str, Any], str]] = [
     (
         "answered from points",
         {**TRIED, **SIZES},
-        "answer: Ada, choice: A, missing: when, shown: 1, cut: 2, points: 3, vertices per point: 1.5, most vertices: 2",
+        "answer: Ada, choice: A, missing: when, shown: 1, cut: 2, points: 3, vertices per point: 1.5",
     ),
     (
         "answered",
@@ -69,7 +69,7 @@ EXAMPLES: list[tuple[str, dict[str, Any], str]] = [
     ("planned", {"concerns": [CONCERN]}, "sufficient: no, subqueries: s (local)"),
     ("planned", {"sufficient": True}, "sufficient: yes, subqueries: none"),
     ("evolved", {"inserted": [{}], "notes": ["n", "m"]}, "inserted: 1, updated: 0, says: n m"),
-    ("merged", {"parts": {"M3": ["M1", "M2"]}, "notes": ["n"]}, "merged: M1, M2 into M3, says: n"),
+    ("merged", {"merged": [{"point": "M3", "parts": "M1, M2"}], "notes": ["n"]}, "merged: M1, M2 into M3, says: n"),
     ("merged", {}, "merged: nothing"),
     ("divided", {"chunks": 2, "tokens": 300}, "chunks: 2, tokens: 300"),
     ("reading planned", {"questions": ["a", "b"], "nets": ["c"]}, "questions: a; b, nets: c"),

@@ -376,13 +376,10 @@ EVENTS: Mapping[str, Kind] = {
             **_ATTEMPT,
             "points": "integer: how many points the working memory holds",
             "vertices_per_point": "number: the entities of a point, on average",
-            "most_vertices": "integer: the entities of the largest point",
             "pool": "list of objects: the points, as rows",
-            "memory": "object: the whole hypergraph",
         },
-        lambda points, vertices_per_point, most_vertices, **attempt: (
-            f"{_summarize_attempt(**attempt)}, points: {points}, vertices per point: {vertices_per_point}, "
-            f"most vertices: {most_vertices}"
+        lambda points, vertices_per_point, **attempt: (
+            f"{_summarize_attempt(**attempt)}, points: {points}, vertices per point: {vertices_per_point}"
         ),
     ),
     "answered": Kind(
@@ -456,8 +453,8 @@ EVENTS: Mapping[str, Kind] = {
         {
             "inserted": "list of objects: the new points",
             "updated": "list of objects: the points with a new text",
-            "overlay": "list of texts: the entities that only this memory knows, and no layer",
             "shown": _SHOWN,
+            "cut": "integer: how many pieces of evidence did not fit",
             "notes": "list of texts: the texts of these points",
         },
         lambda inserted, updated, notes, **_: list_facts(inserted=inserted, updated=updated, says=" ".join(notes)),
@@ -465,12 +462,11 @@ EVENTS: Mapping[str, Kind] = {
     "merged": Kind(
         "Points that were made from others.",
         {
-            "merged": "list of objects: the new points",
-            "parts": "object: the ids of the points from which each new one was made",
+            "merged": "list of objects: the new points, each with its `parts`",
             "notes": "list of texts: the texts of the new points",
         },
-        lambda parts, notes, **_: list_facts(
-            merged="; ".join(f"{', '.join(earlier)} into {point}" for point, earlier in parts.items()) or "nothing",
+        lambda merged, notes: list_facts(
+            merged="; ".join(f"{row['parts']} into {row['point']}" for row in merged) or "nothing",
             says=" ".join(notes),
         ),
     ),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from itertools import zip_longest
 
 import pytest
 from tests.recall.relation_tomes import EMBEDDER, build_store
 
-from tomewise.loops.evidence import make_token_counter, measure_pieces, measure_texts
+from tomewise.loops.evidence import make_token_counter, measure_texts
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
 from tomewise.testing import ScriptedModel
@@ -16,6 +17,10 @@ from tomewise.types import Question
 PEOPLE = ("Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gus", "Hal", "Ida", "Jon")
 OUTSIDE = ("Honour", "Disgrace")  # no text names them
 QUESTION = "Who met whom on which day?"
+
+
+def join_in_order(*lists):
+    return tuple(dict.fromkeys(text for texts in lists for text in texts))
 
 
 class SlowMemory:
@@ -56,13 +61,43 @@ class SlowMemory:
         """The vertices of the memory."""
         return set().union(*(entities for _, entities, _ in self.points.values()))
 
-    def list_passages(self):
-        """Section 3.6: those of all vertices; of one that the graph does not know, what its points name."""
-        found = {text for text in self.texts if self.entities & set(text.split(" ~ ")[:2])}
-        for _, entities, named in self.points.values():
-            if entities - self.known:
-                found |= set(named)
-        return found
+    def list_passages(self, points):
+        """Section 3.6: those of all vertices, and what points name."""
+        entities = set().union(*(point[1] for point in points))
+        return {text for text in self.texts if entities & set(text.split(" ~ ")[:2])}.union(
+            *(point[2] for point in points)
+        )
+
+
+def fit(texts, room, count):
+    """The first texts that have room, each with its fence."""
+    fitting = []
+    for text, size in zip(texts, measure_texts(texts, count), strict=True):
+        if size <= room:
+            fitting.append(text)
+            room -= size
+    return fitting
+
+
+def rank_slowly(slow, points, ids):
+    """What the nearest point names; then all by rank, as named by each point and as near to the question.
+
+    The searches of points together count as three questions at most.
+    """
+    wanted = slow.list_passages(points)
+    near = dict(zip(wanted, measure(QUESTION, wanted), strict=True))
+    nearest = sorted(wanted, key=lambda text: (-near[text], ids[text]))
+    named = [point[2] for point in points if point[2]]
+    scores = {text: 1 / (2 + rank) for rank, text in enumerate(nearest)}
+    for texts in named:
+        for rank, text in enumerate(texts):
+            scores[text] += min(1, 3 / len(named)) / (2 + rank)
+    places = {
+        text: place
+        for place, text in enumerate(dict.fromkeys([*(text for texts in named for text in texts), *nearest]))
+    }
+    first = points[0][2]
+    return sorted(wanted, key=lambda text: (text not in first, -round(scores[text], 6), places[text]))
 
 
 def measure(query, texts):
@@ -92,7 +127,7 @@ class Player:
             labels = self.dice.sample([*passages], min(1, len(passages)))
             updates.append({"point": point, "description": text, "entities": ["Zoe"], "evidence": labels})
             _, entities, named = self.slow.points[point]
-            self.slow.points[point] = (text, entities, (*named, *(passages[label] for label in labels)))
+            self.slow.points[point] = (text, entities, join_in_order([passages[label] for label in labels], named))
         for _ in range(2):
             names = self.dice.sample([*PEOPLE[:8], *OUTSIDE], self.dice.randint(1, 3))
             labels = self.dice.sample([*passages], self.dice.randint(0, min(2, len(passages))))
@@ -106,7 +141,8 @@ class Player:
         first, second = self.dice.sample([*self.slow.points], 2)
         text = f"Merged {self.dice.random()}."
         (_, left, named), (_, right, more) = self.slow.points.pop(first), self.slow.points.pop(second)
-        self.slow.put(text, left | right, (*named, *more))
+        in_turn = (text for pair in zip_longest(named, more) for text in pair if text)
+        self.slow.put(text, left | right, join_in_order(in_turn))
         return {"merges": [{"points": [first, second], "description": text}]}
 
     def plan(self, given):
@@ -155,20 +191,23 @@ async def test_searches_points_and_the_last_prompt_are_those_of_the_slow_reading
         if place == "local":
             assert search["narrowed_to"] == len(candidates)
 
-    points = player.slow.points
-    (given,) = [call.given for call in model.calls if call.role == "answer"]
-    assert given.notes == [description for description, _, _ in points.values()], "all points"
+    points, count = [*player.slow.points.values()], make_token_counter(EMBEDDER)
     rows = {row["point"]: {*row["entities"].split("; ")} for row in events[-1].detail["pool"]}
-    assert rows == {point: {*entities} for point, (_, entities, _) in points.items()}
-    count = make_token_counter(EMBEDDER)
-    wanted, shown = player.slow.list_passages(), [piece.text for piece in answer.evidence]
-    assert {*shown} <= wanted
-    if context == 6000:
-        assert {*shown} == wanted
-    room = context - sum(measure_texts(given.notes, count))
-    sizes = measure_pieces([*answer.evidence], count)
-    assert sum(sizes) <= max(0, room)
-    assert {*shown} == wanted or room - sum(sizes) < max(sizes, default=room + 1), "as many as fit"
-    assert measure(QUESTION, shown) == pytest.approx(measure_best(QUESTION, wanted, len(shown)), abs=2e-5)
-    assert {piece.text for piece in given.evidence} == {*shown}
+    assert rows == {point: {*entities} for point, (_, entities, _) in player.slow.points.items()}
+    near = dict(zip(points, measure(QUESTION, [point[0] for point in points]), strict=True))
+    ranked = sorted(points, key=lambda point: -near[point])
+    notes = fit([point[0] for point in ranked], context // 2, count)
+    shown_points = [point for point in ranked if point[0] in notes]
+    (given,) = [call.given for call in model.calls if call.role == "answer"]
+    assert given.notes == [point[0] for point in points if point[0] in notes], "all points that have room"
+    passages = player.slow.list_passages(shown_points)
+    assert context == 150 or len(notes) == len(points)
+    ids = {passage.text: passage.id for passage in store.passages().values()}
+    slow = rank_slowly(player.slow, shown_points, ids)
+    expected = fit(slow, context - sum(measure_texts(notes, count)), count)
+    shown = {piece.text for piece in answer.evidence}
+    assert shown == {*expected}
+    assert context == 150 or shown == passages
+    assert {piece.text for piece in given.evidence} == shown
+    assert answer.coverage.dropped == len(points) - len(notes) + len(passages) - len(shown)
     store.close()

@@ -187,9 +187,9 @@ class Investigation:
         """The passages alone."""
         return list((await self.investigate(query, limit, within or Scope())).passages)
 
-    async def find_named(self, names: Iterable[str]) -> dict[str, NodeId]:
-        """See `EntityGraph.find_named`."""
-        return await asyncio.to_thread(self.graph.find_named, list(names)) if self.graph else {}
+    async def find_named(self, names: Collection[str]) -> frozenset[NodeId]:
+        """The entities of these names that the graph knows (`EntityGraph.find_named`)."""
+        return frozenset((await asyncio.to_thread(self.graph.find_named, names)).values() if self.graph else ())
 
     async def find_neighbours(self, entities: Collection[NodeId], hops: int) -> frozenset[NodeId]:
         """See `EntityGraph.find_neighbours`."""

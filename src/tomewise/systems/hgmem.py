@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from tomewise.loops.evolve import Evolve, Limits
-from tomewise.loops.exploring import Exploring, Planning, Regions
-from tomewise.loops.point_editor import PointEditor
+from tomewise.loops.evolve import Evolve, Regions
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import find_graph
 from tomewise.recall.entity_graph import EntityGraph, Investigation
 from tomewise.recall.flat import Dense
+from tomewise.systems.comorag import READING, Reading
 from tomewise.systems.kit import (
     CONTEXT,
     Context,
@@ -19,6 +18,7 @@ from tomewise.systems.kit import (
     Kit,
     Limit,
     Multiplies,
+    Positive,
     Recall,
     System,
     SystemDeclaration,
@@ -35,8 +35,8 @@ def evolve(
     relations: Annotated[
         Count, "relations of these entities that a subquery finds (n_e)", Multiplies("evidence", most=1000)
     ] = 5,
-    rounds: Annotated[Count, "rounds of searches at most", Multiplies("calls of a question", most=20)] = 4,
-    subqueries: Annotated[Count, "subqueries of a round at most", Multiplies("calls of a question", most=20)] = 3,
+    rounds: Annotated[Positive, "rounds of searches at most", Multiplies("calls of a question", most=20)] = 4,
+    subqueries: Annotated[Positive, "subqueries of a round at most", Multiplies("calls of a question", most=20)] = 3,
     places: Annotated[Regions, "where searches go: near the points, anywhere, or as the plan says"] = "either",
     updates: Annotated[bool, "whether points are changed by new evidence"] = True,
     merges: Annotated[bool, "whether points are merged"] = True,
@@ -49,28 +49,31 @@ def evolve(
     keeps_merged: Annotated[bool, "whether points that were merged stay"] = False,
     goes_on: Annotated[bool, "whether rounds go on although the points suffice"] = False,
     limit: Limit = 5,
+    reading: Reading = READING,
     context: Context = CONTEXT,
 ) -> System:
     """HGMem's loop over the graph among the layers of a recall, if there is one, and the passages that it finds."""
-    found, desk = find_recall("this System", recall), kit.desk
+    found = find_recall("this System", recall)
     names = find_graph(found.layers)
     graph = EntityGraph(kit.store, names) if names else None
     investigation = Investigation(graph, kit.embedder, found.retriever, entities=entities, relations=relations)
     loop = Evolve(
-        Dense(kit.store, kit.embedder),
-        desk,
-        kit.embedder,
-        Planning(kit.model, limit=subqueries, places=places, may_stop=not goes_on),
-        Exploring(investigation, limit=limit, hops=hops),
-        PointEditor(
-            investigation,
-            desk,
-            updates=updates,
-            merges=merges,
-            replaces_vertices=replaces_vertices,
-            keeps_merged=keeps_merged,
-        ),
-        Limits(rounds=rounds, goes_on=goes_on, context=context),
+        investigation=investigation,
+        passages=Dense(kit.store, kit.embedder),
+        desk=kit.desk,
+        embedder=kit.embedder,
+        rounds=rounds,
+        subqueries=subqueries,
+        regions=places,
+        may_stop=not goes_on,
+        limit=limit,
+        hops=hops,
+        updates=updates,
+        merges=merges,
+        replaces_entities=replaces_vertices,
+        keeps_merged=keeps_merged,
+        reading=reading,
+        context=context,
     )
     return System(loop=loop, retriever=investigation, layers=found.layers)
 
@@ -87,9 +90,11 @@ _OF_LOOP = (
     "an entity is as near to a query as the nearest of its mentions, of which three are shown, and each statement of "
     "a relation is one of its own; one call plans and gives the subqueries, so that a round may mix local and global "
     "ones; entities that the graph does not know belong to the working memory alone; a point of one entity is "
-    "accepted; points that were merged leave; the passages of all entities, which the paper does not bound, stand by "
-    "nearness to the question while they fit into `context` beside the points; the answer has 768 tokens at most, not "
-    "2,048, and one to three sentences where it explains; it may be declined."
+    "accepted; points that were merged leave; a round that finds no new passage changes and merges nothing; points "
+    "have half of `context` at most, and passages, which the paper does not bound, the rest: first what the nearest "
+    "point names as evidence, then one ranking of what all points name and what is nearest to the question among the "
+    "passages of their entities; the answer has 768 tokens at most, not 2,048, and one to three sentences where it "
+    "explains; it may be declined."
 )
 SYSTEMS = {
     "hgmem": SystemDeclaration(

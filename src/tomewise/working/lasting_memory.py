@@ -28,7 +28,7 @@ class WorkingMemory(Protocol):
         """Remove every entry that rests on one of these nodes. Returns the notes that left."""
 
     def shrink(self, most: int) -> tuple[str, ...]:
-        """Remove entries until at most so many are left, with a bounded history. Returns the notes that left."""
+        """Remove entries until at most so many are left. Returns the notes that left."""
 
     def dump(self) -> dict[str, Any]:
         """The entries as plain JSON data."""
