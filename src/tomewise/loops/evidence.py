@@ -190,8 +190,3 @@ def drop_near_repeats(evidence: Sequence[Evidence]) -> list[Evidence]:
             known.append(wording)
         kept.append(piece)
     return kept
-
-
-def fold(text: str) -> str:
-    """The text for comparison: without differences of case, spaces and the marks at its ends."""
-    return " ".join(text.casefold().split()).strip(" ?.!\"'")
