@@ -12,7 +12,7 @@ inference and a refinement over these come before the first chunk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -118,9 +118,7 @@ class OpenLedger(Written):
             reply = await self.skipped.try_call(self.desk.model.ask(role, given), None)
             if reply is None:
                 break
-            found = await asyncio.to_thread(
-                lambda: [_check(each, passages, chunk.passages, shown) for each in reply.facts]
-            )
+            found = await asyncio.to_thread(_check, reply.facts, passages, chunk.passages, shown)
             facts += found
             if not reply.unfinished and len(found) < FACTS:
                 return facts, ()
@@ -194,26 +192,26 @@ def _list_rows(ledger: Ledger) -> Iterator[Row]:
 
 
 def _check(
-    noted: MarkedFact, passages: Sequence[Passage], chunk: Sequence[Passage], shown: Sequence[Shown]
-) -> LedgerFact:
-    """The fact with the sentences that its quotation is from: in the passage that it names, else in another one."""
-    said = noted.fact if isinstance(noted, NotedFact) else ""
-    named = find_labelled(noted.label, passages)
-    for passage in (*named, *chunk):
-        if found := locate(noted.quote, passage):
-            start, end = found.start - passage.start, found.end - passage.start
-            whole = [span for span in find_sentences(passage.text) if span[0] < end and start < span[1]]
-            start, end = min([start, *(span[0] for span in whole)]), max([end, *(span[1] for span in whole)])
-            text, place = said or passage.text[start:end], _find_place(passage, passages, shown)
-            return LedgerFact(label="", text=text, passage=passage.id, start=start, end=end, place=place)
-    where, place = (named[0].id, _find_place(named[0], passages, shown)) if named else ("", "")
-    return LedgerFact(label="", text=said or noted.quote, passage=where, place=place)
-
-
-def _find_place(passage: Passage, passages: Sequence[Passage], shown: Sequence[Shown]) -> str:
-    """Where it stands, as it is shown among these passages."""
-    found = (piece for each, piece in zip(passages, shown, strict=True) if each is passage)
-    return next((", ".join(filter(None, (piece.title or piece.document, piece.place))) for piece in found), "")
+    noted: Sequence[MarkedFact], passages: Sequence[Passage], chunk: Sequence[Passage], shown: Sequence[Shown]
+) -> list[LedgerFact]:
+    """The facts with the sentences that their quotations are from: in the passage that each names, else in another."""
+    facts, places = [], {}
+    for passage, piece in zip(passages, shown, strict=True):
+        places[passage.id] = ", ".join(filter(None, (piece.title or piece.document, piece.place)))
+    for each in noted:
+        named = find_labelled(each.label, passages)
+        said = each.fact if isinstance(each, NotedFact) else ""
+        fact = LedgerFact(label="", text=said or each.quote, passage=named[0].id if named else "")
+        for passage in (*named, *chunk):
+            if found := locate(each.quote, passage):
+                start, end = found.start - passage.start, found.end - passage.start
+                whole = [span for span in find_sentences(passage.text) if span[0] < end and start < span[1]]
+                start, end = min([start, *(span[0] for span in whole)]), max([end, *(span[1] for span in whole)])
+                text = said or passage.text[start:end]
+                fact = LedgerFact(label="", text=text, passage=passage.id, start=start, end=end)
+                break
+        facts.append(replace(fact, place=places.get(fact.passage, "")))
+    return facts
 
 
 def open_memory(data: object = None) -> LedgerMemory:
