@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tomewise.language.wrapped import find_room
 from tomewise.store.records import PASSAGES
+from tomewise.text.words import fold as fold
 from tomewise.types import DocumentId, Embedder, Evidence, In, LanguageModel, Out, Passage, PassageId, Role
 from tomewise.types.place import describe_place
 

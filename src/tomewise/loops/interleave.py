@@ -27,8 +27,8 @@ from tomewise.errors import UsageError
 from tomewise.events import make_event, report_retrieved
 from tomewise.language.roles import THINK, Shown, ThinkIn, ThinkOut
 from tomewise.loops.desk import Desk
+from tomewise.loops.evidence import fold
 from tomewise.loops.steps import Collection, LoopState, take_steps
-from tomewise.text.words import fold
 from tomewise.types import Answer, Event, Evidence, Question, Retriever
 
 THOUGHTS = 8  # sentences of reasoning at most

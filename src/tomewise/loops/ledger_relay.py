@@ -120,13 +120,15 @@ class OpenLedger(Written):
                 break
             found = await asyncio.to_thread(_check, reply.facts, passages, chunk.passages, shown)
             facts += found
-            if not reply.unfinished and len(found) < FACTS:
+            if len(found) < FACTS:
                 return facts, ()
             starts = {passage.id: start for start, passage in enumerate(passages)}
             last = next((fact for fact in reversed(found) if fact.end and fact.passage in starts), None)
-            if last is None or last.text == after:
+            passages = passages[starts[last.passage] :] if last else passages
+            words = passages[0].text[last.start : last.end] if last else ""
+            if words == after:
                 break
-            passages, after = passages[starts[last.passage] :], last.text
+            after = words
         return facts, passages
 
     def add(self, chunk: Chunk, facts: Sequence[LedgerFact], unread: tuple[Passage, ...]) -> Iterator[Event]:
