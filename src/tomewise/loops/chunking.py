@@ -14,7 +14,7 @@ from tomewise.language.wrapped import find_name, find_room, find_window
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import load_passages, measure_texts
 from tomewise.recall.flat import Everything
-from tomewise.types import Passage, PassageId, Question, Retriever, Role
+from tomewise.types import In, Passage, PassageId, Question, Retriever, Role
 
 _ALL = 10**9  # passages
 _LEAST = 1_000  # tokens that each call needs for what grows while a text is read
@@ -74,22 +74,19 @@ def make_chunks(passages: Sequence[Passage], sizes: Sequence[int], size: int) ->
     return chunks
 
 
-def measure_room(desk: Desk, calls: Sequence[tuple[Role[Any, Any], Any]], beside: int) -> int:
-    """The tokens of text for which the first of these calls has room beside its empty input and `beside` tokens more.
+def measure_room(desk: Desk, role: Role[In, Any], empty: In, beside: int) -> int:
+    """The tokens of text for which a call has room, beside its `empty` input and `beside` tokens more.
 
-    Raises UsageError, with the window that is needed, if one of the calls has no room for 1,000 tokens.
+    Raises UsageError, with the window that is needed, if these are fewer than 1,000.
     """
-    rooms, needs = [], []
-    for role, empty in calls:
-        used = desk.model.count_input_tokens(role, empty) + beside
-        rooms.append(int(_SURE * find_room(desk.model, role)) - used)
-        window = find_window(desk.model, role)
-        needs.append((window + ceil((_LEAST - rooms[-1]) / _SURE), window, find_name(desk.model, role)))
-    needed, window, name = max(needs)
+    used = desk.model.count_input_tokens(role, empty) + beside
+    room = int(_SURE * find_room(desk.model, role)) - used
+    window, name = find_window(desk.model, role), find_name(desk.model, role)
+    needed = window + ceil((_LEAST - room) / _SURE)
     if needed > window:
         raise UsageError(
             f"{name} takes {window:,} tokens, too few to read a text part by part, which needs "
             f"{needed:,}: let its server accept more (Ollama: OLLAMA_CONTEXT_LENGTH), set `window` if it does already, "
             "or name another model"
         )
-    return rooms[0]
+    return room

@@ -28,7 +28,6 @@ from tomewise.language.roles import (
     REFINE_QUESTIONS,
     AnswerIn,
     Entry,
-    InferIn,
     InferOut,
     MarkedFact,
     MarkOut,
@@ -37,7 +36,6 @@ from tomewise.language.roles import (
     NotesOut,
     PlanReadingIn,
     PlanReadingOut,
-    RefineIn,
     RefineOut,
     Shown,
 )
@@ -50,6 +48,7 @@ from tomewise.recall.ranking import as_evidence
 from tomewise.text.quotable import find_sentences
 from tomewise.types import Answer, Event, Evidence, In, Out, Passage, PassageId, Question, Role, content_id
 from tomewise.working.ledger import (
+    Inference,
     Ledger,
     LedgerEntry,
     LedgerFact,
@@ -71,13 +70,17 @@ _STILL_OPEN = "Still open after the reading:"
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class OpenLedger(Written):
-    """The ledger of one question while its text is read. `forgotten` counts the facts that it had no room for."""
+    """The ledger of one question while its text is read. `forgotten` counts the facts that it had no room for.
+
+    `settled` says whether nothing more needs to be read.
+    """
 
     desk: Desk
     memory: LedgerMemory
     ledger: Ledger
     step: int = 0
     forgotten: int = 0
+    settled: bool = False
 
     @classmethod
     def open(cls, question: Question, desk: Desk, memory: LedgerMemory | None) -> OpenLedger:
@@ -152,22 +155,19 @@ class OpenLedger(Written):
         return await self.skipped.try_call(self.desk.model.ask(role, given), default)
 
     def _fit(self, role: Role[In, Any], made: int, in_full: bool, more: dict[str, Any]) -> In:
-        def is_new(entry: LedgerEntry) -> bool:
-            return isinstance(entry, LedgerFact) and read_number(entry) > made
+        def show(entry: LedgerEntry) -> Entry:
+            is_new = read_number(entry) > made
+            if isinstance(entry, Inference):
+                return Entry(label=entry.label, text=entry.note)
+            text = entry.note if in_full or is_new else begin(entry)
+            return Entry(label=entry.label, text=text, place=entry.place, is_new=is_new)
 
         def make_input(fitting: Sequence[LedgerEntry]) -> In:
-            entries: dict[str, list[Entry]] = {"facts": [], "inferences": []}
-            for each in sorted(fitting, key=read_number):
-                if isinstance(each, LedgerFact):
-                    text = each.note if in_full or is_new(each) else begin(each)
-                    entry = Entry(label=each.label, text=text, place=each.place, is_new=is_new(each))
-                    entries["facts"].append(entry)
-                else:
-                    entries["inferences"].append(Entry(label=each.label, text=each.note))
-            return role.input(**self.list_asked(), **entries, **more)
+            facts = [show(each) for each in reversed(fitting) if isinstance(each, LedgerFact)]
+            inferences = [show(each) for each in reversed(fitting) if isinstance(each, Inference)]
+            return role.input(**self.list_asked(), facts=facts, inferences=inferences, **more)
 
-        current = [entry for entry in self.ledger.entries if not entry.replaced_by]
-        material = sorted(current, key=lambda each: (is_new(each), read_number(each)), reverse=True)
+        material = [entry for entry in reversed(self.ledger.entries) if not entry.replaced_by]
         fitting = fit_to_window(material, self.desk.model, role, make_input)
         if len(fitting) < len(material):
             self.skipped.drop(f"{len(material) - len(fitting)} entries of the ledger had no room in a call")
@@ -206,9 +206,11 @@ def _check(
         fact = LedgerFact(label="", text=said or each.quote, passage=named[0].id if named else "")
         for passage in (*named, *chunk):
             if found := locate(each.quote, passage):
-                start, end = found.start - passage.start, found.end - passage.start
-                whole = [span for span in find_sentences(passage.text) if span[0] < end and start < span[1]]
-                start, end = min([start, *(span[0] for span in whole)]), max([end, *(span[1] for span in whole)])
+                spans = [(found.start - passage.start, found.end - passage.start)]
+                spans += [
+                    each for each in find_sentences(passage.text) if each[0] < spans[0][1] and spans[0][0] < each[1]
+                ]
+                start, end = min(spans)[0], max(end for _, end in spans)
                 text = said or passage.text[start:end]
                 fact = LedgerFact(label="", text=text, passage=passage.id, start=start, end=end)
                 break
@@ -254,14 +256,8 @@ class Cosmir:
 
     def _measure_size(self, question: Question) -> int:
         """The tokens of a chunk: fewer where the prompt, open questions and a reply leave fewer."""
-        asked = question.text
-        empty = [
-            (EXTRACT_NOTES, NotesIn(question=asked, evidence=[])),
-            (INFER_NOTES, InferIn(question=asked)),
-            (REFINE_QUESTIONS, RefineIn(question=asked)),
-            (ANSWER, make_answer_input(question, [])),
-        ]
-        return min(self.size, measure_room(self.desk, empty, OF_QUESTIONS))
+        empty = NotesIn(question=question.text, evidence=[])
+        return min(self.size, measure_room(self.desk, EXTRACT_NOTES, empty, OF_QUESTIONS))
 
     async def _read(self, written: OpenLedger, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Plan, infer from what earlier questions left, then read chunk by chunk."""

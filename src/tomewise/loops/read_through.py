@@ -21,7 +21,7 @@ from math import ceil
 from tomewise.calls import NO_CALLS, CallCount, read_calls
 from tomewise.concurrency import gather_calls
 from tomewise.events import make_event
-from tomewise.language.roles import ANSWER, MARK_FACTS, UPDATE_LEDGER, AnswerIn, Entry, MarkIn, RefineIn, UpdateOut
+from tomewise.language.roles import MARK_FACTS, UPDATE_LEDGER, AnswerIn, Entry, MarkIn, UpdateOut
 from tomewise.loops.chunking import Chunk, cut_chunks, find_chunks, measure_room
 from tomewise.loops.desk import Desk, Prepared, make_answer_input
 from tomewise.loops.evidence import EXTRACTS, PASSAGE, drop_near_repeats, load_passages, measure_pieces, measure_texts
@@ -99,29 +99,22 @@ class ReadThrough:
 
     def _measure_size(self, question: Question) -> int:
         """The tokens of a chunk: fewer where the prompt, open questions, known facts and a reply leave fewer."""
-        empty = [
-            (MARK_FACTS, MarkIn(question=question.text, evidence=[])),
-            (UPDATE_LEDGER, RefineIn(question=question.text)),
-            (ANSWER, make_answer_input(question, [])),
-        ]
-        return min(self.size, measure_room(self.desk, empty, OF_QUESTIONS + _KNOWN * _OF_KNOWN))
+        empty = MarkIn(question=question.text, evidence=[])
+        return min(self.size, measure_room(self.desk, MARK_FACTS, empty, OF_QUESTIONS + _KNOWN * _OF_KNOWN))
 
     async def _read(self, written: OpenLedger, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Plan, infer from what earlier questions left, read wave by wave, then recover what was missed."""
         plan, planned = await written.plan(_PLACES // 2, _NETS)
         yield planned
         reads_all = self.to_end or plan.needs_all or written.question.form in ("list", "table")
-        settled = await self._update(written, 0) and not reads_all
+        await self._update(written, 0)
         for event in written.conclude_step():
             yield event
         start = 0
-        while start < len(chunks) and not settled:
-            made, start = written.ledger.made, start + self.wave
-            async for event in self._mark(written, chunks[start - self.wave : start]):
+        while start < len(chunks) and (reads_all or not written.settled):
+            async for event in self._read_wave(written, chunks[start : start + self.wave]):
                 yield event
-            settled = await self._update(written, made) and not reads_all
-            for event in written.conclude_step():
-                yield event
+            start += self.wave
         written.left = [passage for chunk in chunks[start:] for passage in chunk.passages]
         if written.left:
             yield make_event("stopped", written.step, reason=f"settled: chunks left: {len(chunks) - start}")
@@ -129,20 +122,24 @@ class ReadThrough:
             async for event in self._recover(written, sum(chunk.tokens for chunk in chunks)):
                 yield event
 
-    async def _mark(self, written: OpenLedger, wave: Sequence[Chunk]) -> AsyncIterator[Event]:
-        """Mark the facts of chunks side by side."""
+    async def _read_wave(self, written: OpenLedger, wave: Sequence[Chunk]) -> AsyncIterator[Event]:
+        """Mark the facts of chunks side by side, and bring the ledger up to date."""
         written.step += 1
+        made = written.ledger.made
         latest = [fact for fact in written.ledger.facts if not fact.replaced_by][-_KNOWN:]
         known = [Entry(label=fact.label, text=begin(fact)) for fact in latest]
         marked = await gather_calls(written.extract(MARK_FACTS, chunk, known=known) for chunk in wave)
         for chunk, (facts, unread) in zip(wave, marked, strict=True):
             for event in await asyncio.to_thread(list, written.add(chunk, facts, unread)):
                 yield event
+        await self._update(written, made)
+        for event in written.conclude_step():
+            yield event
 
-    async def _update(self, written: OpenLedger, made: int) -> bool:
-        """Infer and refine, if an entry after the first `made` ones is new. Returns whether the question is settled."""
+    async def _update(self, written: OpenLedger, made: int) -> None:
+        """Infer and refine, if an entry after the first `made` ones is new."""
         if written.ledger.made == made:
-            return False
+            return
         reply = await written.ask(UPDATE_LEDGER, UpdateOut(), made, in_full=False, limit=_PLACES)
         ledger = written.ledger
         for each in reply.inferences:
@@ -151,7 +148,7 @@ class ReadThrough:
         for text in ledger.questions[_PLACES:]:
             written.skipped.drop(f"no place is left for the question {text!r} (places: {_PLACES})")
         written.ledger = replace(ledger, questions=ledger.questions[:_PLACES])
-        return reply.settled and not written.ledger.questions
+        written.settled = reply.settled and not ledger.questions
 
     async def _recover(self, written: OpenLedger, tokens: int) -> AsyncIterator[Event]:
         """Read again what searches for the open questions find and nothing rests on yet, until no question is open."""
@@ -164,11 +161,7 @@ class ReadThrough:
         again, unread = sum(chunk.tokens for chunk in chunks), list(written.unread)
         yield make_event("recovered", written.step, open=len(asked), tokens=again)
         for start in range(0, len(chunks), self.wave):
-            made = written.ledger.made
-            async for event in self._mark(written, chunks[start : start + self.wave]):
-                yield event
-            await self._update(written, made)
-            for event in written.conclude_step():
+            async for event in self._read_wave(written, chunks[start : start + self.wave]):
                 yield event
             if not written.ledger.questions:
                 break
@@ -243,13 +236,9 @@ class ReadThrough:
 
 
 def _quote_facts(ledger: Ledger, passage: Passage, whole: Evidence) -> Evidence:
-    """The words of the facts of a passage in their order, overlapping ones made one."""
-    spans: list[tuple[int, int]] = []
-    for start, end in sorted((fact.start, fact.end) for fact in ledger.facts if fact.passage == passage.id):
-        if spans and start <= spans[-1][1]:
-            start, end = spans[-1][0], max(end, spans.pop()[1])
-        spans.append((start, end))
-    text = BETWEEN_QUOTES.join(passage.text[start:end] for start, end in spans if end)
+    """The words of the facts of a passage in their order."""
+    spans = sorted({(fact.start, fact.end) for fact in ledger.facts if fact.passage == passage.id and fact.end})
+    text = BETWEEN_QUOTES.join(passage.text[start:end] for start, end in spans)
     return replace(whole, id=content_id("extract", passage.id, text), layer=EXTRACTS, kind=PASSAGE, text=text)
 
 

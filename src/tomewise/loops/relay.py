@@ -21,7 +21,7 @@ from tomewise.loops.desk import Desk, Prepared, decline, make_answer_input
 from tomewise.loops.steps import Skipped
 from tomewise.recall.ranking import as_evidence
 from tomewise.store.records import PASSAGES
-from tomewise.types import Answer, DocumentId, Event, Evidence, Passage, Question
+from tomewise.types import Answer, Event, Evidence, Passage, Question
 from tomewise.types.proof import Unread
 
 _TOKENS_PER_WORD = 2
@@ -103,16 +103,14 @@ def list_passages(passages: Sequence[Passage]) -> list[Evidence]:
 
 def describe_passages(passages: Sequence[Passage], desk: Desk) -> str:
     """Where they stand: "story.md, parts 12 to 30 of 59"; of several documents the first and the last part."""
-    documents: dict[DocumentId, list[Passage]] = {}
-    for passage in passages:
-        documents.setdefault(passage.document, []).append(passage)
-    runs = [*documents.values()]
+    documents = list(dict.fromkeys(passage.document for passage in passages))
     ends = []
-    for run in (*runs[:1], *runs[1:][-1:]):
+    for document in dict.fromkeys((documents[0], documents[-1])):
+        run = [passage for passage in passages if passage.document == document]
         sources = tuple(passage.id for passage in run)
-        (shown,) = desk.show([Evidence(id=sources[0], layer="chunk", text="", score=1.0, sources=sources)])
+        (shown,) = desk.show([Evidence(id=document, layer="chunk", text="", score=1.0, sources=sources)])
         ends.append(", ".join(filter(None, (run[0].title or shown.document, shown.place))))
-    return " to ".join(ends) + (f" ({len(runs)} documents)" if len(runs) > 2 else "")
+    return " to ".join(ends) + (f" ({len(documents)} documents)" if len(documents) > 2 else "")
 
 
 # ---------------------------------------------------------------- Chain of Agents
@@ -152,7 +150,7 @@ class ChainOfAgents:
     async def _find_chunks(self, question: Question) -> list[Chunk]:
         empty = CarryIn(question=question.text, evidence=[], words=self.words)
         beside = _TOKENS_PER_WORD * self.words
-        room = await asyncio.to_thread(measure_room, self.desk, [(CARRY_NOTE, empty)], beside)
+        room = await asyncio.to_thread(measure_room, self.desk, CARRY_NOTE, empty, beside)
         return await find_chunks(self.desk, question, min(self.size, room))
 
     async def _read(self, written: HandedNote, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:

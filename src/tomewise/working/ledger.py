@@ -106,11 +106,12 @@ def read_number(entry: LedgerEntry) -> int:
 
 def add_facts(ledger: Ledger, facts: Iterable[LedgerFact]) -> Ledger:
     """The ledger with new facts, which get their labels here. A fact that the ledger holds already is not added."""
-    known = {(fact.text, fact.passage) for fact in ledger.facts}
-    distinct = {(fact.text, fact.passage): fact for fact in facts if fact.text.strip()}
-    fresh = enumerate((fact for key, fact in distinct.items() if key not in known), start=ledger.made + 1)
-    new = [replace(fact, label=f"{_FACT}{number}") for number, fact in fresh]
-    return replace(ledger, facts=(*ledger.facts, *new), made=ledger.made + len(new))
+    held, made = {(fact.text, fact.passage): fact for fact in ledger.facts}, ledger.made
+    for fact in facts:
+        if fact.text.strip() and (fact.text, fact.passage) not in held:
+            made += 1
+            held[fact.text, fact.passage] = replace(fact, label=f"{_FACT}{made}")
+    return replace(ledger, facts=tuple(held.values()), made=made)
 
 
 def infer(ledger: Ledger, text: str, rests_on: Collection[int], replaces: Collection[int] = ()) -> Ledger:
