@@ -6,7 +6,7 @@ import pytest
 
 from tomewise.errors import UsageError
 from tomewise.events import make_event
-from tomewise.loops.working_pictures import draw_hypergraph, draw_ledger, draw_pool
+from tomewise.loops.working_pictures import draw_hypergraph, draw_pool
 from tomewise.types import Answer, Event, Question, Quote, Statement
 
 QUESTION = Question(text="Who forged the letter?")
@@ -60,7 +60,7 @@ def test_a_pool_is_a_tree_by_cycle_probe_and_layer():
     assert (notes["First search"], notes["whose hand"]) == (["Declined: the hand"], ["It is the doctor's hand."])
 
 
-@pytest.mark.parametrize("draw", [draw_pool, draw_hypergraph, draw_ledger])
+@pytest.mark.parametrize("draw", [draw_pool, draw_hypergraph])
 def test_events_without_a_working_memory_are_refused(draw):
     with pytest.raises(UsageError, match="hold no"):
         draw(QUESTION, Answer(text="", events=(Event(name="stopped"),)))

@@ -332,7 +332,7 @@ async def test_a_fact_is_the_sentences_of_its_quotation_and_without_one_it_is_a_
     model = script(mark_facts=[{"facts": facts}])
     answer = await read(store, model, f"It rained. {LIVED} The end.")
     kept = load_ledger(answer).facts
-    assert [(fact.text, fact.start, fact.end, bool(fact.passage)) for fact in kept] == [
+    assert [(fact.text, fact.start, fact.end, bool(fact.passages[0])) for fact in kept] == [
         (LIVED, 11, 27, True),
         ("Tom lived there", 0, 0, True),
         ("ada lived elsewhere", 0, 0, False),
@@ -619,7 +619,7 @@ async def test_neighbouring_documents_share_a_chunk_each_under_its_own_heading(s
     assert list_events(answer, "extracted")[0].detail["chunk"] == "a, parts 1 to 2 of 2 to c (3 documents)"
     own, joined = load_ledger(answer).facts
     (passage,) = store.passages(documents=["c"]).values()
-    assert [piece.sources for piece in answer.evidence] == [(own.passage,)] == [(passage.id,)]
+    assert [piece.sources for piece in answer.evidence] == [own.passages] == [(passage.id,)]
     assert not joined.end, "no words are cited across two documents"
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from tomewise.calls import CallCount
@@ -48,16 +47,13 @@ from tomewise.recall.ranking import as_evidence
 from tomewise.text.quotable import find_sentences
 from tomewise.types import Answer, Event, Evidence, In, Out, Passage, PassageId, Question, Role, content_id
 from tomewise.working.ledger import (
-    Inference,
     Ledger,
     LedgerEntry,
-    LedgerFact,
     LedgerMemory,
     add_facts,
     dump,
     forget_oldest,
     infer,
-    read_number,
     settle,
 )
 
@@ -108,12 +104,12 @@ class OpenLedger(Written):
 
     async def extract(
         self, role: Role[Any, MarkOut] | Role[Any, NotesOut], chunk: Chunk, **more: Any
-    ) -> tuple[list[LedgerFact], tuple[Passage, ...]]:
+    ) -> tuple[list[LedgerEntry], tuple[Passage, ...]]:
         """The facts of a chunk, and the passages of it that were not read.
 
         While a reply is full, the passages from that of its last fact on are asked for again.
         """
-        facts: list[LedgerFact] = []
+        facts: list[LedgerEntry] = []
         passages, after = chunk.passages, ""
         for _ in range(_REPLIES):
             shown = await asyncio.to_thread(self.desk.show, list_passages(passages))
@@ -126,15 +122,15 @@ class OpenLedger(Written):
             if len(found) < FACTS:
                 return facts, ()
             starts = {passage.id: start for start, passage in enumerate(passages)}
-            last = next((fact for fact in reversed(found) if fact.end and fact.passage in starts), None)
-            passages = passages[starts[last.passage] :] if last else passages
+            last = next((fact for fact in reversed(found) if fact.end and fact.passages[0] in starts), None)
+            passages = passages[starts[last.passages[0]] :] if last else passages
             words = passages[0].text[last.start : last.end] if last else ""
             if words == after:
                 break
             after = words
         return facts, passages
 
-    def add(self, chunk: Chunk, facts: Sequence[LedgerFact], unread: tuple[Passage, ...]) -> Iterator[Event]:
+    def add(self, chunk: Chunk, facts: Sequence[LedgerEntry], unread: tuple[Passage, ...]) -> Iterator[Event]:
         """Add what was extracted of a chunk, and report it."""
         self.ledger = add_facts(self.ledger, facts)
         if facts or not unread:
@@ -156,15 +152,13 @@ class OpenLedger(Written):
 
     def _fit(self, role: Role[In, Any], made: int, in_full: bool, more: dict[str, Any]) -> In:
         def show(entry: LedgerEntry) -> Entry:
-            is_new = read_number(entry) > made
-            if isinstance(entry, Inference):
-                return Entry(label=entry.label, text=entry.note)
-            text = entry.note if in_full or is_new else begin(entry)
+            is_new = entry.number > made
+            text = entry.note if in_full or is_new or not entry.is_fact else begin(entry)
             return Entry(label=entry.label, text=text, place=entry.place, is_new=is_new)
 
         def make_input(fitting: Sequence[LedgerEntry]) -> In:
-            facts = [show(each) for each in reversed(fitting) if isinstance(each, LedgerFact)]
-            inferences = [show(each) for each in reversed(fitting) if isinstance(each, Inference)]
+            facts = [show(each) for each in reversed(fitting) if each.is_fact]
+            inferences = [show(each) for each in reversed(fitting) if not each.is_fact]
             return role.input(**self.list_asked(), facts=facts, inferences=inferences, **more)
 
         material = [entry for entry in reversed(self.ledger.entries) if not entry.replaced_by]
@@ -179,7 +173,7 @@ class OpenLedger(Written):
         yield make_event("ledger updated", self.step, pool=list(_list_rows(self.ledger)))
 
 
-def begin(fact: LedgerFact) -> str:
+def begin(fact: LedgerEntry) -> str:
     """The first words of a fact."""
     words = fact.note.split()
     return " ".join(words[:_WORDS]) + (" …" if len(words) > _WORDS else "")
@@ -188,14 +182,14 @@ def begin(fact: LedgerFact) -> str:
 def _list_rows(ledger: Ledger) -> Iterator[Row]:
     for question in (*ledger.questions, *ledger.nets):
         yield {"kind": "question", "text": question}
-    for entry in (*ledger.facts, *ledger.inferences):
-        kind = "fact" if isinstance(entry, LedgerFact) else "inference"
+    for entry in ledger.entries:
+        kind = "fact" if entry.is_fact else "inference"
         yield {"kind": kind, "label": entry.label, "text": entry.text, "replaced_by": entry.replaced_by}
 
 
 def _check(
     noted: Sequence[MarkedFact], passages: Sequence[Passage], chunk: Sequence[Passage], shown: Sequence[Shown]
-) -> list[LedgerFact]:
+) -> list[LedgerEntry]:
     """The facts with the sentences that their quotations are from: in the passage that each names, else in another."""
     facts, places = [], {}
     for passage, piece in zip(passages, shown, strict=True):
@@ -203,7 +197,7 @@ def _check(
     for each in noted:
         named = find_labelled(each.label, passages)
         said = each.fact if isinstance(each, NotedFact) else ""
-        fact = LedgerFact(label="", text=said or each.quote, passage=named[0].id if named else "")
+        fact = LedgerEntry(text=said or each.quote, passages=(named[0].id if named else "",))
         for passage in (*named, *chunk):
             if found := locate(each.quote, passage):
                 spans = [(found.start - passage.start, found.end - passage.start)]
@@ -212,9 +206,9 @@ def _check(
                 ]
                 start, end = min(spans)[0], max(end for _, end in spans)
                 text = said or passage.text[start:end]
-                fact = LedgerFact(label="", text=text, passage=passage.id, start=start, end=end)
+                fact = LedgerEntry(text=text, passages=(passage.id,), start=start, end=end)
                 break
-        facts.append(replace(fact, place=places.get(fact.passage, "")))
+        facts.append(replace(fact, place=places.get(fact.passages[0], "")))
     return facts
 
 
@@ -239,18 +233,15 @@ class Cosmir:
 
     async def estimate_calls(self, question: Question) -> int:
         """The plan, three a chunk, the answer. Calls no model. Raises UsageError if a window is too small."""
-        chunks = await self._find_chunks(question)
+        chunks = await self.find_chunks(question)
         return 2 + 3 * len(chunks) if chunks else 0
 
     async def run(self, question: Question, memory: LedgerMemory | None = None) -> AsyncIterator[Event | Answer]:
         """See `relay`. A `memory` that is given is used and changed."""
-        written = OpenLedger.open(question, self.desk, memory)
-        chunks = await self._find_chunks(question)
-        read, prepare = partial(self._read, written), partial(self._prepare, written)
-        async for output in relay(self.desk, written, chunks, read, prepare):
+        async for output in relay(self, OpenLedger.open(question, self.desk, memory)):
             yield output
 
-    async def _find_chunks(self, question: Question) -> list[Chunk]:
+    async def find_chunks(self, question: Question) -> list[Chunk]:
         size = await asyncio.to_thread(self._measure_size, question)
         return await find_chunks(self.desk, question, size)
 
@@ -259,7 +250,7 @@ class Cosmir:
         empty = NotesIn(question=question.text, evidence=[])
         return min(self.size, measure_room(self.desk, EXTRACT_NOTES, empty, OF_QUESTIONS))
 
-    async def _read(self, written: OpenLedger, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
+    async def read(self, written: OpenLedger, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Plan, infer from what earlier questions left, then read chunk by chunk."""
         size = await asyncio.to_thread(self._measure_size, written.question)
         budget = max(1, int(self.share * size))
@@ -288,7 +279,7 @@ class Cosmir:
         refined = await written.ask(REFINE_QUESTIONS, RefineOut(), written.ledger.made)
         written.ledger = settle(written.ledger, refined.answered, refined.new)
 
-    async def _prepare(self, written: OpenLedger, told: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
+    async def prepare(self, written: OpenLedger, told: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
         """The ledger as it stands; where it exceeds the window, first all but facts, then the newest facts."""
         return await asyncio.to_thread(self._fit, written, told)
 
@@ -296,10 +287,10 @@ class Cosmir:
         question, ledger = written.question, written.ledger
         asked = " ".join([*ledger.questions, *ledger.nets])
         notes = [f"{_STILL_OPEN} {asked}"] if asked else []
-        notes += [fact.note for fact in ledger.facts if not fact.passage]
+        notes += [fact.note for fact in ledger.facts if not fact.passages[0]]
         notes = list(dict.fromkeys([*notes, *(each.note for each in ledger.inferences)]))
         pieces = list(self._show_facts(ledger))
-        material = [*reversed(notes), *pieces]
+        material: list[str | Evidence] = [*reversed(notes), *pieces]
 
         def make(fitting: Sequence[str | Evidence]) -> tuple[Prepared[AnswerIn], list[str]]:
             lost = len(material) - len(fitting)
@@ -314,7 +305,7 @@ class Cosmir:
         """The facts of each passage as one piece of evidence, the latest passage first."""
         by_passage: dict[PassageId, list[str]] = {}
         for fact in reversed(ledger.facts):
-            by_passage.setdefault(fact.passage, []).insert(0, fact.note)
+            by_passage.setdefault(fact.passages[0], []).insert(0, fact.note)
         for rank, (id, passage) in enumerate(load_passages(self.desk.store, by_passage).items(), start=1):
             text = "\n".join(by_passage[id])
             whole = as_evidence(passage, 1 / rank)

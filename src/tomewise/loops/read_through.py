@@ -14,14 +14,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import accumulate
 from math import ceil
 
 from tomewise.calls import NO_CALLS, CallCount, read_calls
 from tomewise.concurrency import gather_calls
 from tomewise.events import make_event
-from tomewise.language.roles import MARK_FACTS, UPDATE_LEDGER, AnswerIn, Entry, MarkIn, UpdateOut
+from tomewise.language.roles import MARK_FACTS, UPDATE_LEDGER, AnswerIn, Entry, LedgerOut, MarkIn
 from tomewise.loops.chunking import Chunk, cut_chunks, find_chunks, measure_room
 from tomewise.loops.desk import Desk, Prepared, make_answer_input
 from tomewise.loops.evidence import EXTRACTS, PASSAGE, drop_near_repeats, load_passages, measure_pieces, measure_texts
@@ -34,11 +33,9 @@ from tomewise.types import Answer, Event, Evidence, Passage, PassageId, Question
 from tomewise.working.ledger import (
     Ledger,
     LedgerEntry,
-    LedgerFact,
     LedgerMemory,
     infer,
     list_overtaken,
-    read_number,
     settle,
 )
 
@@ -80,20 +77,17 @@ class ReadThrough:
 
     async def estimate_calls(self, question: Question) -> int:
         """The most calls, where no reply is full. Calls no model. Raises UsageError if a window is too small."""
-        chunks = await self._find_chunks(question)
+        chunks = await self.find_chunks(question)
         most = self.recovery * sum(chunk.tokens for chunk in chunks) if len(chunks) > 1 else 0
         again = ceil(most / min(chunk.tokens for chunk in chunks[:-1])) if most else 0
         return 2 + sum(number + ceil(number / self.wave) for number in (len(chunks), again)) if chunks else 0
 
     async def run(self, question: Question, memory: LedgerMemory | None = None) -> AsyncIterator[Event | Answer]:
         """See `relay`. A `memory` that is given is used and changed."""
-        written = OpenLedger.open(question, self.desk, memory)
-        chunks = await self._find_chunks(question)
-        read, prepare = partial(self._read, written), partial(self._prepare, written)
-        async for output in relay(self.desk, written, chunks, read, prepare):
+        async for output in relay(self, OpenLedger.open(question, self.desk, memory)):
             yield output
 
-    async def _find_chunks(self, question: Question) -> list[Chunk]:
+    async def find_chunks(self, question: Question) -> list[Chunk]:
         size = await asyncio.to_thread(self._measure_size, question)
         return await find_chunks(self.desk, question, size, self.recall if self.by_relevance else None)
 
@@ -102,7 +96,7 @@ class ReadThrough:
         empty = MarkIn(question=question.text, evidence=[])
         return min(self.size, measure_room(self.desk, MARK_FACTS, empty, OF_QUESTIONS + _KNOWN * _OF_KNOWN))
 
-    async def _read(self, written: OpenLedger, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
+    async def read(self, written: OpenLedger, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Plan, infer from what earlier questions left, read wave by wave, then recover what was missed."""
         plan, planned = await written.plan(_PLACES // 2, _NETS)
         yield planned
@@ -140,7 +134,7 @@ class ReadThrough:
         """Infer and refine, if an entry after the first `made` ones is new."""
         if written.ledger.made == made:
             return
-        reply = await written.ask(UPDATE_LEDGER, UpdateOut(), made, in_full=False, limit=_PLACES)
+        reply = await written.ask(UPDATE_LEDGER, LedgerOut(), made, in_full=False, limit=_PLACES)
         ledger = written.ledger
         for each in reply.inferences:
             ledger = infer(ledger, each.inference, each.rests_on, each.replaces)
@@ -154,7 +148,7 @@ class ReadThrough:
         """Read again what searches for the open questions find and nothing rests on yet, until no question is open."""
         asked, entries, within = written.ledger.questions, written.ledger.entries, written.question.within
         found = await gather_calls(self.recall.retrieve(text, _AGAIN, within=within) for text in asked)
-        cited = {id for each in entries for id in each.passages if not isinstance(each, LedgerFact) or each.end}
+        cited = {id for each in entries for id in each.passages if each.end or not each.is_fact}
         wanted = dict.fromkeys(id for piece in take_turns(found) for id in piece.sources if id not in cited)
         size = await asyncio.to_thread(self._measure_size, written.question)
         chunks = await asyncio.to_thread(cut_chunks, self.desk, wanted, size, int(self.recovery * tokens))
@@ -167,7 +161,7 @@ class ReadThrough:
                 break
         written.unread = unread  # what was read before is not unread where it fails now
 
-    async def _prepare(self, written: OpenLedger, told: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
+    async def prepare(self, written: OpenLedger, told: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
         question, ledger = written.question, written.ledger
         texts = dict.fromkeys((question.text, *ledger.settled, *ledger.questions))
         found, *others = await gather_calls(self.recall.retrieve(text, DEPTH, within=question.within) for text in texts)
@@ -178,11 +172,12 @@ class ReadThrough:
 
     def _rank_holders(self, ledger: Ledger) -> list[Passage]:
         """The passages of facts, best first: on which inferences rest, that hold most facts, that hold the latest."""
-        grounds = {passage for each in ledger.current for passage in each.passages if passage}
+        current = [each for each in ledger.inferences if not each.replaced_by]
+        grounds = {passage for each in current for passage in each.passages if passage}
         numbers: dict[PassageId, list[int]] = {id: [] for id in grounds}
         for fact in ledger.facts:
             if fact.end:
-                numbers.setdefault(fact.passage, []).extend([] if fact.replaced_by else [read_number(fact)])
+                numbers.setdefault(fact.passages[0], []).extend([] if fact.replaced_by else [fact.number])
         keys = {id: (id in grounds, len(held), max(held, default=0), id) for id, held in numbers.items()}
         return list(load_passages(self.desk.store, sorted(keys, key=keys.__getitem__, reverse=True)).values())
 
@@ -192,8 +187,8 @@ class ReadThrough:
         """Notes first: inferences, and facts whose words are not in the text; then evidence."""
         question, ledger, layout = written.question, written.ledger, self.desk.layout
         room = min(self.context, self.desk.measure_answer_room(question))
-        loose = [fact for fact in ledger.facts if not fact.end]
-        newest_first: list[LedgerEntry] = [*reversed(ledger.current), *reversed(loose)]
+        loose = [each for each in reversed(ledger.entries) if not (each.end or each.replaced_by)]
+        newest_first = sorted(loose, key=lambda each: each.is_fact)
         sizes = accumulate(measure_texts([_write(ledger, each) for each in newest_first], self.desk.count))
         fitting = [size for size in sizes if size <= room // _NOTES]
         entries = newest_first[: len(fitting)][::-1]
@@ -204,7 +199,7 @@ class ReadThrough:
         evidence = layout.pack([*chosen, *beside], left)
         labelled = join(self.desk.put_in_order(evidence), layout.find_passages(evidence))
         seen = {source for piece in evidence for source in piece.sources}
-        unseen = [fact for fact in ledger.facts if fact.end and fact.passage not in seen]
+        unseen = [fact for fact in ledger.facts if fact.end and fact.passages[0] not in seen]
         lost = len(newest_first) - len(entries) + len(unseen)
         texts = [*told, *tell_lost(lost)]
         notes = [*texts, *(_write(ledger, each, labelled) for each in entries)]
@@ -237,14 +232,14 @@ class ReadThrough:
 
 def _quote_facts(ledger: Ledger, passage: Passage, whole: Evidence) -> Evidence:
     """The words of the facts of a passage in their order."""
-    spans = sorted({(fact.start, fact.end) for fact in ledger.facts if fact.passage == passage.id and fact.end})
+    spans = sorted({(fact.start, fact.end) for fact in ledger.facts if fact.end and fact.passages == (passage.id,)})
     text = BETWEEN_QUOTES.join(passage.text[start:end] for start, end in spans)
     return replace(whole, id=content_id("extract", passage.id, text), layer=EXTRACTS, kind=PASSAGE, text=text)
 
 
 def _write(ledger: Ledger, entry: LedgerEntry, pieces: Sequence[Evidence] = ()) -> str:
     """An entry as a note, with what it overtook, and with the labels of the pieces that it follows from."""
-    old = [] if isinstance(entry, LedgerFact) else list(list_overtaken(ledger, entry))
+    old = list(list_overtaken(ledger, entry))
     labels = [f"E{n}" for n, piece in enumerate(pieces, 1) if not set(piece.sources).isdisjoint(entry.passages)]
     replaced = f" (in place of: {'; '.join(old)})" if old else ""
     return f"{entry.note}{replaced}" + (f" (follows from {', '.join(labels)})" if labels else "")

@@ -8,10 +8,9 @@ was not read, or had no room, is named to the answering role.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from tomewise.calls import CallCount
 from tomewise.events import make_event
@@ -47,23 +46,33 @@ class Written:
         return None
 
 
-async def relay(
-    desk: Desk,
-    written: Written,
-    chunks: Sequence[Chunk],
-    read: Callable[[Sequence[Chunk]], AsyncIterator[Event]],
-    prepare: Callable[[Sequence[str]], Awaitable[tuple[Prepared[AnswerIn], list[str]]]],
-) -> AsyncIterator[Event | Answer]:
+class InOrder(Protocol):
+    """A loop that reads in order."""
+
+    @property
+    def desk(self) -> Desk: ...
+
+    async def find_chunks(self, question: Question) -> list[Chunk]:
+        """What is to be read, in this order. Raises UsageError if the window of a model is too small."""
+
+    def read(self, written: Any, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
+        """Read the chunks, and write down."""
+
+    async def prepare(self, written: Any, told: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
+        """The input of the answering role, with what it is `told` of what was not read, and the notes in it."""
+
+
+async def relay(loop: InOrder, written: Written) -> AsyncIterator[Event | Answer]:
     """The events of reading, `answered`, then the answer.
 
-    `prepare` is told what was not read, and returns the input of the answering role with the notes in it. If nothing
-    could be read, the error of the last call is raised, and nobody is asked about nothing.
+    If nothing could be read, the error of the last call is raised, and nobody is asked about nothing.
     """
+    desk, chunks = loop.desk, await loop.find_chunks(written.question)
     yield make_event("divided", chunks=len(chunks), tokens=sum(chunk.tokens for chunk in chunks))
     if not chunks:
         yield decline("no text to read was found")
         return
-    async for event in read(chunks):
+    async for event in loop.read(written, chunks):
         yield event
     not_read = {passage.id for passages in (*written.unread, written.left) for passage in passages}
     shown = {passage.id for chunk in chunks for passage in chunk.passages} - not_read
@@ -74,7 +83,7 @@ async def relay(
     if written.left:
         told.append(_LEFT.format(await asyncio.to_thread(describe_passages, written.left, desk)))
         early = (Unread(what="passage", count=len(written.left), mend="`to_end=true` reads on"),)
-    prepared, notes = await prepare(told)
+    prepared, notes = await loop.prepare(written, told)
     attempt = await desk.attempt(written.question, prepared)
     answer, evidence = attempt.answer, attempt.answer.evidence
     missing = [answer.missing, f"not read: {'; '.join(unread)}" if unread else ""]
@@ -136,24 +145,21 @@ class ChainOfAgents:
 
     async def estimate_calls(self, question: Question) -> int:
         """One a chunk, and the answer. Calls no model. Raises UsageError if the window is too small."""
-        chunks = await self._find_chunks(question)
+        chunks = await self.find_chunks(question)
         return len(chunks) + 1 if chunks else 0
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """See `relay`."""
-        written = HandedNote(question=question)
-        chunks = await self._find_chunks(question)
-        read, prepare = partial(self._read, written), partial(self._prepare, written)
-        async for output in relay(self.desk, written, chunks, read, prepare):
+        async for output in relay(self, HandedNote(question=question)):
             yield output
 
-    async def _find_chunks(self, question: Question) -> list[Chunk]:
+    async def find_chunks(self, question: Question) -> list[Chunk]:
         empty = CarryIn(question=question.text, evidence=[], words=self.words)
         beside = _TOKENS_PER_WORD * self.words
         room = await asyncio.to_thread(measure_room, self.desk, CARRY_NOTE, empty, beside)
         return await find_chunks(self.desk, question, min(self.size, room))
 
-    async def _read(self, written: HandedNote, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
+    async def read(self, written: HandedNote, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Read the chunks one after the other. One without a usable reply leaves the note as it is.
 
         A note far beyond its words, or one that a model could not end, is cut, and counted.
@@ -173,7 +179,7 @@ class ChainOfAgents:
             for event in written.skipped.events(step):
                 yield event
 
-    async def _prepare(self, written: HandedNote, told: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
+    async def prepare(self, written: HandedNote, told: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
         """The last note alone."""
         cut = [_CUT.format(written.cut)] if written.cut else []
         notes = [*told, *cut, *filter(None, [written.note])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -22,9 +22,8 @@ from tomewise.pictures import (
     find_texts,
     read_uses,
 )
-from tomewise.types import Answer, Event, Loop, PassageId, Question
+from tomewise.types import Answer, Event, Loop, Question
 from tomewise.working.hypergraph import Hypergraph, MemoryPoint, PointId, VertexId
-from tomewise.working.ledger import Inference, Ledger, LedgerFact, load
 
 if TYPE_CHECKING:
     from tomewise.memory.communities.community_names import CommunityNames
@@ -37,16 +36,6 @@ _GROUPS_OF_HYPERGRAPH = (
     Group("evidence", "Evidence", "diamond"),
 )
 _DONE = {"insert": "inserted", "update": "updated", "merge": "merged from"}
-_GROUPS_OF_LEDGER = (
-    Group("question", "Question", "square"),
-    Group("open", "Questions still open", "square"),
-    Group("settled", "Questions that were closed", "square"),
-    Group("inference", "Inferences"),
-    Group("fact", "Facts"),
-    Group("forgotten", "Facts forgotten for lack of room"),
-    Group("passage", "Passages", "diamond"),
-)
-_ASKED = "question"
 _GROUPS_OF_POOL = (
     Group("question", "Question", "square"),
     Group("cycle", "Cycles", "square"),
@@ -172,93 +161,6 @@ def _list_history(point: MemoryPoint, known: Mapping[PointId, MemoryPoint], list
             if part not in listed:
                 listed.add(part)
                 yield from _list_history(known[part], known, listed)
-
-
-def draw_ledger(question: Question, answer: Answer) -> Picture:
-    """The ledger at the end, with the questions that were closed on the way. Raises UsageError without it."""
-    for event in reversed(answer.events):
-        if is_event(event, "answered") and (ledger := event.detail.get("ledger")):
-            shown = frozenset(event.detail["shown"])  # passages, while `answer.evidence` are words of these
-            return draw_entries(
-                load(ledger),
-                _list_questions(answer.events),
-                replace(read_uses(answer), shown=shown),
-                about=question.text,
-                outcome=describe_outcome(answer),
-            )
-    raise _refuse("ledger")
-
-
-def _list_questions(events: Sequence[Event]) -> Iterator[str]:
-    """All questions that a ledger ever held, in the order in which they came."""
-    for event in events:
-        if is_event(event, "reading planned"):
-            yield from (*event.detail["questions"], *event.detail["nets"])
-        elif is_event(event, "ledger updated"):
-            yield from (str(row.get("text")) for row in event.detail["pool"] if row.get("kind") == "question")
-
-
-def draw_entries(ledger: Ledger, asked: Iterable[str], uses: Uses, *, about: str, outcome: str) -> Picture:
-    """A picture of a ledger; a fact that it has forgotten is drawn where an inference rests on it.
-
-    `asked` are the questions there ever were, as far as they are known; `uses` says which passages the answer used.
-    """
-    sketch = Sketch()
-    sketch.add(PictureNode(id=_ASKED, label=about, group="question", text=outcome))
-    current = {fact.label: fact for fact in ledger.facts}
-    open_now = (*ledger.questions, *ledger.nets)
-    for number, text in enumerate(dict.fromkeys((*asked, *open_now)), start=1):
-        group, name = "open" if text in open_now else "settled", f"Q{number}"
-        sketch.add(PictureNode(id=name, label=text, group=group, mark=name, text=text), _ASKED)
-    for inference in ledger.inferences:
-        sketch.add(_make_inference(inference, uses))
-        for fact in inference.grounds:
-            sketch.link(inference.label, fact.label)
-    drawn = {fact.label: fact for inference in ledger.inferences for fact in inference.grounds} | current
-    for fact in drawn.values():
-        sketch.add(_make_fact(fact, "fact" if fact.label in current else "forgotten", uses))
-    for fact in drawn.values():
-        for passage in _list_passage(fact):
-            use = uses.find([passage])
-            sketch.add(
-                PictureNode(id=passage, label=passage, group="passage", use=use, passages=(passage,)), fact.label
-            )
-    return sketch.finish("graph", "Ledger", _GROUPS_OF_LEDGER, about=about, outcome=outcome)
-
-
-def _make_inference(inference: Inference, uses: Uses) -> PictureNode:
-    return PictureNode(
-        id=inference.label,
-        label=inference.text,
-        group="inference",
-        mark=inference.label,
-        text=inference.text,
-        facts={"facts": len(inference.grounds), "passages": len(tuple(filter(None, inference.passages)))},
-        use=uses.find_cited(inference.passages),
-        notes=tuple(
-            Note(title=f"rests on {fact.label}", text=fact.text, passages=_list_passage(fact))
-            for fact in inference.grounds
-        ),
-    )
-
-
-def _make_fact(fact: LedgerFact, group: str, uses: Uses) -> PictureNode:
-    passages = _list_passage(fact)
-    return PictureNode(
-        id=fact.label,
-        label=fact.text,
-        group=group,
-        mark=fact.label,
-        text=fact.note,
-        facts={"quotation": "in the text" if fact.in_text else "not found"},
-        use=uses.find_cited(passages),
-        passages=passages,
-        notes=(Note(title="Quotation", text=fact.quote, passages=passages),) if fact.quote else (),
-    )
-
-
-def _list_passage(fact: LedgerFact) -> tuple[PassageId, ...]:
-    return (fact.passage,) if fact.passage else ()
 
 
 def draw_pool(question: Question, answer: Answer) -> Picture:

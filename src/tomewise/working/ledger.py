@@ -6,10 +6,9 @@ outlives its question.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -20,98 +19,78 @@ from tomewise.types.plain import describe_invalid
 from tomewise.working.lasting_memory import is_issued, make_damage_error
 
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
-_FACT, _INFERENCE = "F", "I"  # the letters of labels
 _UNCHECKED = "(a reader's note; the words it rests on could not be checked)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerFact:
-    """A fact that was read: the span of its passage that states it, as offsets in the text of the passage.
+class LedgerEntry:
+    """A fact that was read, or an inference, whose label begins with I. `text` is what roles are shown.
 
-    `text` is what roles are shown: the words of the span, or what a reader says of them. Where no words of the passage
-    state it, `end` is 0 and it is a reader's note. `place` says where the passage stands. `replaced_by` is the label of
-    the inference that overtook it.
+    A fact has the one passage that states it, an empty text where that is unknown, and there a span, as offsets in the
+    text of the passage; where no words of it state the fact, `end` is 0 and it is a reader's note. `place` says where
+    the passage stands. An inference has the passages of all that it rests on, so it survives when the ledger forgets
+    these. `replaced_by` is the label of the inference that overtook it.
     """
 
-    label: str
+    label: str = ""
     text: str
-    passage: PassageId = ""
+    passages: tuple[PassageId, ...] = ("",)
     start: int = 0
     end: int = 0
     place: str = ""
     replaced_by: str = ""
 
     @property
-    def note(self) -> str:
-        """The fact as roles are shown it."""
-        return self.text if self.end else f"{self.text} {_UNCHECKED}"
+    def number(self) -> int:
+        """The number in the label: 3 for F3 and for I3. Facts and inferences are counted together."""
+        return int(self.label[1:])
 
     @property
-    def passages(self) -> tuple[PassageId, ...]:
-        """Its passage; an empty text where that is unknown."""
-        return (self.passage,)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inference:
-    """What follows from facts. `passages` are those of all of these, so it survives when the ledger forgets them."""
-
-    label: str
-    text: str
-    passages: tuple[PassageId, ...]
-    replaced_by: str = ""
+    def is_fact(self) -> bool:
+        return self.label[:1] != "I"
 
     @property
     def note(self) -> str:
-        """The inference as roles are shown it."""
-        return self.text
-
-
-LedgerEntry: TypeAlias = LedgerFact | Inference
+        """The entry as roles are shown it."""
+        return f"{self.text} {_UNCHECKED}" if self.is_fact and not self.end else self.text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ledger:
     """M = ⟨Q, F_g, F_i, a⟩. Q are focused `questions` and `nets`, which are wide; `settled` are questions of the past.
 
-    `made` counts the facts and inferences there ever were, so that no label is used twice.
+    `entries` are F_g and F_i in the order in which they came. `made` counts those that there ever were, so that no
+    label is used twice.
     """
 
     questions: tuple[str, ...] = ()
     nets: tuple[str, ...] = ()
     settled: tuple[str, ...] = ()
-    facts: tuple[LedgerFact, ...] = ()
-    inferences: tuple[Inference, ...] = ()
+    entries: tuple[LedgerEntry, ...] = ()
     answer: str = ""
     made: int = 0
 
     @property
-    def entries(self) -> list[LedgerEntry]:
-        """Facts and inferences in the order in which they came."""
-        return sorted([*self.facts, *self.inferences], key=read_number)
+    def facts(self) -> list[LedgerEntry]:
+        return [entry for entry in self.entries if entry.is_fact]
 
     @property
-    def current(self) -> tuple[Inference, ...]:
-        """The inferences that nothing overtook."""
-        return tuple(each for each in self.inferences if not each.replaced_by)
+    def inferences(self) -> list[LedgerEntry]:
+        return [entry for entry in self.entries if not entry.is_fact]
 
 
 _LEDGER = TypeAdapter(Ledger)
 
 
-def read_number(entry: LedgerEntry) -> int:
-    """The number in a label: 3 for F3 and for I3. Facts and inferences are counted together."""
-    return int(entry.label[1:])
-
-
-def add_facts(ledger: Ledger, facts: Iterable[LedgerFact]) -> Ledger:
+def add_facts(ledger: Ledger, facts: Iterable[LedgerEntry]) -> Ledger:
     """The ledger with new facts, which get their labels here. A fact that the ledger holds already is not added."""
-    held, made = {(fact.text, fact.passage): fact for fact in ledger.facts}, ledger.made
+    held = {(fact.text, fact.passages) for fact in ledger.facts}
     for fact in facts:
-        if fact.text.strip() and (fact.text, fact.passage) not in held:
-            made += 1
-            held[fact.text, fact.passage] = replace(fact, label=f"{_FACT}{made}")
-    return replace(ledger, facts=tuple(held.values()), made=made)
+        if fact.text.strip() and (fact.text, fact.passages) not in held:
+            held.add((fact.text, fact.passages))
+            made = ledger.made + 1
+            ledger = replace(ledger, entries=(*ledger.entries, replace(fact, label=f"F{made}")), made=made)
+    return ledger
 
 
 def infer(ledger: Ledger, text: str, rests_on: Collection[int], replaces: Collection[int] = ()) -> Ledger:
@@ -120,28 +99,25 @@ def infer(ledger: Ledger, text: str, rests_on: Collection[int], replaces: Collec
     What rests on an inference rests on its passages. An inference that rests on no entry, or that the ledger holds
     already, is not added.
     """
-    grounds = [entry for entry in ledger.entries if read_number(entry) in rests_on]
+    grounds = [entry for entry in ledger.entries if entry.number in rests_on]
     if not grounds or not text.strip() or text in {each.text for each in ledger.inferences}:
         return ledger
-    label, made = f"{_INFERENCE}{ledger.made + 1}", ledger.made + 1
-
-    def overtake(entry: Any) -> Any:
-        is_old = read_number(entry) in replaces and not entry.replaced_by
-        return replace(entry, replaced_by=label) if is_old else entry
-
+    made = ledger.made + 1
     passages = dict.fromkeys(passage for entry in grounds for passage in entry.passages)
-    new = Inference(label=label, text=text, passages=tuple(passages))
-    facts, inferences = map(overtake, ledger.facts), map(overtake, ledger.inferences)
-    return replace(ledger, facts=tuple(facts), inferences=(*inferences, new), made=made)
+    new = LedgerEntry(label=f"I{made}", text=text, passages=tuple(passages))
+    kept = [
+        replace(each, replaced_by=new.label) if each.number in replaces and not each.replaced_by else each
+        for each in ledger.entries
+    ]
+    return replace(ledger, entries=(*kept, new), made=made)
 
 
-def list_overtaken(ledger: Ledger, inference: Inference) -> Iterator[str]:
+def list_overtaken(ledger: Ledger, inference: LedgerEntry) -> Iterator[str]:
     """The texts of all that this inference overtook, also through others, the latest first."""
     for entry in reversed(ledger.entries):
-        if entry.replaced_by == inference.label and read_number(entry) < read_number(inference):
+        if entry.replaced_by == inference.label and entry.number < inference.number:
             yield entry.text
-            if isinstance(entry, Inference):
-                yield from list_overtaken(ledger, entry)
+            yield from list_overtaken(ledger, entry)
 
 
 def settle(ledger: Ledger, answered: Collection[int], new: Iterable[str]) -> Ledger:
@@ -164,9 +140,11 @@ def forget_oldest(ledger: Ledger, budget: int, count: Count) -> Ledger:
 
     Inferences stay.
     """
-    sizes = count([fact.text for fact in ledger.facts])
+    facts = ledger.facts
+    sizes = count([fact.text for fact in facts])
     first = next(start for start in range(len(sizes) + 1) if sum(sizes[start:]) <= budget)
-    return replace(ledger, facts=ledger.facts[first:])
+    gone = {fact.label for fact in facts[:first]}
+    return replace(ledger, entries=tuple(each for each in ledger.entries if each.label not in gone))
 
 
 def dump(ledger: Ledger) -> dict[str, Any]:
@@ -205,9 +183,7 @@ class LedgerMemory:
 
     def keep(self, ledger: Ledger) -> None:
         """Hold what may outlive a question of this ledger, instead of what is held now."""
-        facts = tuple(fact for fact in ledger.facts if fact.passage)
-        inferences = tuple(each for each in ledger.inferences if all(each.passages))
-        self.ledger = Ledger(facts=facts, inferences=inferences, made=ledger.made)
+        self.ledger = Ledger(entries=tuple(each for each in ledger.entries if all(each.passages)), made=ledger.made)
 
     def find_nodes(self) -> frozenset[NodeId]:
         """The passages of all facts, and of the facts that inferences rest on."""
@@ -219,19 +195,16 @@ class LedgerMemory:
         An inference that also rests on other passages goes too: it may repeat what only a removed one states.
         """
         gone = frozenset(nodes)
-        return self._keep_only(each for each in self.ledger.entries if gone.isdisjoint(each.passages))
+        return self._keep_only([each for each in self.ledger.entries if gone.isdisjoint(each.passages)])
 
     def shrink(self, most: int) -> tuple[str, ...]:
         """Keep `most` entries: first inferences, then facts; of each the newest. Returns the notes of the others."""
-        inferences = deque(self.ledger.inferences, most)
-        return self._keep_only([*deque(self.ledger.facts, most - len(inferences)), *inferences])
+        return self._keep_only(sorted(self.ledger.entries, key=lambda each: (each.is_fact, -each.number))[:most])
 
-    def _keep_only(self, entries: Iterable[LedgerEntry]) -> tuple[str, ...]:
+    def _keep_only(self, kept: Sequence[LedgerEntry]) -> tuple[str, ...]:
         """Hold these entries alone. Returns the notes that are held no more."""
-        before, kept = self.notes, list(entries)
-        facts = tuple(each for each in kept if isinstance(each, LedgerFact))
-        inferences = tuple(each for each in kept if isinstance(each, Inference))
-        self.ledger = replace(self.ledger, facts=facts, inferences=inferences)
+        before = self.notes
+        self.ledger = replace(self.ledger, entries=tuple(each for each in self.ledger.entries if each in kept))
         return tuple(note for note in before if note not in self.notes)
 
     def dump(self) -> dict[str, Any]:
@@ -245,11 +218,10 @@ class LedgerMemory:
             ledger = load(data)
         except UsageError as error:
             raise make_damage_error(str(error)) from None
-        labels = [(_FACT, fact.label) for fact in ledger.facts]
-        labels += [(_INFERENCE, each.label) for each in ledger.inferences]
-        if not all(is_issued(label, letter, ledger.made) for letter, label in labels):
+        labels = [each.label for each in ledger.entries]
+        if not all(any(is_issued(label, letter, ledger.made) for letter in "FI") for label in labels):
             raise make_damage_error(f"an entry has a label that was never given (the last one is {ledger.made})")
-        if len(set(labels)) < len(labels):
+        if len({label[1:] for label in labels}) < len(labels):
             raise make_damage_error("two entries have the same label")
         loaded = cls()
         loaded.keep(ledger)

@@ -56,6 +56,7 @@ from tomewise.language.roles import (
     InferOut,
     InsertionOut,
     KeywordsOut,
+    LedgerOut,
     LookUpIn,
     LookUpOut,
     MapIn,
@@ -92,7 +93,6 @@ from tomewise.language.roles import (
     SummaryOut,
     ThinkIn,
     ThinkOut,
-    UpdateOut,
     VerifyOut,
 )
 from tomewise.language.together import write_items
@@ -240,11 +240,11 @@ def write_report(given: ReportIn) -> ReportOut:
 # ---------------------------------------------------------------- join
 
 
-def update_ledger(given: RefineIn) -> UpdateOut:
+def update_ledger(given: RefineIn) -> LedgerOut:
     """Infer, then refine with what was inferred. It replaces and settles nothing."""
     drawn, refined = infer_notes(given).inferences, refine_questions(given)
     inferences = [NewInference(rests_on=each.rests_on, inference=each.inference) for each in drawn]
-    return UpdateOut(inferences=inferences, answered=refined.answered, new=refined.new)
+    return LedgerOut(inferences=inferences, answered=refined.answered, new=refined.new)
 
 
 def infer_notes(given: InferIn) -> InferOut:

@@ -117,7 +117,7 @@ class RefineOut(BaseModel):
     new: Records[Text] = describe("new questions that the entries raise", [])
 
 
-class UpdateOut(BaseModel):
+class LedgerOut(BaseModel):
     """Inferring and refining in one reply. Numbers as in `RefineOut`."""
 
     inferences: Records[NewInference] = describe("new inferences; empty when nothing new follows", [])
@@ -183,7 +183,7 @@ EXTRACT_NOTES = Role("extract_notes", NotesIn, NotesOut, output_tokens=4096, sho
 MARK_FACTS = Role("mark_facts", MarkIn, MarkOut, output_tokens=3072, short_tokens=1536, tags=_LEDGER)
 INFER_NOTES = Role("infer_notes", InferIn, InferOut, output_tokens=1024, tags=_LEDGER)
 REFINE_QUESTIONS = Role("refine_questions", RefineIn, RefineOut, output_tokens=512, tags=_LEDGER)
-UPDATE_LEDGER = Role("update_ledger", RefineIn, UpdateOut, output_tokens=1536, tags=_LEDGER)
+UPDATE_LEDGER = Role("update_ledger", RefineIn, LedgerOut, output_tokens=1536, tags=_LEDGER)
 CARRY_NOTE = Role("carry_note", CarryIn, CarryOut, output_tokens=1536, goes_on=True)
 SHORTEN = Role("shorten", ShortenIn, ShortenOut, output_tokens=1024, find_fault=_find_page_fault)
 LOOK_UP = Role("look_up", LookUpIn, LookUpOut, output_tokens=256)
