@@ -276,16 +276,16 @@ async def test_every_inference_is_in_the_last_prompt_or_it_says_how_much_had_no_
     settings["chain_of_agents"] = {"chunk": 3_000, "words": most // 2}
     answer = await answer_question(assemble(system, Kit(store, model, EMBEDDER), **settings[system]), ASKED)
     (given,) = list_inputs(model, "answer")
-    told = " ".join(given.notes)
+    remarks = " ".join(given.notes)
     if system == "chain_of_agents":
-        assert ("So ends day 399" in told) != ("lost their end" in told)
+        assert ("So ends day 399" in remarks) != ("lost their end" in remarks)
         return
     ledger = load_ledger(answer)
-    shown = [each for each in ledger.inferences if each.text in told]
+    shown = [each for each in ledger.inferences if each.text in remarks]
     facts = [fact for fact in ledger.facts if any(fact.text in piece.text for piece in given.evidence)]
     lost = len(ledger.inferences) + len(ledger.facts) - len(shown) - len(facts)
     assert shown == list(ledger.inferences[-len(shown) :]), "the latest stay"
-    assert (f"{lost} of what was noted had no room here." in told) == bool(lost)
+    assert (f"{lost} of what was noted had no room here." in remarks) == bool(lost)
     if system == "read_through":
         assert (most == 1_200) == bool(lost)
         count = Kit(store, model, EMBEDDER).count_tokens
@@ -501,8 +501,8 @@ async def test_the_reading_ends_once_the_question_is_settled(store, plan, questi
     answer = await read(store, model, LIVED, *["It rained on the sea."] * 3, question=question, **settings)
     assert len(list_inputs(model, "mark_facts")) == read_chunks
     left = 4 - read_chunks
-    told = " ".join(list_inputs(model, "answer")[0].notes)
-    assert ("The reading ended early" in told) == bool(left) == bool(answer.coverage.unread)
+    remarks = " ".join(list_inputs(model, "answer")[0].notes)
+    assert ("The reading ended early" in remarks) == bool(left) == bool(answer.coverage.unread)
     if left:
         assert answer.coverage.unread[0].count == left
         assert list_events(answer, "stopped")
@@ -649,8 +649,8 @@ async def test_a_ledger_that_exceeds_the_window_shows_what_fits_the_latest_first
     assert answer.coverage.dropped > 0
     last = list_inputs(model, role)[-1]
     assert last.facts[-1].text.startswith("On day 99 ")
-    told = any("had no room in a call" in each for each in list_reasons(answer))
-    assert told == (read_with is read and len(last.facts) < 100), "what COSMIR forgets is counted at the end"
+    remarks = any("had no room in a call" in each for each in list_reasons(answer))
+    assert remarks == (read_with is read and len(last.facts) < 100), "what COSMIR forgets is counted at the end"
 
 
 # ---------------------------------------------------------------- waves and recovery

@@ -196,8 +196,8 @@ def _check(
         places[passage.id] = ", ".join(filter(None, (piece.title or piece.document, piece.place)))
     for each in noted:
         named = find_labelled(each.label, passages)
-        said = each.fact if isinstance(each, NotedFact) else ""
-        fact = LedgerEntry(text=said or each.quote, passages=(named[0].id if named else "",))
+        sentence = each.fact if isinstance(each, NotedFact) else ""
+        fact = LedgerEntry(text=sentence or each.quote, passages=(named[0].id if named else "",))
         for passage in (*named, *chunk):
             if found := locate(each.quote, passage):
                 spans = [(found.start - passage.start, found.end - passage.start)]
@@ -205,7 +205,7 @@ def _check(
                     each for each in find_sentences(passage.text) if each[0] < spans[0][1] and spans[0][0] < each[1]
                 ]
                 start, end = min(spans)[0], max(end for _, end in spans)
-                text = said or passage.text[start:end]
+                text = sentence or passage.text[start:end]
                 fact = LedgerEntry(text=text, passages=(passage.id,), start=start, end=end)
                 break
         facts.append(replace(fact, place=places.get(fact.passages[0], "")))
@@ -279,11 +279,11 @@ class Cosmir:
         refined = await written.ask(REFINE_QUESTIONS, RefineOut(), written.ledger.made)
         written.ledger = settle(written.ledger, refined.answered, refined.new)
 
-    async def prepare(self, written: OpenLedger, told: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
+    async def prepare(self, written: OpenLedger, remarks: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
         """The ledger as it stands; where it exceeds the window, first all but facts, then the newest facts."""
-        return await asyncio.to_thread(self._fit, written, told)
+        return await asyncio.to_thread(self._fit, written, remarks)
 
-    def _fit(self, written: OpenLedger, told: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
+    def _fit(self, written: OpenLedger, remarks: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
         question, ledger = written.question, written.ledger
         asked = " ".join([*ledger.questions, *ledger.nets])
         notes = [f"{_STILL_OPEN} {asked}"] if asked else []
@@ -295,7 +295,7 @@ class Cosmir:
         def make(fitting: Sequence[str | Evidence]) -> tuple[Prepared[AnswerIn], list[str]]:
             lost = len(material) - len(fitting)
             evidence = self.desk.put_in_order([each for each in fitting if isinstance(each, Evidence)])
-            texts = [*told, *tell_lost(lost), *(note for note in notes if note in fitting)]
+            texts = [*remarks, *tell_lost(lost), *(note for note in notes if note in fitting)]
             given = make_answer_input(question, self.desk.show(evidence), notes=texts, may_decline=not question.force)
             return Prepared(given, evidence, pieces, dropped=lost + written.forgotten), texts
 
@@ -313,5 +313,5 @@ class Cosmir:
 
 
 def tell_lost(lost: int) -> list[str]:
-    """What the answering role is told where so many entries of a ledger have no room."""
+    """The remark for the answering role where so many entries of a ledger have no room."""
     return [f"{lost} of what was noted had no room here."] if lost else []

@@ -41,7 +41,7 @@ from tomewise.working.ledger import (
 
 BETWEEN_QUOTES = " … "
 _PLACES, _NETS = 10, 4  # questions that are open at a time at most, and wide ones beside them
-_KNOWN = 40  # facts that a reader is told of: the latest
+_KNOWN = 40  # facts that a reader is shown: the latest
 _OF_KNOWN = 30  # tokens of each
 _AGAIN = 40  # passages that are read again for an open question at most
 _NOTES = 2  # notes have at most one part in so many of what the answering role sees
@@ -161,14 +161,14 @@ class ReadThrough:
                 break
         written.unread = unread  # what was read before is not unread where it fails now
 
-    async def prepare(self, written: OpenLedger, told: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
+    async def prepare(self, written: OpenLedger, remarks: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
         question, ledger = written.question, written.ledger
         texts = dict.fromkeys((question.text, *ledger.settled, *ledger.questions))
         found, *others = await gather_calls(self.recall.retrieve(text, DEPTH, within=question.within) for text in texts)
         searched = await rank_found(self.desk, question, found, others)
         holders = await asyncio.to_thread(self._rank_holders, ledger)
         near = await self.desk.rank([Searched([as_evidence(each, 0.0) for each in holders])], question.within)
-        return await asyncio.to_thread(self._lay_out, written, told, holders, [*near, *searched])
+        return await asyncio.to_thread(self._lay_out, written, remarks, holders, [*near, *searched])
 
     def _rank_holders(self, ledger: Ledger) -> list[Passage]:
         """The passages of facts, best first: on which inferences rest, that hold most facts, that hold the latest."""
@@ -178,11 +178,11 @@ class ReadThrough:
         for fact in ledger.facts:
             if fact.end:
                 numbers.setdefault(fact.passages[0], []).extend([] if fact.replaced_by else [fact.number])
-        keys = {id: (id in grounds, len(held), max(held, default=0), id) for id, held in numbers.items()}
+        keys = {id: (id in grounds, len(own), max(own, default=0), id) for id, own in numbers.items()}
         return list(load_passages(self.desk.store, sorted(keys, key=keys.__getitem__, reverse=True)).values())
 
     def _lay_out(
-        self, written: OpenLedger, told: Sequence[str], holders: Sequence[Passage], ranked: Sequence[Evidence]
+        self, written: OpenLedger, remarks: Sequence[str], holders: Sequence[Passage], ranked: Sequence[Evidence]
     ) -> tuple[Prepared[AnswerIn], list[str]]:
         """Notes first: inferences, and facts whose words are not in the text; then evidence."""
         question, ledger, layout = written.question, written.ledger, self.desk.layout
@@ -201,7 +201,7 @@ class ReadThrough:
         seen = {source for piece in evidence for source in piece.sources}
         unseen = [fact for fact in ledger.facts if fact.end and fact.passages[0] not in seen]
         lost = len(newest_first) - len(entries) + len(unseen)
-        texts = [*told, *tell_lost(lost)]
+        texts = [*remarks, *tell_lost(lost)]
         notes = [*texts, *(_write(ledger, each, labelled) for each in entries)]
         shown_pieces = self.desk.show(labelled)
         given = make_answer_input(question, shown_pieces, notes=notes, may_decline=not question.force)

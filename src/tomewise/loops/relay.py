@@ -58,8 +58,8 @@ class InOrder(Protocol):
     def read(self, written: Any, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Read the chunks, and write down."""
 
-    async def prepare(self, written: Any, told: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
-        """The input of the answering role, with what it is `told` of what was not read, and the notes in it."""
+    async def prepare(self, written: Any, remarks: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
+        """The input of the answering role, with `remarks` on what was not read, and the notes in it."""
 
 
 async def relay(loop: InOrder, written: Written) -> AsyncIterator[Event | Answer]:
@@ -79,11 +79,11 @@ async def relay(loop: InOrder, written: Written) -> AsyncIterator[Event | Answer
     if not shown and written.skipped.last:
         raise written.skipped.last
     unread = await asyncio.to_thread(lambda: [describe_passages(each, desk) for each in written.unread])
-    told, early = [_UNREAD.format(name) for name in unread], tuple[Unread, ...]()
+    remarks, early = [_UNREAD.format(name) for name in unread], tuple[Unread, ...]()
     if written.left:
-        told.append(_LEFT.format(await asyncio.to_thread(describe_passages, written.left, desk)))
+        remarks.append(_LEFT.format(await asyncio.to_thread(describe_passages, written.left, desk)))
         early = (Unread(what="passage", count=len(written.left), mend="`to_end=true` reads on"),)
-    prepared, notes = await loop.prepare(written, told)
+    prepared, notes = await loop.prepare(written, remarks)
     attempt = await desk.attempt(written.question, prepared)
     answer, evidence = attempt.answer, attempt.answer.evidence
     missing = [answer.missing, f"not read: {'; '.join(unread)}" if unread else ""]
@@ -179,9 +179,9 @@ class ChainOfAgents:
             for event in written.skipped.events(step):
                 yield event
 
-    async def prepare(self, written: HandedNote, told: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
+    async def prepare(self, written: HandedNote, remarks: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
         """The last note alone."""
         cut = [_CUT.format(written.cut)] if written.cut else []
-        notes = [*told, *cut, *filter(None, [written.note])]
+        notes = [*remarks, *cut, *filter(None, [written.note])]
         given = make_answer_input(written.question, [], notes=notes, may_decline=not written.question.force)
         return Prepared(given, [], [], dropped=written.cut), notes

@@ -84,10 +84,10 @@ _LEDGER = TypeAdapter(Ledger)
 
 def add_facts(ledger: Ledger, facts: Iterable[LedgerEntry]) -> Ledger:
     """The ledger with new facts, which get their labels here. A fact that the ledger holds already is not added."""
-    held = {(fact.text, fact.passages) for fact in ledger.facts}
+    known = {(fact.text, fact.passages) for fact in ledger.facts}
     for fact in facts:
-        if fact.text.strip() and (fact.text, fact.passages) not in held:
-            held.add((fact.text, fact.passages))
+        if fact.text.strip() and (fact.text, fact.passages) not in known:
+            known.add((fact.text, fact.passages))
             made = ledger.made + 1
             ledger = replace(ledger, entries=(*ledger.entries, replace(fact, label=f"F{made}")), made=made)
     return ledger
