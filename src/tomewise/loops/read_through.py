@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import ceil
 
-from tomewise.calls import NO_CALLS, CallCount, read_calls
+from tomewise.calls import CallCount
 from tomewise.concurrency import gather_calls
 from tomewise.events import make_event
 from tomewise.language.roles import MARK_FACTS, UPDATE_LEDGER, AnswerIn, Entry, LedgerOut, MarkIn
@@ -69,11 +69,9 @@ class ReadThrough:
 
     @property
     def calls(self) -> CallCount:
-        """The plan, one call a chunk, one a wave; the same again for what is read again; the answer."""
-        search = read_calls(self.recall)
-        searches = f", searches of {search.formula}" if search != NO_CALLS else ""
+        """The plan, one a chunk, one a wave, the answer; and those of what is read again. Searches ask no model."""
         again = f", at most {self.recovery:.0%} of the text read twice" if self.recovery else ""
-        return CallCount(f"1 + 1 a chunk + 1 a wave of {self.wave} + 1{again}{searches}")
+        return CallCount(f"1 + 1 a chunk + 1 a wave of {self.wave} + 1{again}")
 
     async def estimate_calls(self, question: Question) -> int:
         """The most calls, where no reply is full. Calls no model. Raises UsageError if a window is too small."""
