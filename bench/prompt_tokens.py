@@ -87,7 +87,7 @@ def make_input(role: Role[Any, Any], number: int) -> BaseModel:
     if role.name == "write_report":
         fields["entities"] = [{"name": name, "description": "", "degree": 1} for name in fields["entities"]]
         fields["findings"] = 8
-    if role.name in ("infer_notes", "refine_questions"):
+    if role.name in ("infer_notes", "refine_questions", "update_ledger"):
         fields["facts"] = [{"label": f"F{n}", "text": text} for n, text in enumerate(fields["facts"], start=1)]
     return role.input(**fields)
 

@@ -48,6 +48,7 @@ ROWS = (
     "read_through chunk={chunk}",
     "read_through chunk={chunk} wave=8",
     "read_through:without recovery chunk={chunk}",
+    "read_through:to the end chunk={chunk}",
     "chain_of_agents chunk={chunk} words={words}",
     "read_agent",
     "read_agent:sequential",

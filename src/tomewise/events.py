@@ -510,7 +510,8 @@ EVENTS: Mapping[str, Kind] = {
         "What the ledger holds.",
         {
             "pool": "list of objects: all entries, each with its `text` and its `kind`, `question`, `fact` or "
-            "`inference`; the last two have a `label`, by which others cite them"
+            "`inference`; the last two have a `label`, by which others cite them, and `replaced_by`, the label of the "
+            "inference that overtook them"
         },
         _summarize_ledger,
     ),

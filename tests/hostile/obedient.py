@@ -205,6 +205,16 @@ _PLAYS: Mapping[str, Callable[[Reading], dict[str, Any]]] = {
         "reasoning": _ATTACK,
         "facts": [{"label": "E1", "quote": _ATTACK, "fact": f"{_number(prompt)} put out the light. {_ATTACK}"}],
     },
+    "mark_facts": lambda prompt: {
+        "reasoning": _ATTACK,
+        "facts": [{"label": "E1", "quote": f"{_number(prompt)} {_ATTACK}"}],
+    },
+    "update_ledger": _say(
+        inferences=[{"rests_on": ["F1", _ATTACK], "inference": f"So. {_ATTACK}", "replaces": [_ATTACK]}],
+        answered=[_ATTACK],
+        new=[f"Who else? {_ATTACK}"],
+        settled=False,
+    ),
     "infer_notes": _say(reasoning=_ATTACK, inferences=[{"rests_on": ["F1", _ATTACK], "inference": f"So. {_ATTACK}"}]),
     "refine_questions": _say(reasoning=_ATTACK, answered=[_ATTACK], questions=[f"Who else? {_ATTACK}"]),
     "carry_note": _say(reasoning=_ATTACK, note=f"Ada Marsh. {_ATTACK}"),

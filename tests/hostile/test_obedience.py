@@ -60,7 +60,7 @@ SYSTEMS = {
         *("extract_relations", "glean_relations", "write_report", "hypothesise", "explore", "answer")
     },
     "cosmir chunk=400": {"plan_reading", "extract_notes", "infer_notes", "refine_questions", "answer"},
-    "read_through chunk=400": {"plan_reading", "extract_notes", "infer_notes", "refine_questions", "answer"},
+    "read_through chunk=400": {"plan_reading", "mark_facts", "update_ledger", "answer"},
     "chain_of_agents chunk=400": {"carry_note", "answer"},
     "hipporag2+probe extraction=facts cycles=3 limit=2": {
         "extract_facts",

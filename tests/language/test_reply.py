@@ -343,7 +343,7 @@ JOINED = {"rests_on": ["F1", "F2"], "inference": "so"}
     [
         (roles.EXTRACT_NOTES, [GOOD], {"facts": [GOOD]}),
         (roles.EXTRACT_NOTES, {"facts": GOOD}, {"facts": [GOOD]}),
-        (roles.INFER_NOTES, [{**JOINED, "rests_on": "F1, F2"}], {"inferences": [JOINED]}),
+        (roles.INFER_NOTES, [{**JOINED, "rests_on": "F1, F2"}], {"inferences": [{**JOINED, "rests_on": [1, 2]}]}),
         (roles.REFINE_QUESTIONS, {"answered": ["Q2"]}, {"reasoning": "", "answered": [2], "new": []}),
         (roles.SELECT_NODES, {"keep": 3}, {"reasoning": "", "keep": [3]}),
         (roles.EXTRACT_NOTES, {"facts": "none"}, {"facts": []}),

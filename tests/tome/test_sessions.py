@@ -300,9 +300,8 @@ def join(given: Any) -> dict[str, object]:
 def make_reader(**replies: Any) -> ScriptedModel:
     scripts = {
         "plan_reading": lambda given: {"questions": [f"What of {given.question}"]},
-        "extract_notes": quote_all,
-        "infer_notes": join,
-        "refine_questions": lambda _: {},
+        "mark_facts": quote_all,
+        "update_ledger": join,
         "answer": lambda _: {"answer": "Herbert"},
         "rephrase": lambda given: {"question": f"full: {given.question}"},
     }
@@ -317,7 +316,7 @@ def open_story(folder: Path, model: ScriptedModel) -> Tome:
 
 def ask_first(folder: Path) -> None:
     with open_story(folder, make_reader()) as tome:
-        tome.sessions["s"].ask("Who fought?", system="read_through recovery=0 memory=0 chunk=20 context=0")
+        tome.sessions["s"].ask("Who fought?", system="read_through recovery=0 chunk=20")
 
 
 def test_what_rests_on_a_removed_document_goes_from_the_ledger(here):

@@ -26,7 +26,7 @@ from tomewise.evaluate.replay import ask_as_before, remember_question, replay
 from tomewise.evaluate.rows import Row, make_cost_record, read_answer_fields, sum_costs
 from tomewise.language.wrapped import SharedModel, Wrapped
 from tomewise.loops.evidence import EXTRACTS
-from tomewise.loops.notes import BETWEEN_QUOTES, NOTED
+from tomewise.loops.read_through import BETWEEN_QUOTES
 from tomewise.memory.building import Provide, build, find_changes
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.imports.extraction_file import read_extractions
@@ -99,8 +99,7 @@ class BuiltMemory:
         passages = {passage.id: passage for passage in self.tome.store.passages(keys.values()).values()}
         for piece in extracts:
             passage = passages[piece.sources[0]]
-            for part in piece.text.split(BETWEEN_QUOTES):
-                quote, _, _ = part.partition(NOTED)
+            for quote in piece.text.split(BETWEEN_QUOTES):
                 start = passage.start + passage.text.find(quote)
                 if start >= passage.start:
                     end = start + len(quote)

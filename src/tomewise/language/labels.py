@@ -69,9 +69,9 @@ def read_label(written: object) -> str:
 
 
 def _read_numbers(written: object) -> list[int]:
-    """The numbers of labels, whatever their letter; what is not a label is left out."""
+    """The numbers of labels, each once, whatever their letter; what is not a label is left out."""
     found = (_NUMBER.fullmatch(str(label)) for label in read_labels(written))
-    return [int(number[2]) for number in found if number]
+    return list(dict.fromkeys(int(number[2]) for number in found if number))
 
 
 Label = Annotated[str, BeforeValidator(read_label)]

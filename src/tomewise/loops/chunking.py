@@ -1,24 +1,23 @@
-"""Which parts of the texts a relay reads, how long they may be, and in which order."""
+"""Which parts of the texts are read in order, how long they may be, and in which order."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil
-from typing import Any, Literal
+from typing import Any
 
 from tomewise.errors import UsageError
 from tomewise.language.wrapped import find_name, find_room, find_window
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import load_passages, measure_texts
 from tomewise.recall.flat import Everything
-from tomewise.types import Evidence, In, Passage, PassageId, Question, Retriever, Role
+from tomewise.types import In, Passage, PassageId, Question, Retriever, Role
 
-Order = Literal["document", "relevance"]
 _ALL = 10**9  # passages
-LEAST_TOKENS = 1_000  # tokens of a chunk, and of a ledger
+_LEAST = 1_000  # tokens that each call needs for what grows while a text is read
 _SURE = 0.8  # of the window: models count tokens in their own way
 
 
@@ -30,91 +29,32 @@ class Chunk:
     """
 
     passages: tuple[Passage, ...]
-    tokens: int
+    tokens: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class Chunking:
-    """Cuts the documents of a question's scope into chunks.
+async def find_chunks(desk: Desk, question: Question, size: int, first: Retriever | None = None) -> list[Chunk]:
+    """The chunks of all documents in the question's scope, of at most `size` tokens, in document order.
 
-    `size` is in tokens; a chunk is smaller where the model's window has room for less. Order by relevance reads the
-    chunks first whose best passage ranks highest in the search for the question. `recall` is that search, and the one
-    for what a reading reads again or shows beside its notes.
+    With a search, those come first whose best passage ranks highest in it.
     """
-
-    desk: Desk
-    size: int
-    order: Order = "document"
-    recall: Retriever | None = None
-
-    async def find_chunks(self, question: Question, room: int) -> list[Chunk]:
-        """The chunks of all documents in the question's scope, in the order in which they are read.
-
-        `room` is how many tokens of text a call can show.
-        """
-        found = await Everything(self.desk.store).retrieve(question.text, _ALL, within=question.within)
-        chunks = await asyncio.to_thread(self.cut_chunks, [piece.id for piece in found], room)
-        if self.order == "document" or self.recall is None or len(chunks) < 2:
-            return chunks
-        ranked = await self.recall.retrieve(question.text, len(found), within=question.within)
-        return _sort_by_relevance(chunks, ranked)
-
-    def cut_chunks(self, wanted: Sequence[PassageId], room: int, most: int | None = None) -> list[Chunk]:
-        """The chunks of these passages, in document order; with `most`, of the first that fit into so many tokens."""
-        passages = list(load_passages(self.desk.store, wanted).values())
-        sizes = measure_texts([passage.content for passage in passages], self.desk.count)
-        sized = list(zip(passages, sizes, strict=True))
-        if most is not None:
-            totals = accumulate(sizes)
-            sized = [pair for pair, total in zip(sized, totals, strict=True) if total <= most]
-        sized.sort(key=lambda pair: (pair[0].document, pair[0].position))
-        return make_chunks([passage for passage, _ in sized], [size for _, size in sized], min(self.size, room))
+    found = await Everything(desk.store).retrieve(question.text, _ALL, within=question.within)
+    chunks = await asyncio.to_thread(cut_chunks, desk, [piece.id for piece in found], size)
+    if first is None or len(chunks) < 2:
+        return chunks
+    ranked = await first.retrieve(question.text, len(found), within=question.within)
+    sources = dict.fromkeys(source for piece in ranked for source in piece.sources)
+    ranks = {source: rank for rank, source in enumerate(sources)}
+    return sorted(chunks, key=lambda chunk: min(ranks.get(each.id, len(ranks)) for each in chunk.passages))
 
 
-@dataclass(frozen=True, slots=True)
-class FreeTokens:
-    """The tokens that a call of `role` has for what grows while a text is read, and how many it needs at least."""
-
-    role: Role[Any, Any]
-    tokens: int
-    least: int = LEAST_TOKENS
-
-    @classmethod
-    def measure(
-        cls, desk: Desk, role: Role[In, Any], empty: In, *, beside: int = 0, least: int = LEAST_TOKENS
-    ) -> FreeTokens:
-        """The room beside the prompt with an `empty` input, and beside so many tokens more."""
-        used = desk.model.count_input_tokens(role, empty) + beside
-        return cls(role, int(_SURE * find_room(desk.model, role)) - used, least)
-
-
-def check_windows(desk: Desk, rooms: Sequence[FreeTokens]) -> None:
-    """Raise UsageError if the window of a role's model is too small, with the window that is needed."""
-    needed, role = max((_find_needed_window(room, desk), room.role.name, room.role) for room in rooms)[::2]
-    window = find_window(desk.model, role)
-    if needed > window:
-        raise UsageError(
-            f"{find_name(desk.model, role)} takes {window:,} tokens, too few to read a text part by part, which needs "
-            f"{needed:,}: let its server accept more (Ollama: OLLAMA_CONTEXT_LENGTH), set `window` if it does already, "
-            "or name another model"
-        )
-
-
-def _sort_by_relevance(chunks: Sequence[Chunk], ranked: Sequence[Evidence]) -> list[Chunk]:
-    """Chunks by the rank of their best passage; those without a ranked passage come last, in document order."""
-    ranks: dict[PassageId, int] = {}
-    for rank, piece in enumerate(ranked):
-        for source in piece.sources:
-            ranks.setdefault(source, rank)
-
-    def find_rank(chunk: Chunk) -> int:
-        return min(ranks.get(passage.id, len(ranked)) for passage in chunk.passages)
-
-    return sorted(chunks, key=find_rank)
-
-
-def _find_needed_window(room: FreeTokens, desk: Desk) -> int:
-    return find_window(desk.model, room.role) + ceil((room.least - room.tokens) / _SURE)
+def cut_chunks(desk: Desk, wanted: Iterable[PassageId], size: int, most: int | None = None) -> list[Chunk]:
+    """The chunks of these passages, in document order; with `most`, of the first that fit into so many tokens."""
+    passages = list(load_passages(desk.store, wanted).values())
+    sizes = measure_texts([passage.content for passage in passages], desk.count)
+    totals = zip(passages, sizes, accumulate(sizes), strict=True)
+    sized = [(passage, tokens) for passage, tokens, total in totals if most is None or total <= most]
+    sized.sort(key=lambda pair: (pair[0].document, pair[0].position))
+    return make_chunks([passage for passage, _ in sized], [tokens for _, tokens in sized], size)
 
 
 def make_chunks(passages: Sequence[Passage], sizes: Sequence[int], size: int) -> list[Chunk]:
@@ -125,14 +65,28 @@ def make_chunks(passages: Sequence[Passage], sizes: Sequence[int], size: int) ->
     and what a model quotes is cited to the character, in one passage.
     """
     chunks: list[Chunk] = []
-    run: list[Passage] = []
-    used = 0
     for passage, tokens in zip(passages, sizes, strict=True):
-        if run and used + tokens > size:
-            chunks.append(Chunk(passages=tuple(run), tokens=used))
-            run, used = [], 0
-        run.append(passage)
-        used += tokens
-    if run:
-        chunks.append(Chunk(passages=tuple(run), tokens=used))
+        if chunks and chunks[-1].tokens + tokens <= size:
+            last = chunks.pop()
+            chunks.append(Chunk(passages=(*last.passages, passage), tokens=last.tokens + tokens))
+        else:
+            chunks.append(Chunk(passages=(passage,), tokens=tokens))
     return chunks
+
+
+def measure_room(desk: Desk, role: Role[In, Any], empty: In, beside: int) -> int:
+    """The tokens of text for which a call has room, beside its `empty` input and `beside` tokens more.
+
+    Raises UsageError, with the window that is needed, if these are fewer than 1,000.
+    """
+    used = desk.model.count_input_tokens(role, empty) + beside
+    room = int(_SURE * find_room(desk.model, role)) - used
+    window, name = find_window(desk.model, role), find_name(desk.model, role)
+    needed = window + ceil((_LEAST - room) / _SURE)
+    if needed > window:
+        raise UsageError(
+            f"{name} takes {window:,} tokens, too few to read a text part by part, which needs "
+            f"{needed:,}: let its server accept more (Ollama: OLLAMA_CONTEXT_LENGTH), set `window` if it does already, "
+            "or name another model"
+        )
+    return room

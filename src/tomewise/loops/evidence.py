@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from tomewise.language.wrapped import find_room
 from tomewise.store.records import PASSAGES
 from tomewise.text.sentences import split_sentences
+from tomewise.text.words import fold as fold
 from tomewise.types import DocumentId, Embedder, Evidence, In, LanguageModel, Out, Passage, PassageId, Role
 from tomewise.types.place import describe_place
 
@@ -195,8 +196,3 @@ def _list_runs(text: str) -> Iterable[_Run]:
     """The runs of neighbouring words; of fewer words there is one."""
     words = _WORD.findall(text.casefold())
     return zip(*(words[start:] for start in range(min(_RUN, len(words)))), strict=False)
-
-
-def fold(text: str) -> str:
-    """The text for comparison: without differences of case, spaces and the marks at its ends."""
-    return " ".join(text.casefold().split()).strip(" ?.!\"'")

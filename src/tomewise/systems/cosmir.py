@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tomewise.loops.chunking import Chunking, Order
-from tomewise.loops.ledger_notes import Cycle, LedgerReading
-from tomewise.loops.notes import NoteReading
-from tomewise.loops.relay import LedgerRelay, Relay
+from tomewise.loops.ledger_relay import Cosmir
+from tomewise.loops.read_through import ReadThrough
+from tomewise.loops.relay import ChainOfAgents
 from tomewise.systems.from_passages import hybrid
 from tomewise.systems.kit import (
     CONTEXT,
     OURS,
-    Count,
+    Context,
     Kit,
     Multiplies,
     Positive,
@@ -24,7 +23,6 @@ from tomewise.systems.kit import (
     find_recall,
 )
 
-_QUESTIONS = 10  # that are open at a time at most, beside wide ones
 ChunkSize = Annotated[
     Positive,
     "tokens of a chunk, fewer where the model's window is smaller",
@@ -40,35 +38,33 @@ def cosmir(
         float, Field(gt=0, le=1), "facts that the ledger holds, as a share of the tokens of a chunk (k)"
     ] = 0.125,
 ) -> System:
-    """The recipe of `cosmir`, section 4.2: `loops.relay` with a ledger."""
-    desk = kit.desk
-    chunking = Chunking(desk, size=chunk)
-    return System(loop=LedgerRelay(desk, chunking, LedgerReading(desk, chunking, Cycle(share=share))))
+    """The recipe of `cosmir`, section 4.2: `loops.ledger_relay`."""
+    return System(loop=Cosmir(kit.desk, chunk, share))
 
 
 def read_through(
     kit: Kit,
     *,
     chunk: ChunkSize = 64_000,
-    memory: Annotated[
-        Count,
-        "tokens of facts that the ledger holds, fewer where the window is smaller; 0: no limit",
-        Multiplies("tokens of a call", most=1_000_000),
-    ] = 8_000,
     wave: Annotated[Positive, "chunks that are read side by side", Multiplies("calls at once", most=64)] = 1,
-    order: Annotated[Order, "order in which chunks are read"] = "document",
+    order: Annotated[Literal["document", "relevance"], "order in which chunks are read"] = "document",
+    to_end: Annotated[bool, "whether all is read, also where the question is settled before"] = False,
     recovery: Annotated[Share, "share of the text that is read again at the end for open questions; 0: none"] = 0.2,
-    context: Annotated[
-        Count,
-        "tokens that the answering role sees; passages fill what the ledger leaves; 0: no passages",
-        Multiplies("tokens of the answering call", most=1_000_000),
-    ] = CONTEXT,
+    context: Context = CONTEXT,
 ) -> System:
-    """The recipe of `read_through`: `loops.relay` with a ledger, and with `hybrid`'s search for what is read again."""
+    """The recipe of `read_through`, `loops.read_through`, with `hybrid`'s search for what is read again or beside."""
     recall, desk = find_recall("hybrid", hybrid(kit)).retriever, kit.fusing_desk.alone
-    chunking = Chunking(desk, size=chunk, order=order, recall=recall)
-    cycle = Cycle(published=False, memory=memory, wave=wave, questions=_QUESTIONS, recovery=recovery)
-    return System(loop=LedgerRelay(desk, chunking, LedgerReading(desk, chunking, cycle), context))
+    loop = ReadThrough(
+        desk=desk,
+        recall=recall,
+        size=chunk,
+        context=context,
+        wave=wave,
+        by_relevance=order == "relevance",
+        to_end=to_end,
+        recovery=recovery,
+    )
+    return System(loop=loop)
 
 
 def chain_of_agents(
@@ -76,15 +72,9 @@ def chain_of_agents(
     *,
     chunk: ChunkSize = 8_000,
     words: Annotated[Positive, "words of a note at most; 680 are about the paper's 1,024 tokens"] = 680,
-    runs: Annotated[
-        Positive,
-        "runs, of which the most frequent answer counts; needs a model with a temperature above 0",
-        Multiplies("calls of a question", most=20),
-    ] = 1,
 ) -> System:
-    """The recipe of `chain_of_agents`: `loops.relay` with a note."""
-    desk = kit.desk
-    return System(loop=Relay(desk, Chunking(desk, size=chunk), NoteReading(desk, words=words), runs=runs))
+    """The recipe of `chain_of_agents`: `loops.relay`."""
+    return System(loop=ChainOfAgents(kit.desk, chunk, words))
 
 
 SYSTEMS = {
@@ -96,9 +86,9 @@ SYSTEMS = {
         ),
         paper="COSMIR, arXiv 2510.04568",
         deviations=(
-            "chunks are runs of whole passages. A chunk is asked for at most one fact for each 60 tokens of the "
-            "budget, or for 8, and an inference step for at most five inferences, since a reply has an end. The "
-            "manager sees facts in the order of the text, those of a passage together."
+            "chunks are runs of whole passages. A chunk is asked for 40 facts at a time, until no reply is full, and "
+            "an inference step for at most five inferences. The manager sees facts in the order of the text, those of "
+            "a passage together."
         ),
         no_recall="reads everything in order",
     ),
@@ -106,16 +96,16 @@ SYSTEMS = {
         recipe=read_through,
         kind="reads in order",
         summary=(
-            "Read everything in order with a ledger, read again what is still open; answer from the ledger, and from "
-            "passages beside it."
+            "Read in order with a ledger until the question is settled, read again what is still open; answer from "
+            "the passages of facts, and from what follows from them."
         ),
         paper=OURS,
         about=(
-            "The cycle of COSMIR, with waves, order by relevance and recovery. What is read again, and the passages "
-            "beside the ledger, are found with the recall of `hybrid`."
+            "After COSMIR: facts are spans of passages, which are shown whole; one reply infers, says what is "
+            "overtaken, and refines. What is read again, and passages beside, are found with the recall of `hybrid`."
         ),
         no_recall="reads everything in order",
-        ablations={"without recovery": {"recovery": 0.0}, "ledger alone": {"context": 0}},
+        ablations={"without recovery": {"recovery": 0.0}, "to the end": {"to_end": True}},
     ),
     "chain_of_agents": SystemDeclaration(
         recipe=chain_of_agents,
@@ -124,10 +114,8 @@ SYSTEMS = {
         paper="Chain of Agents (Zhang et al. 2024), arXiv 2406.02818",
         deviations=(
             "a chunk is made of whole passages, not of sentences. Of the paper's several ways through a text, only "
-            "self-consistency with a vote is here: no text is read backwards or in another order, and no model judges "
-            "between notes."
+            "the first is here: one pass from beginning to end."
         ),
         no_recall="reads everything in order",
-        ablations={"self-consistent": {"runs": 5}},
     ),
 }

@@ -9,9 +9,9 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import find_graph
 from tomewise.recall.entity_graph import EntityGraph, Investigation
 from tomewise.recall.flat import Dense
-from tomewise.systems.comorag import READING, Reading
 from tomewise.systems.kit import (
     CONTEXT,
+    READING,
     Context,
     Count,
     Gleanings,
@@ -19,6 +19,7 @@ from tomewise.systems.kit import (
     Limit,
     Multiplies,
     Positive,
+    Reading,
     Recall,
     System,
     SystemDeclaration,

@@ -96,3 +96,8 @@ def list_question_terms(question: str) -> list[str]:
 def flatten(text: str) -> str:
     """The text on one line, with single spaces."""
     return " ".join(text.split())
+
+
+def fold(text: str) -> str:
+    """The text for comparison: without differences of case, spaces and the marks at its ends."""
+    return flatten(text.casefold()).strip(" ?.!\"'")

@@ -248,7 +248,11 @@ def complete_answer(answer: Answer, question: Question, store: Store, failed: in
             answer.coverage,
             passages=store.count_passages() if keys is None else len(keys),
             read=answer.coverage.read or len(shown),  # who reads more than the evidence has counted it
-            unread=(*list_unread(store, question.within, failed), *list_lag(answer.lagging)),
+            unread=(
+                *answer.coverage.unread,
+                *list_unread(store, question.within, failed),
+                *list_lag(answer.lagging),
+            ),
             compares=is_verified(answer),
         ),
         within=question.within,

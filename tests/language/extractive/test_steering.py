@@ -114,13 +114,16 @@ def test_facts_are_sentences_of_the_passages_in_their_order_also_to_the_question
     for questions, labels in (([], ["E1"]), ([MENDED], ["E1", "E2"])):
         given_ = roles.NotesIn(question=MAN, evidence=evidence, questions=questions)
         assert [fact.label for fact in EMBEDDING_PLAYS["extract_notes"](given_, EMBEDDER).facts] == labels
+        known = [roles.Entry(label="F1", text=GARDEN)]
+        marked = roles.MarkIn(**given_.model_dump(), known=known)
+        assert [fact.label for fact in EMBEDDING_PLAYS["mark_facts"](marked, EMBEDDER).facts] == labels[1:]
 
 
 def test_facts_that_share_a_name_are_joined_once():
     texts = ("Herbert Pocket fought in the garden.", RIVER, "Pip met Herbert Pocket again in London.")
     facts = [roles.Entry(label=f"F{number}", text=text) for number, text in enumerate(texts, 1)]
     (drawn,) = PLAYS["infer_notes"](roles.InferIn(question=MAN, facts=facts)).inferences
-    assert drawn.rests_on == ["F1", "F3"]
+    assert drawn.rests_on == [1, 3]
     known = roles.InferIn(question=MAN, facts=facts, inferences=[roles.Entry(label="I1", text=drawn.inference)])
     assert PLAYS["infer_notes"](known).inferences == []
 
@@ -128,7 +131,7 @@ def test_facts_that_share_a_name_are_joined_once():
 def test_a_question_whose_words_stand_in_one_fact_is_settled_and_a_note_keeps_what_is_near_to_its_question():
     facts = [roles.Entry(label="F1", text=RIVER)]
     refined = roles.RefineIn(question=MAN, questions=[MENDED, "Who was the man?"], facts=facts)
-    assert PLAYS["refine_questions"](refined).answered == [1]
+    assert PLAYS["refine_questions"](refined).answered == PLAYS["update_ledger"](refined).answered == [1]
     given_ = roles.CarryIn(question=MAN, note=GARDEN, evidence=show(RIVER, "Pip left the garden."))
     assert PLAYS["carry_note"](given_).note == f"{GARDEN} Pip left the garden."
     assert PLAYS["carry_note"](given_.model_copy(update={"words": 5})).note == "Pip left the garden."

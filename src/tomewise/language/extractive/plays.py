@@ -56,13 +56,18 @@ from tomewise.language.roles import (
     InferOut,
     InsertionOut,
     KeywordsOut,
+    LedgerOut,
     LookUpIn,
     LookUpOut,
     MapIn,
     MapOut,
+    MarkedFact,
+    MarkIn,
+    MarkOut,
     MergeOut,
     MergePointsIn,
     MergePointsOut,
+    NewInference,
     NotedFact,
     NotesIn,
     NotesOut,
@@ -150,14 +155,24 @@ def think(given: ThinkIn, embedder: Embedder) -> ThinkOut:
 
 
 def extract_notes(given: NotesIn, embedder: Embedder) -> NotesOut:
-    """Sentences for the question, and for each open question, in their order."""
+    """Sentences for the question, and for each open question, in their order.
+
+    They are the best of all that stand there, one fewer than a reply may have: none is left to go on with.
+    """
     candidates = list_candidates(given.evidence)
-    picked = pick(given.question, candidates, max(1, given.limit // _FOR_QUESTION), embedder)
+    known = [entry.text for entry in given.known] if isinstance(given, MarkIn) else []
+    picked = pick(given.question, candidates, max(1, given.limit // _FOR_QUESTION), embedder, known=known)
     for asked in (*given.questions, *given.nets)[:_OPEN]:
-        picked += pick(asked, candidates, max(1, given.limit // _FOR_EACH))
+        picked += pick(asked, candidates, max(1, given.limit // _FOR_EACH), known=known)
     first = {each.place: each.candidate for each in picked}
-    in_order = [each for _, each in sorted(list(first.items())[: given.limit])]
+    in_order = [each for _, each in sorted(list(first.items())[: given.limit - 1])]
     return NotesOut(facts=[NotedFact(label=each.label, quote=each.text, fact=each.text) for each in in_order])
+
+
+def mark_facts(given: MarkIn, embedder: Embedder) -> MarkOut:
+    """The same sentences, without those that are known."""
+    facts = extract_notes(given, embedder).facts
+    return MarkOut(facts=[MarkedFact(label=fact.label, quote=fact.quote) for fact in facts])
 
 
 def carry_note(given: CarryIn) -> CarryOut:
@@ -225,6 +240,13 @@ def write_report(given: ReportIn) -> ReportOut:
 # ---------------------------------------------------------------- join
 
 
+def update_ledger(given: RefineIn) -> LedgerOut:
+    """Infer, then refine with what was inferred. It replaces and settles nothing."""
+    drawn, refined = infer_notes(given).inferences, refine_questions(given)
+    inferences = [NewInference(rests_on=each.rests_on, inference=each.inference) for each in drawn]
+    return LedgerOut(inferences=inferences, answered=refined.answered, new=refined.new)
+
+
 def infer_notes(given: InferIn) -> InferOut:
     """Facts that share a name, side by side; those with most of the question's words."""
     facts = given.facts[-_COMPARED:]
@@ -235,7 +257,7 @@ def infer_notes(given: InferIn) -> InferOut:
     pairs.sort(key=lambda pair: -len(terms & (bags[pair[0]] | bags[pair[1]])))
     known = {each.text for each in given.inferences}
     drawn = [
-        DrawnInference(rests_on=[facts[left].label, facts[right].label], inference=text)
+        DrawnInference.model_validate({"rests_on": [facts[left].label, facts[right].label], "inference": text})
         for left, right in pairs
         if (text := flatten(f"{facts[left].text} {facts[right].text}")) not in known
     ]
@@ -348,6 +370,7 @@ PLAYS: Mapping[str, Play] = {
     "plan": plan,
     "plan_reading": plan_reading,
     "refine_questions": refine_questions,
+    "update_ledger": update_ledger,
     "step": step,
     "rephrase": rephrase,
     "hypothesise": lambda given: HypothesisOut(answer=given.question.strip() or "(empty)"),
@@ -371,6 +394,7 @@ EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {
     "encode": encode,
     "think": think,
     "extract_notes": extract_notes,
+    "mark_facts": mark_facts,
     "map_reports": map_reports,
     "explore": explore,
     "evolve": evolve,

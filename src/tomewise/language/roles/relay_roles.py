@@ -1,12 +1,13 @@
 """The roles that read a text in order, and those that read it by pages.
 
-In order: planning, extracting, inferring, refining (COSMIR), and the note handed on. By pages (ReadAgent): shorten a
-page to its gist, and look up pages by their gists.
+In order: planning, extracting, inferring, refining (COSMIR); marking facts, and bringing the ledger up to date (ours);
+and the note handed on. By pages (ReadAgent): shorten a page to its gist, and look up pages by their gists.
 """
 
 from __future__ import annotations
 
 from pydantic import BaseModel, Field, computed_field
+from pydantic.json_schema import SkipJsonSchema
 
 from tomewise.language.labels import Label, Labels, Numbers
 from tomewise.language.memory_faults import find_fault
@@ -26,28 +27,11 @@ class PlanReadingIn(BaseModel):
 
 
 class PlanReadingOut(BaseModel):
+    """`needs_all` is true where a model does not say it, since a reading that ends early cannot be taken back."""
+
     questions: Records[Text] = describe("smaller questions whose answers settle the question", [])
     nets: Records[Text] = describe("wide questions that collect facts which may matter later", [])
-
-
-class NotesIn(BaseModel):
-    """`questions` and `nets` are still open; `evidence` are the passages of one chunk, `limit` facts are wanted."""
-
-    question: str
-    questions: list[str] = []
-    nets: list[str] = []
-    evidence: list[Shown]
-    limit: int = 20
-
-
-class NotedFact(BaseModel):
-    label: Label = Field(description="label of the passage that states the fact")
-    quote: Text = Field(description="the words that state it, copied word for word from that passage")
-    fact: Text = describe("the fact as a sentence that is understood alone")
-
-
-class NotesOut(BaseModel):
-    facts: Records[NotedFact] = describe("facts in the order of the text, most telling kept", [])
+    needs_all: bool = describe("whether the answer needs every part of the text, as a list or a count does", True)
 
 
 class Entry(BaseModel):
@@ -59,6 +43,43 @@ class Entry(BaseModel):
     is_new: bool = False
 
 
+class NotesIn(BaseModel):
+    """`questions` and `nets` are still open; `evidence` are the passages of one chunk, `limit` facts are wanted.
+
+    With `after`, the words of a fact in the first passage, only what comes behind these is wanted.
+    """
+
+    question: str
+    questions: list[str] = []
+    nets: list[str] = []
+    evidence: list[Shown]
+    limit: int = 20
+    after: str = ""
+
+
+class MarkIn(NotesIn):
+    """`known` are facts of earlier parts, by their first words."""
+
+    known: list[Entry] = []
+
+
+class MarkedFact(BaseModel):
+    label: Label = Field(description="label of the passage that states the fact")
+    quote: Text = Field(description="the words that state it, copied word for word from that passage")
+
+
+class NotedFact(MarkedFact):
+    fact: Text = describe("the fact as a sentence that is understood alone")
+
+
+class MarkOut(BaseModel):
+    facts: Records[MarkedFact] = describe("facts in the order of the text", [])
+
+
+class NotesOut(BaseModel):
+    facts: Records[NotedFact] = describe("facts in the order of the text", [])
+
+
 class InferIn(BaseModel):
     question: str
     questions: list[str] = []
@@ -68,10 +89,14 @@ class InferIn(BaseModel):
 
 
 class DrawnInference(BaseModel):
-    """The grounds come first, since a model writes its fields in order."""
+    """The grounds come first, since a model writes its fields in order. Labels are read as their numbers."""
 
-    rests_on: Labels = describe("labels of the facts that it rests on, such as F3", [])
+    rests_on: Numbers = describe("labels of the facts that it rests on, such as F3", [])
     inference: Text = Field(description="what follows from these facts, as a sentence that is understood alone")
+
+
+class NewInference(DrawnInference):
+    replaces: Numbers = describe("labels of the facts and inferences that it overtakes, such as F1 or I2", [])
 
 
 class InferOut(BaseModel):
@@ -92,6 +117,15 @@ class RefineOut(BaseModel):
     new: Records[Text] = describe("new questions that the entries raise", [])
 
 
+class LedgerOut(BaseModel):
+    """Inferring and refining in one reply. Numbers as in `RefineOut`."""
+
+    inferences: Records[NewInference] = describe("new inferences; empty when nothing new follows", [])
+    answered: Numbers = describe("numbers of the open questions that are settled", [])
+    new: Records[Text] = describe("new questions that the entries raise", [])
+    settled: bool = describe("whether the question itself is settled, whatever the rest of the text says", False)
+
+
 class CarryIn(BaseModel):
     """`note` is what earlier readers hand on, `words` how long the new one may be."""
 
@@ -102,7 +136,10 @@ class CarryIn(BaseModel):
 
 
 class CarryOut(BaseModel):
+    """No model sees `unfinished`."""
+
     note: Text = Field(description="the whole note for the next reader; what it leaves out is lost")
+    unfinished: SkipJsonSchema[str] = ""
 
 
 class ShortenIn(PassageIn):
@@ -139,12 +176,14 @@ def _find_page_fault(given: ShortenIn, output: ShortenOut) -> str | None:
     return find_fault(output.gist, given.grounds)
 
 
-_LEDGER = ("open", "fact", "inference")
+_LEDGER = ("open", "known", "after", "fact", "inference")
 
 PLAN_READING = Role("plan_reading", PlanReadingIn, PlanReadingOut, output_tokens=512)
-EXTRACT_NOTES = Role("extract_notes", NotesIn, NotesOut, output_tokens=2048, tags=_LEDGER)
+EXTRACT_NOTES = Role("extract_notes", NotesIn, NotesOut, output_tokens=4096, short_tokens=2048, tags=_LEDGER)
+MARK_FACTS = Role("mark_facts", MarkIn, MarkOut, output_tokens=3072, short_tokens=1536, tags=_LEDGER)
 INFER_NOTES = Role("infer_notes", InferIn, InferOut, output_tokens=1024, tags=_LEDGER)
 REFINE_QUESTIONS = Role("refine_questions", RefineIn, RefineOut, output_tokens=512, tags=_LEDGER)
-CARRY_NOTE = Role("carry_note", CarryIn, CarryOut, output_tokens=1536)
+UPDATE_LEDGER = Role("update_ledger", RefineIn, LedgerOut, output_tokens=1536, tags=_LEDGER)
+CARRY_NOTE = Role("carry_note", CarryIn, CarryOut, output_tokens=1536, goes_on=True)
 SHORTEN = Role("shorten", ShortenIn, ShortenOut, output_tokens=1024, find_fault=_find_page_fault)
 LOOK_UP = Role("look_up", LookUpIn, LookUpOut, output_tokens=256)

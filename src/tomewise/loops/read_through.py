@@ -1,0 +1,243 @@
+"""Reading with a ledger in a way of ours. It plans as COSMIR does (`ledger_relay`); what differs is this.
+
+A fact is the span of its passage that states it. `wave` chunks are marked side by side on the same questions. One reply
+then says what follows, what that overtakes, and what is open; it is asked for where there is a new fact. The reading
+ends once the question is settled, unless it needs every part. After the last of several chunks, *recovery* searches for
+the questions that are still open, and only the passages found are read again.
+
+The answering role is shown passages: those of facts whole, the best first; the words of facts whose passage has no room
+whole; then the passages before and after them; then what searches find. Inferences are notes, with what they overtook.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from math import ceil
+
+from tomewise.calls import CallCount
+from tomewise.concurrency import gather_calls
+from tomewise.events import make_event
+from tomewise.language.roles import MARK_FACTS, UPDATE_LEDGER, AnswerIn, Entry, LedgerOut, MarkIn
+from tomewise.loops.chunking import Chunk, cut_chunks, find_chunks, measure_room
+from tomewise.loops.desk import Desk, Prepared, make_answer_input
+from tomewise.loops.evidence import EXTRACTS, PASSAGE, drop_near_repeats, load_passages, measure_pieces, measure_texts
+from tomewise.loops.last_prompt import DEPTH, Searched, join
+from tomewise.loops.ledger_relay import OF_QUESTIONS, OpenLedger, begin, open_memory, tell_lost
+from tomewise.loops.relay import relay
+from tomewise.loops.steps import rank_found
+from tomewise.recall.ranking import as_evidence, take_turns
+from tomewise.types import Answer, Event, Evidence, Passage, PassageId, Question, Retriever, content_id
+from tomewise.working.ledger import (
+    Ledger,
+    LedgerEntry,
+    LedgerMemory,
+    infer,
+    list_overtaken,
+    settle,
+)
+
+BETWEEN_QUOTES = " … "
+_PLACES, _NETS = 10, 4  # questions that are open at a time at most, and wide ones beside them
+_KNOWN = 40  # facts that a reader is shown: the latest
+_OF_KNOWN = 30  # tokens of each
+_AGAIN = 40  # passages that are read again for an open question at most
+_NOTES = 2  # notes have at most one part in so many of what the answering role sees
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReadThrough:
+    """Reads chunks of `size` tokens, in document order or `by_relevance`. The answering role sees `context` tokens.
+
+    `recovery` is the share of the text that may be read again. With `to_end` all is read, also where the question is
+    settled before. In a session the ledger goes on; calls are counted for a question without one, where no reply is
+    full.
+    """
+
+    open_memory = staticmethod(open_memory)
+
+    desk: Desk
+    recall: Retriever
+    size: int
+    context: int
+    wave: int = 1
+    by_relevance: bool = False
+    to_end: bool = False
+    recovery: float = 0.0
+
+    @property
+    def calls(self) -> CallCount:
+        """The plan, one a chunk, one a wave, the answer; and those of what is read again. Searches ask no model."""
+        again = f", at most {self.recovery:.0%} of the text read twice" if self.recovery else ""
+        return CallCount(f"1 + 1 a chunk + 1 a wave of {self.wave} + 1{again}")
+
+    async def estimate_calls(self, question: Question) -> int:
+        """The most calls, where no reply is full. Calls no model. Raises UsageError if a window is too small."""
+        chunks = await self.find_chunks(question)
+        most = self.recovery * sum(chunk.tokens for chunk in chunks) if len(chunks) > 1 else 0
+        again = ceil(most / min(chunk.tokens for chunk in chunks[:-1])) if most else 0
+        return 2 + sum(number + ceil(number / self.wave) for number in (len(chunks), again)) if chunks else 0
+
+    async def run(self, question: Question, memory: LedgerMemory | None = None) -> AsyncIterator[Event | Answer]:
+        """See `relay`. A `memory` that is given is used and changed."""
+        async for output in relay(self, OpenLedger.open(question, self.desk, memory)):
+            yield output
+
+    async def find_chunks(self, question: Question) -> list[Chunk]:
+        size = await asyncio.to_thread(self._measure_size, question)
+        return await find_chunks(self.desk, question, size, self.recall if self.by_relevance else None)
+
+    def _measure_size(self, question: Question) -> int:
+        """The tokens of a chunk: fewer where the prompt, open questions, known facts and a reply leave fewer."""
+        empty = MarkIn(question=question.text, evidence=[])
+        return min(self.size, measure_room(self.desk, MARK_FACTS, empty, OF_QUESTIONS + _KNOWN * _OF_KNOWN))
+
+    async def read(self, written: OpenLedger, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
+        """Plan, infer from what earlier questions left, read wave by wave, then recover what was missed."""
+        plan, planned = await written.plan(_PLACES // 2, _NETS)
+        yield planned
+        reads_all = self.to_end or plan.needs_all or written.question.form in ("list", "table")
+        await self._update(written, 0)
+        for event in written.conclude_step():
+            yield event
+        start = 0
+        while start < len(chunks) and (reads_all or not written.settled):
+            async for event in self._read_wave(written, chunks[start : start + self.wave]):
+                yield event
+            start += self.wave
+        written.left = [passage for chunk in chunks[start:] for passage in chunk.passages]
+        if written.left:
+            yield make_event("stopped", written.step, reason=f"settled: chunks left: {len(chunks) - start}")
+        elif self.recovery and len(chunks) > 1 and written.ledger.questions:
+            async for event in self._recover(written, sum(chunk.tokens for chunk in chunks)):
+                yield event
+
+    async def _read_wave(self, written: OpenLedger, wave: Sequence[Chunk]) -> AsyncIterator[Event]:
+        """Mark the facts of chunks side by side, and bring the ledger up to date."""
+        written.step += 1
+        made = written.ledger.made
+        latest = [fact for fact in written.ledger.facts if not fact.replaced_by][-_KNOWN:]
+        known = [Entry(label=fact.label, text=begin(fact)) for fact in latest]
+        marked = await gather_calls(written.extract(MARK_FACTS, chunk, known=known) for chunk in wave)
+        for chunk, (facts, unread) in zip(wave, marked, strict=True):
+            for event in await asyncio.to_thread(list, written.add(chunk, facts, unread)):
+                yield event
+        await self._update(written, made)
+        for event in written.conclude_step():
+            yield event
+
+    async def _update(self, written: OpenLedger, made: int) -> None:
+        """Infer and refine, if an entry after the first `made` ones is new."""
+        if written.ledger.made == made:
+            return
+        reply = await written.ask(UPDATE_LEDGER, LedgerOut(), made, in_full=False, limit=_PLACES)
+        ledger = written.ledger
+        for each in reply.inferences:
+            ledger = infer(ledger, each.inference, each.rests_on, each.replaces)
+        ledger = settle(ledger, reply.answered, reply.new)
+        for text in ledger.questions[_PLACES:]:
+            written.skipped.drop(f"no place is left for the question {text!r} (places: {_PLACES})")
+        written.ledger = replace(ledger, questions=ledger.questions[:_PLACES])
+        written.settled = reply.settled and not ledger.questions
+
+    async def _recover(self, written: OpenLedger, tokens: int) -> AsyncIterator[Event]:
+        """Read again what searches for the open questions find and nothing rests on yet, until no question is open."""
+        asked, entries, within = written.ledger.questions, written.ledger.entries, written.question.within
+        found = await gather_calls(self.recall.retrieve(text, _AGAIN, within=within) for text in asked)
+        cited = {id for each in entries for id in each.passages if each.end or not each.is_fact}
+        wanted = dict.fromkeys(id for piece in take_turns(found) for id in piece.sources if id not in cited)
+        size = await asyncio.to_thread(self._measure_size, written.question)
+        chunks = await asyncio.to_thread(cut_chunks, self.desk, wanted, size, int(self.recovery * tokens))
+        again, unread = sum(chunk.tokens for chunk in chunks), list(written.unread)
+        yield make_event("recovered", written.step, open=len(asked), tokens=again)
+        for start in range(0, len(chunks), self.wave):
+            async for event in self._read_wave(written, chunks[start : start + self.wave]):
+                yield event
+            if not written.ledger.questions:
+                break
+        written.unread = unread  # what was read before is not unread where it fails now
+
+    async def prepare(self, written: OpenLedger, remarks: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
+        question, ledger = written.question, written.ledger
+        texts = dict.fromkeys((question.text, *ledger.settled, *ledger.questions))
+        found, *others = await gather_calls(self.recall.retrieve(text, DEPTH, within=question.within) for text in texts)
+        searched = await rank_found(self.desk, question, found, others)
+        holders = await asyncio.to_thread(self._rank_holders, ledger)
+        near = await self.desk.rank([Searched([as_evidence(each, 0.0) for each in holders])], question.within)
+        return await asyncio.to_thread(self._lay_out, written, remarks, holders, [*near, *searched])
+
+    def _rank_holders(self, ledger: Ledger) -> list[Passage]:
+        """The passages of facts, best first: on which inferences rest, that hold most facts, that hold the latest."""
+        current = [each for each in ledger.inferences if not each.replaced_by]
+        grounds = {passage for each in current for passage in each.passages if passage}
+        numbers: dict[PassageId, list[int]] = {id: [] for id in grounds}
+        for fact in ledger.facts:
+            if fact.end:
+                numbers.setdefault(fact.passages[0], []).extend([] if fact.replaced_by else [fact.number])
+        keys = {id: (id in grounds, len(own), max(own, default=0), id) for id, own in numbers.items()}
+        return list(load_passages(self.desk.store, sorted(keys, key=keys.__getitem__, reverse=True)).values())
+
+    def _lay_out(
+        self, written: OpenLedger, remarks: Sequence[str], holders: Sequence[Passage], ranked: Sequence[Evidence]
+    ) -> tuple[Prepared[AnswerIn], list[str]]:
+        """Notes first: inferences, and facts whose words are not in the text; then evidence."""
+        question, ledger, layout = written.question, written.ledger, self.desk.layout
+        room = min(self.context, self.desk.measure_answer_room(question))
+        loose = [each for each in reversed(ledger.entries) if not (each.end or each.replaced_by)]
+        newest_first = sorted(loose, key=lambda each: each.is_fact)
+        sizes = accumulate(measure_texts([_write(ledger, each) for each in newest_first], self.desk.count))
+        fitting = [size for size in sizes if size <= room // _NOTES]
+        entries = newest_first[: len(fitting)][::-1]
+        left = room - max(fitting, default=0)
+        chosen = self._choose_forms(ledger, holders, left)
+        shown = {source for piece in chosen for source in piece.sources}
+        beside = drop_near_repeats([piece for piece in ranked if shown.isdisjoint(piece.sources)])
+        evidence = layout.pack([*chosen, *beside], left)
+        labelled = join(self.desk.put_in_order(evidence), layout.find_passages(evidence))
+        seen = {source for piece in evidence for source in piece.sources}
+        unseen = [fact for fact in ledger.facts if fact.end and fact.passages[0] not in seen]
+        lost = len(newest_first) - len(entries) + len(unseen)
+        texts = [*remarks, *tell_lost(lost)]
+        notes = [*texts, *(_write(ledger, each, labelled) for each in entries)]
+        shown_pieces = self.desk.show(labelled)
+        given = make_answer_input(question, shown_pieces, notes=notes, may_decline=not question.force)
+        prepared = Prepared(given, evidence, [*chosen, *ranked], labelled, lost)
+        return prepared, [*texts, *(each.note for each in entries)]
+
+    def _choose_forms(self, ledger: Ledger, holders: Sequence[Passage], room: int) -> list[Evidence]:
+        """Each passage whole, or the words of its facts, as far as they fit; the best first.
+
+        The words of all facts come first, if they fit together; else half of the room is kept for them.
+        """
+        wholes = [as_evidence(passage, 1 / rank) for rank, passage in enumerate(holders, start=1)]
+        extracts = [_quote_facts(ledger, passage, whole) for passage, whole in zip(holders, wholes, strict=True)]
+        sizes, shorts = measure_pieces(wholes, self.desk.count), measure_pieces(extracts, self.desk.count)
+        needed = sum(shorts)
+        most = needed if needed <= room else room // 2
+        chosen: list[Evidence] = []
+        for whole, extract, size, short in zip(wholes, extracts, sizes, shorts, strict=True):
+            needed -= short
+            if size <= room - min(needed, most):
+                chosen.append(whole)
+                room -= size
+            elif extract.text and short <= room:
+                chosen.append(extract)
+                room -= short
+        return chosen
+
+
+def _quote_facts(ledger: Ledger, passage: Passage, whole: Evidence) -> Evidence:
+    """The words of the facts of a passage in their order."""
+    spans = sorted({(fact.start, fact.end) for fact in ledger.facts if fact.end and fact.passages == (passage.id,)})
+    text = BETWEEN_QUOTES.join(passage.text[start:end] for start, end in spans)
+    return replace(whole, id=content_id("extract", passage.id, text), layer=EXTRACTS, kind=PASSAGE, text=text)
+
+
+def _write(ledger: Ledger, entry: LedgerEntry, pieces: Sequence[Evidence] = ()) -> str:
+    """An entry as a note, with what it overtook, and with the labels of the pieces that it follows from."""
+    old = list(list_overtaken(ledger, entry))
+    labels = [f"E{n}" for n, piece in enumerate(pieces, 1) if not set(piece.sources).isdisjoint(entry.passages)]
+    replaced = f" (in place of: {'; '.join(old)})" if old else ""
+    return f"{entry.note}{replaced}" + (f" (follows from {', '.join(labels)})" if labels else "")
