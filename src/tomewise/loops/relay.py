@@ -26,7 +26,7 @@ from tomewise.types.proof import Unread
 _TOKENS_PER_WORD = 2
 _UNREAD = "This part of the text could not be read: {}."
 _LEFT = "The reading ended early, as nothing seemed open any more. Not read: {}."
-_CUT = "The notes of {} readers lost their end, for want of room."
+_CUT = "Of {} readers' notes a part had no room."
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -127,7 +127,7 @@ def describe_passages(passages: Sequence[Passage], desk: Desk) -> str:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class HandedNote(Written):
-    """The note that is handed on. `cut` counts the notes that lost their end."""
+    """The note that is handed on. `cut` counts the notes that lost a part."""
 
     note: str = ""
     cut: int = 0
