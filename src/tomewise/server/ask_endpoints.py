@@ -11,7 +11,7 @@ from fastapi import Request, Response
 
 from tomewise.errors import NotBuilt, TomewiseError
 from tomewise.events import is_event
-from tomewise.server.bodies import Ask, ChosenSystem, Search, Verify
+from tomewise.server.bodies import Ask, ChosenSystem, Find, Search, Verify
 from tomewise.server.choosing import choose_bounded
 from tomewise.server.error_replies import HttpError, explain_error, make_body
 from tomewise.server.operations import ASKING, BUSY, Family, Tool
@@ -19,7 +19,7 @@ from tomewise.server.replies import SearchReply
 from tomewise.server.service import Service, Wanted, find_variant, narrow
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event
 from tomewise.tome.reports import BuildCosts
-from tomewise.types import Answer, Cost, Event, Question
+from tomewise.types import Answer, Cost, Event, Hits, Question
 
 _MOST_ESTIMATED = 5000  # passages
 family = Family("/api/tomes/{tome}", "asking")
@@ -44,6 +44,12 @@ async def ask(tome: str, body: Ask, request: Request, service: Wanted) -> Respon
 async def search(tome: str, body: Search, request: Request, service: Wanted) -> dict[str, Any]:
     """The evidence that a system finds, without an answer: what `tome search --json` prints, as `evidence`."""
     return await run_while_connected(request, _search(service, tome, body))
+
+
+@family.post("/find", reply=Hits, errors=(*BUSY, "locked"), tool=Tool(name="find", title="Find a text"))
+async def find(tome: str, body: Find, request: Request, service: Wanted) -> dict[str, Any]:
+    """Every place that has one of these texts, exactly, without a model: what `tome find --json` prints."""
+    return await run_while_connected(request, _find(service, tome, body))
 
 
 @family.post("/verify", reply=Answer, errors=ASKING, tool=Tool(name="verify", title="Verify a text", asks_model=True))
@@ -118,6 +124,13 @@ async def _search(service: Service, name: str, body: Search) -> Any:
             found = await part.asearch(query, system=variant, limit=body.limit)
             lagging = await part.alag(query, system=variant)
         return await asyncio.to_thread(tome.documents.names.hide, {"evidence": found, "lagging": lagging})
+
+
+async def _find(service: Service, name: str, body: Find) -> Any:
+    async with service.take_turn(name, None) as tome:
+        part = await narrow(tome, body)
+        hits = await part.afind(*body.wanted, kind=body.kind, case=body.case, limit=body.limit, skip=body.skip)
+        return await asyncio.to_thread(tome.documents.names.hide, hits)
 
 
 async def _verify(service: Service, name: str, body: Verify) -> Any:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from tomewise.reading.metadata import METADATA, cut_metadata
 from tomewise.settings import SETTINGS
 from tomewise.systems.efforts import Effort
-from tomewise.types import Form
+from tomewise.types import FindKind, Form
 
 MOST_QUESTION = 100_000  # characters
 MOST_ID = 1000
@@ -146,6 +146,16 @@ class Search(ChosenSystem, Narrowed):
     query: Text
     limit: Annotated[int, Field(ge=1, le=1000)] = 10
     current: Current = False
+
+
+class Find(Narrowed):
+    """Texts to find, any of them, and which of the places to list; all are counted."""
+
+    wanted: Annotated[list[Text], Field(min_length=1, max_length=100)]
+    kind: FindKind = "words"
+    case: Annotated[bool, Field(description="Whether capitals and small letters differ.")] = False
+    limit: Annotated[int, Field(ge=0, le=10_000)] = 100
+    skip: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
 
 class Verify(Narrowed):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from mcp.types import CallToolResult, TextContent
@@ -22,7 +23,7 @@ from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity
 from tomewise.tome.reports import BuildCosts, BuildReport, Foresight, Slice
 from tomewise.tome.tome import Tome
-from tomewise.types import Answer, DocumentId, Evidence, Passage, Quote, Statement, read_plain
+from tomewise.types import Answer, DocumentId, Evidence, Hits, Passage, Quote, Statement, read_plain
 from tomewise.types.place import describe_place
 from tomewise.types.proof import list_quotes, name_support, write_marked
 
@@ -95,6 +96,22 @@ class SearchResult(Result):
 
     def write(self) -> str:
         return "\n".join(map(_fence_piece, self.pieces)) or "Nothing was found."
+
+
+class FindResult(Result):
+    """Places that have a text."""
+
+    hits: Hits
+
+    def write(self) -> str:
+        counts = [
+            f"By {name}: {', '.join(f'{each} {count}' for each, count in counted.items())}"
+            for name, counted in self.hits.counts.items()
+        ]
+        lines = [str(self.hits), *_fence_unread(self.hits.coverage.remark)]
+        lines += [fence("\n".join(map(oneline, counts)), "items")] if counts else []
+        whole_lines = (replace(hit, text=hit.before + hit.text + hit.after) for hit in self.hits.quotes)
+        return "\n".join([*lines, *_fence_quotes(whole_lines)])
 
 
 class VerifyResult(Result):

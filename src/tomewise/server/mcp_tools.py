@@ -28,6 +28,7 @@ from tomewise.server.mcp_results import (
     BuildResult,
     DocumentsResult,
     EntityResult,
+    FindResult,
     OverviewResult,
     RemoveResult,
     Result,
@@ -51,11 +52,24 @@ from tomewise.tome.entities import Entity, find_entity
 from tomewise.tome.reports import BuildReport, Slice, read_slice, sum_estimates
 from tomewise.tome.tome import Tome
 from tomewise.tome.view import TomeView
-from tomewise.types import Answer, Document, Event, Evidence, Form, Progress, Question, Statement, read_plain
+from tomewise.types import (
+    Answer,
+    Document,
+    Event,
+    Evidence,
+    FindKind,
+    Form,
+    Hits,
+    Progress,
+    Question,
+    Statement,
+    read_plain,
+)
 
 T = TypeVar("T")
 Call = TypeVar("Call", bound=Callable[..., Coroutine[Any, Any, Result]])
 _MOST_NEIGHBOURS = 20  # of an entity
+_MOST_COUNTED = 50  # of one kind whose hits are counted
 _MOST_SOURCES = 20  # passages that are named for one piece of evidence
 
 TomeName = Annotated[str, Field(description="The name of the tome; needed only where there are several.")]
@@ -156,6 +170,34 @@ class Tools:
             return SearchResult(pieces=pieces[:count], rest=rest)
 
         return fit(make, len(pieces))
+
+    async def find(
+        self,
+        wanted: Annotated[Names, Field(min_length=1, description="What to find: any of these texts.")],
+        kind: Annotated[
+            FindKind, Field(description="words, a value in any spelling, a name with its aliases, or a pattern of RE2.")
+        ] = "words",
+        case: Annotated[bool, Field(description="Tell capitals from small letters.")] = False,
+        limit: Annotated[int, Field(ge=0, le=100, description="List at most so many places; all are counted.")] = 20,
+        skip: Skip = 0,
+        documents: Documents = [],  # noqa: B006
+        where: Conditions = [],  # noqa: B006
+        tome: TomeName = "",
+    ) -> FindResult:
+        """Find every place that has a text, exactly, with its line, and count them all. Calls no model."""
+        _, opened = find_tome(tome, self._tomes)
+        async with self._admit():
+            part = await _narrow(opened, documents, where)
+            hits = await part.afind(*wanted, kind=kind, case=case, limit=limit, skip=skip)
+        hidden = await asyncio.to_thread(opened.documents.names.hide, replace(hits, counts=_keep_most(hits.counts)))
+        whole = neutralise(Hits, hidden, ITEM_BYTES // 4)
+
+        def make(count: int) -> FindResult:
+            left = hits.total - skip - count
+            rest = f"{left} more: call find again with skip={skip + count}." if left > 0 else ""
+            return FindResult(hits=replace(whole, quotes=whole.quotes[:count]), rest=rest)
+
+        return fit(make, len(whole.quotes))
 
     async def verify(
         self,
@@ -354,6 +396,10 @@ def _read(tome: Tome, document: str, span: Stretch, passage: str, neighbours: in
         return TextResult(part=part, rest=rest)
 
     return fit(make, len(whole.text))
+
+
+def _keep_most(counts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+    return {name: dict(list(each.items())[:_MOST_COUNTED]) for name, each in counts.items()}
 
 
 def _list_records(records: list[dict[str, Any]], skip: int, count: int) -> DocumentsResult:

@@ -268,6 +268,34 @@ def search(
     render.offer_build(lagging, repeat_options(tome, stated), console(stderr=True))
 
 
+@app.command(epilog="Example: tome find 1,200 --kind value --document reports/")
+def find(
+    wanted: Annotated[list[str], typer.Argument(metavar="TEXT...", help="What to find: any of these texts.")],
+    tome: TomeFile = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND",
+            help="words; a value (in any spelling); a name (with its other names); or a pattern (RE2).",
+        ),
+    ] = "words",
+    case: Annotated[bool, typer.Option("--case", help="Tell capitals from small letters.")] = False,
+    document: Documents = None,
+    where: Where = None,
+    limit: Annotated[int, typer.Option(min=0, help="Show at most so many places. All are counted.")] = 20,
+    skip: Annotated[int, typer.Option(min=0, help="Leave out so many from the start.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Find every place that has a text, exactly, and count them. No model is asked."""
+    with show_work(f"finding {wanted[0]}"):
+        from tomewise.terminal import render
+
+        with open_tome(tome) as opened:
+            part = opened.within(*document or (), where=where or ())
+            hits = part.find(*wanted, kind=kind, case=case, limit=limit, skip=skip)  # type: ignore[arg-type]  # checked
+    print_json(hits) if as_json else render.print_hits(hits, skip, console(), part.scope)
+
+
 @app.command(epilog="Example: tome verify draft.md --document reports/")
 @take_settings("only_supported", *MODEL)
 def verify(

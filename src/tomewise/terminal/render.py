@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import count_noun
 from tomewise.events import is_event, name_layers, read_common, shorten
+from tomewise.language.fences import oneline
 from tomewise.memory.schemata.network import describe_network
 from tomewise.store.lookups import read_places
 from tomewise.terminal.cleaning import clean
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from tomewise.tome.reports import BuildCosts, BuildReport
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.traces import Trace
-    from tomewise.types import Answer, Cost, Event, Evidence, FromSession, Lagging, Quote, Scope
+    from tomewise.types import Answer, Cost, Event, Evidence, FromSession, Hits, Lagging, Quote, Scope
 
 
 EXTRACTIVE_NOTE = "To set a model: `tome models` lists those that can answer, `tome config set model NAME` sets one."
@@ -41,6 +42,7 @@ _BEGINNING = 200  # characters to show of a passage and of a gist
 _FAILURES = 20  # how many to list
 _PIECES = 5  # of evidence to show of one search
 _PASSAGES = 10  # of an entity to show
+_COUNTED = 10  # of one kind whose hits are counted
 # What the pieces of evidence of a layer are; another layer goes by its name.
 _KINDS = {
     "passages": "passage",
@@ -292,6 +294,28 @@ def print_evidence(pieces: Sequence[Evidence], out: Console, scope: Scope | None
         if rewrite := piece.rewrite:
             giver = numbers.get(rewrite.source)  # the piece that gave the name in it
             _print_rewrite(rewrite.text, f", “{rewrite.name}” from {giver}" if giver else "", out)
+
+
+def print_hits(hits: Hits, skip: int, out: Console, scope: Scope | None = None) -> None:
+    """What `tome find` prints: each place with its line, then how many there are of what."""
+    if scope:
+        out.print(f"[dim]within {escape(shorten(str(scope)))}[/dim]")
+    for number, hit in enumerate(hits.quotes, start=skip + 1):
+        place = f"{describe_source(hit)}, characters {hit.start:,} to {hit.end:,}"
+        out.print(f"[green]{number}[/green] [dim]{escape(oneline(place))}[/dim]")
+        before, words, after = (escape(oneline(f"|{text}|"))[1:-1] for text in (hit.before, hit.text, hit.after))
+        out.print(f"    {before}[bold]{words}[/bold]{after}")
+    wanted = f" ({', '.join(map(shorten, hits.wanted))})" if len(hits.wanted) > 1 else ""
+    out.print(f"[bold]{hits}[/bold]{escape(wanted)}; {count_noun(hits.coverage.read, 'passage')} read, all in scope")
+    for name, counts in hits.counts.items():
+        if len(counts) > 1:
+            shown = [f"{name_document(each)} {count:,}" for each, count in list(counts.items())[:_COUNTED]]
+            more = f", {len(counts) - _COUNTED:,} more" if len(counts) > _COUNTED else ""
+            out.print(f"[dim]by {name}: {escape(oneline(', '.join(shown)))}{more}[/dim]")
+    if hits.quotes and (left := hits.total - skip - len(hits.quotes)) > 0:
+        out.print(f"[dim]{left:,} more: --skip {skip + len(hits.quotes)}, or a higher --limit[/dim]")
+    if remark := hits.coverage.remark:
+        out.print(f"[yellow]{escape(remark)}[/yellow]")
 
 
 def _print_rewrite(text: str, origin: str, out: Console) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, overload
 
 from tomewise.errors import UsageError
-from tomewise.tome.arguments import check_type, make_question, read_integer
+from tomewise.tome.arguments import check_type, make_question, read_integer, read_texts
 from tomewise.tome.open_tome import PartOfTome, names_damage, plain, plain_stream
 from tomewise.tome.session import Sessions
-from tomewise.types import Form, Question, Scope
+from tomewise.types import FindKind, Form, Question, Scope
 from tomewise.types.plain import describe_object
 
 # What a tome works with is imported where it is first used: who only looks at a tome does not wait for it.
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from tomewise.systems.registry import Choice
     from tomewise.tome.document_names import Documents
     from tomewise.tome.session_record import Turn
-    from tomewise.types import Answer, Event, Evidence, Lagging
+    from tomewise.types import Answer, Event, Evidence, Hits, Lagging
 
 
 class TomeView(PartOfTome):
@@ -164,6 +165,35 @@ class TomeView(PartOfTome):
         return await self._opened.questions.search(question, system, limit)
 
     search = plain(asearch)
+
+    @names_damage
+    async def afind(
+        self,
+        *wanted: str,
+        kind: FindKind = "words",
+        case: bool = False,
+        limit: int | None = None,
+        skip: int = 0,
+    ) -> Hits:
+        """Every place of the documents that has one of these texts: exactly, without a model, over the whole text.
+
+        "words" are compared as quotations are: without differences of case, accents, marks, ligatures and hyphens at
+        the end of a line; with `case`, capitals count. A "value" (a number, a date, a time, a quantity) is found
+        in other spellings: "1,200" as "twelve hundred". Of a "name" the other names are found too that the documents
+        give for it, as in "World Health Organization (WHO)". A "pattern" is a regular expression of RE2,
+        which takes linear time. `limit` and `skip` choose the places that are given; all are counted. Raises UsageError
+        for what cannot be looked for, and for more than a million places.
+        """
+        from tomewise.tome.finding import find_in_documents
+
+        read_texts("what to find", wanted)
+        check_type("case", case, bool, "True or False")
+        most = None if limit is None else read_integer("limit", limit, "a whole number")
+        skip = read_integer("skip", skip, "a whole number")
+        find = partial(find_in_documents, kind=kind, case=case, limit=most, skip=skip)
+        return await asyncio.to_thread(find, self.store, self.scope, wanted)
+
+    find = plain(afind)
 
     @names_damage
     async def averify(self, text: str, *, judge: bool = False) -> Answer:

@@ -23,6 +23,7 @@ from tomewise.types.nouns import (
     DocumentId,
     Event,
     Evidence,
+    FindKind,
     FromSession,
     Lagging,
     Metadata,
@@ -80,9 +81,9 @@ class Quote(Noun):
     place: Place = field(default_factory=Place)
     """Where the quotation begins."""
     before: str = ""
-    """The sentence before a whole sentence that is quoted; empty beyond a heading, and for other quotations."""
+    """What stands before it: of a whole sentence the one before, none beyond a heading; of a hit its line."""
     after: str = ""
-    """The sentence after it."""
+    """What stands after it."""
 
     def __str__(self) -> str:
         return " ".join(f"“{self.text}” ({describe_source(self)})".split())
@@ -153,6 +154,28 @@ class Coverage(Noun):
 
     def __str__(self) -> str:
         return f"{self.read:,} of {self.passages:,} passages"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hits(Noun):
+    """Every place of documents that has what was looked for."""
+
+    wanted: tuple[str, ...]
+    """What was looked for; of a name also the other names that the documents give for it."""
+    kind: FindKind
+    """How it was looked for."""
+    total: int
+    """How many places have it."""
+    counts: Mapping[str, Mapping[str, int]]
+    """How many by `document`, and by `chapter`, `speaker` and `time` where documents have these; the most first."""
+    quotes: tuple[Quote, ...]
+    """The places in document order, from the first that was asked for; `before` and `after` are of its line."""
+    coverage: Coverage
+    """What was read: all passages of the scope; and what nobody read when it was added."""
+
+    def __str__(self) -> str:
+        documents = len(self.counts.get("document", ()))
+        return f"{count_noun(self.total, 'place')} in {count_noun(documents, 'document')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
