@@ -24,7 +24,7 @@ def find(text, wanted, kind="words", **how):
         ("Muller", "Müller, Mu\u0308ller, MÜLLER and Mueller", ["Müller", "Mu\u0308ller", "MÜLLER"]),
         ("strasse", "Straße und STRASSE", ["Straße", "STRASSE"]),
         ("office", "The oﬃce, the of-\nfice and the of\u00adfice", ["oﬃce", "of-\nfice", "of\u00adfice"]),
-        ("harbour master", "the harbour\n  master, the harbour-master; harbour. Master!", ["harbour\n  master", "harbour-master", "harbour. Master"]),
+        ("two words", "two\n  words, two-words; two. Words!", ["two\n  words", "two-words", "two. Words"]),
         ("it", "It is in the kit; 'it'.", ["It", "it"]),
         ("7", "7 of 17, 7.5 and 70", ["7"]),
         ("Тим", "Тим и ТИМ", ["Тим", "ТИМ"]),
@@ -41,7 +41,7 @@ def test_capitals_count_where_they_are_asked_for():
     assert find("Tom Reed and tom reed", "Tom Reed", case=True) == ["Tom Reed"]
 
 
-_SIGNS = st.sampled_from([*"aceflinorstß \n-.,'’“”1²½", "\u0301", "\u00ad", "ﬁ", "é", "Ö", "т", "漢", "[1]", "-\n", "\n\n", "5\n"])  # fmt: skip
+_SIGNS = st.sampled_from([*"aceflinorstß \n-.,'’“”1²½\u0301\u00adﬁéÖт漢", "[1]", "-\n", "\n\n", "5\n"])
 _TEXTS = st.lists(_SIGNS | st.just("coffee stain"), max_size=120).map("".join)
 
 
@@ -61,7 +61,8 @@ def test_only_the_text_around_some_letters_is_read_and_nothing_is_missed(text, w
     [
         ("1,200", "1200 men, twelve hundred, £1,200, 1 200 and 12,000", ["1200", "twelve hundred", "£1,200", "1 200"]),
         ("twenty-five", "five and twenty, 25, 25th, 2.5", ["five and twenty", "25", "25th"]),
-        ("3 May 1911", "May 3rd, 1911; 1911-05-03; the third of May 1911; 4 May 1911", ["May 3rd, 1911", "1911-05-03", "third of May 1911"]),
+        ("3 May 1911", "May 3rd, 1911; 1911-05-03; 4 May 1911", ["May 3rd, 1911", "1911-05-03"]),
+        ("3 May", "the third of May", ["third of May"]),
         ("half past seven", "at 7:30, not 8:30", ["7:30"]),
         ("2 km", "2,000 metres or two miles", ["2,000 metres"]),
         ("Tom Reed", "Mr. Tom Reed saw Reed and Tom Reed's boat.", ["Mr. Tom Reed", "Tom Reed"]),

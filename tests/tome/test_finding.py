@@ -99,8 +99,6 @@ def test_what_cannot_be_asked_is_refused(tome, wanted, how, problem):
 def test_more_than_a_million_places_are_refused(here):
     with Tome.open(here / "big.tome", embedder="hash") as tome:
         tome.add(Document(id="a", text="a " * 600_000))
-        with pytest.raises(
-            UsageError, match="more than 1,000,000 places have this: look for something that fewer have"
-        ):
+        with pytest.raises(UsageError, match="more than 1,000,000 places have this: look for"):
             tome.find(".", kind="pattern")
         assert tome.find("a").total == 600_000
