@@ -30,3 +30,12 @@ def test_each_place_comes_with_its_line_and_all_are_counted(served: Served) -> N
 )
 def test_what_cannot_be_looked_for_is_refused(served: Served, body: dict[str, Any], status: int, code: str) -> None:
     assert read_code(served.post(FIND, body)) == (status, code)
+
+
+def test_a_document_is_outlined_and_read_in_part(served: Served) -> None:
+    outline = served.http.get(f"{NOVEL}/outline", params={"document": "light"}).json()
+    assert outline["characters"] == len(served.http.get(f"{NOVEL}/text", params={"document": "light"}).json()["text"])
+    read = served.http.get(f"{NOVEL}/text", params={"document": "light", "part": "characters 0-7"}).json()
+    assert (read["start"], read["end"]) == (0, 7)
+    refused = served.http.get(f"{NOVEL}/text", params={"document": "light", "part": "page 3"})
+    assert read_code(refused) == (404, "unknown_name")

@@ -25,3 +25,12 @@ def test_what_cannot_be_looked_for_is_one_line(command, log_in_tome):
         ran = command("find", *arguments)
         assert ran.code == 2
         assert problem in ran.err
+
+
+def test_a_document_is_outlined_and_shown_in_part(command, read_json, log_in_tome):
+    assert command("show", "log.txt", "--part", "characters 0-10").out == log_in_tome.read_text()[:10] + "\n"
+    assert read_json("show", "log.txt", "--part", "line 1")["start"] == 0
+    assert "1 line" in command("show", "log.txt", "--outline").out
+    assert read_json("show", "log.txt", "--outline")["characters"] == len(log_in_tome.read_text())
+    assert command("show", "--part", "page 1").code == 2
+    assert "log.txt has no page 3" in command("show", "log.txt", "--part", "page 3").err

@@ -21,6 +21,7 @@ from tomewise.server.tome_endpoints import describe_overview
 from tomewise.store.records import DocumentRecord
 from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity
+from tomewise.tome.outline import Outline
 from tomewise.tome.reports import BuildCosts, BuildReport, Foresight, Slice
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, DocumentId, Evidence, Hits, Passage, Quote, Statement, read_plain
@@ -126,6 +127,22 @@ class VerifyResult(Result):
         for each in self.statements:
             lines += [f"{name_support(each.support)}: {oneline(each.text)}", *_fence_quotes(each.quotes)]
         return "\n".join(lines)
+
+
+class OutlineResult(Result):
+    """How a document is laid out."""
+
+    outline: Outline
+
+    def write(self) -> str:
+        of = self.outline
+        lines = [
+            f"{'  ' * (len(each.chapter) - 1)}{oneline(each.chapter[-1])} (characters {each.start} to {each.end})"
+            for each in of.sections
+        ]
+        lines += [f"{speaker} says {characters} characters" for speaker, characters in of.speakers.items()]
+        sizes = f"{of.characters} characters, {of.lines} lines, {of.pages} pages"
+        return "\n".join([sizes, fence("\n".join(lines), "items", document=of.document)])
 
 
 class TextResult(Result):

@@ -29,6 +29,7 @@ from tomewise.server.mcp_results import (
     DocumentsResult,
     EntityResult,
     FindResult,
+    OutlineResult,
     OverviewResult,
     RemoveResult,
     Result,
@@ -49,6 +50,7 @@ from tomewise.systems.efforts import Effort
 from tomewise.systems.registry import DEFAULT
 from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity, find_entity
+from tomewise.tome.outline import Outline, make_outline
 from tomewise.tome.reports import BuildReport, Slice, read_slice, sum_estimates
 from tomewise.tome.tome import Tome
 from tomewise.tome.view import TomeView
@@ -189,7 +191,9 @@ class Tools:
         async with self._admit():
             part = await _narrow(opened, documents, where)
             hits = await part.afind(*wanted, kind=kind, case=case, limit=limit, skip=skip)
-        hidden = await asyncio.to_thread(opened.documents.names.hide, replace(hits, counts=_keep_most(hits.counts)))
+        hidden = await asyncio.to_thread(
+            opened.documents.names.hide, replace(hits, counts={name: _keep(each) for name, each in hits.counts.items()})
+        )
         whole = neutralise(Hits, hidden, ITEM_BYTES // 4)
 
         def make(count: int) -> FindResult:
@@ -235,11 +239,25 @@ class Tools:
         end: Annotated[int | None, Field(ge=0, description="Where to stop; null: the end of the document.")] = None,
         passage: Annotated[Name, Field(description="The id of a passage, instead of a document.")] = "",
         neighbours: Annotated[int, Field(ge=0, le=20, description="So many passages before and after it too.")] = 0,
+        part: Annotated[Name, Field(description='"page 3", "chapter NAME" or "lines 1-20" of the document.')] = "",
         tome: TomeName = "",
     ) -> TextResult:
-        """Read a part of a document by its characters, or a passage with its neighbours. Calls no model."""
+        """Read a part of a document, or a passage with its neighbours. Calls no model."""
         _, opened = find_tome(tome, self._tomes)
-        return await asyncio.to_thread(_read, opened, document, (start, end), passage, neighbours)
+        return await asyncio.to_thread(_read, opened, document, (start, end), passage, neighbours, part)
+
+    async def outline(self, document: Name, skip: Skip = 0, tome: TomeName = "") -> OutlineResult:
+        """Show how a document is laid out: its headings, pages, speakers and lengths. Calls no model."""
+        _, opened = find_tome(tome, self._tomes)
+        found = await asyncio.to_thread(lambda: make_outline(opened.documents.names.match(document), opened.store))
+        whole = neutralise(Outline, opened.documents.names.hide(replace(found, speakers=_keep(found.speakers))))
+
+        def make(count: int) -> OutlineResult:
+            left = len(whole.sections) - skip - count
+            rest = f"{left} more: call outline again with skip={skip + count}." if left > 0 else ""
+            return OutlineResult(outline=replace(whole, sections=whole.sections[skip : skip + count]), rest=rest)
+
+        return fit(make, len(whole.sections[skip:]))
 
     async def list_documents(self, limit: Count = 50, skip: Skip = 0, tome: TomeName = "") -> DocumentsResult:
         """List the documents of a tome by id, with titles, sizes and metadata. Calls no model."""
@@ -378,28 +396,27 @@ def _keep_small(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return metadata if len(str(metadata)) <= ITEM_BYTES // 2 else {}
 
 
-def _read(tome: Tome, document: str, span: Stretch, passage: str, neighbours: int) -> TextResult:
-    record, (start, last) = find_part(document, span, passage, neighbours, tome, tome.documents.names.match)
+def _read(tome: Tome, document: str, span: Stretch, passage: str, neighbours: int, part: str) -> TextResult:
+    record, (start, last) = find_part(document, span, passage, neighbours, tome, tome.documents.names.match, part)
     end = record.characters if last is None else min(last, record.characters)
     if not 0 <= start < end:
         raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")
     # A longer part cannot fit.
-    part = read_slice(record, start, min(end, start + MOST_BYTES), tome.store)
-    whole = read_plain(Slice, tome.documents.names.hide(part))
+    read = read_slice(record, start, min(end, start + MOST_BYTES), tome.store)
+    whole = read_plain(Slice, tome.documents.names.hide(read))
 
     def make(length: int) -> TextResult:
         last, shown = start + length, show_name(whole.document)
         rest = "" if last == end else f"Call read again with document={shown!r}, start={last} and end={end}."
         inside = [each for each in whole.passages if start <= each.start < last]
-        part = replace(whole, end=last, text=whole.text[:length], passages=tuple(inside))
-        part = neutralise(Slice, part.to_dict(), MOST_BYTES * 10)  # the text keeps its length
-        return TextResult(part=part, rest=rest)
+        shorter = replace(whole, end=last, text=whole.text[:length], passages=tuple(inside))
+        return TextResult(part=neutralise(Slice, shorter.to_dict(), MOST_BYTES * 10), rest=rest)  # as long as it was
 
     return fit(make, len(whole.text))
 
 
-def _keep_most(counts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    return {name: dict(list(each.items())[:_MOST_COUNTED]) for name, each in counts.items()}
+def _keep(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(list(counts.items())[:_MOST_COUNTED])
 
 
 def _list_records(records: list[dict[str, Any]], skip: int, count: int) -> DocumentsResult:

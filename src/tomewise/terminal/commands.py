@@ -331,6 +331,10 @@ def show(
         typer.Argument(help="Show one document instead of the whole tome.", autocompletion=complete_documents),
     ] = None,
     tome: TomeFile = None,
+    part: Annotated[
+        str, typer.Option(help='Of the document only this: "page 3", "chapter NAME", "lines 1-20", "characters 0-500".')
+    ] = "",
+    outline: Annotated[bool, typer.Option("--outline", help="Of the document its headings, pages, speakers.")] = False,
     entity: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Show what the graphs hold on this person, place or thing instead."),
@@ -349,6 +353,8 @@ def show(
 
     if sum((document is not None, entity is not None, flags)) > 1:
         raise UsageError("give a document, --entity or --flags: each is shown alone")
+    if (part or outline) and (document is None or (part and outline)):
+        raise UsageError("--part or --outline is of a document: name it, and give one of the two")
     if entity is not None:
         with open_tome(tome) as opened:
             found = opened.memory.entity(entity)
@@ -358,8 +364,12 @@ def show(
         show_tomes(database, as_json)
         return
     with open_tome(tome) as opened:
+        if document is not None and outline:
+            outlined = opened.documents.outline(document)
+            print_json(outlined) if as_json else render.print_outline(outlined, console())
+            return
         if document is not None:
-            whole = opened.documents[document]
+            whole = opened.documents.read(document, part) if part else opened.documents[document]
             # Not through typer, which leaves out of a pipe what looks like a colour.
             print_json(whole) if as_json else print(whole.text)
             return

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tomewise.systems.registry import Variant
     from tomewise.tome.entities import Entity
     from tomewise.tome.holdings import Contents
+    from tomewise.tome.outline import Outline
     from tomewise.tome.reports import BuildCosts, BuildReport
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.traces import Trace
@@ -294,6 +295,19 @@ def print_evidence(pieces: Sequence[Evidence], out: Console, scope: Scope | None
         if rewrite := piece.rewrite:
             giver = numbers.get(rewrite.source)  # the piece that gave the name in it
             _print_rewrite(rewrite.text, f", “{rewrite.name}” from {giver}" if giver else "", out)
+
+
+def print_outline(outline: Outline, out: Console) -> None:
+    """What `tome show DOCUMENT --outline` prints: its sizes, its headings with where they begin, who speaks."""
+    pages = f", {count_noun(outline.pages, 'page')}" if outline.pages else ""
+    sizes = f"{count_noun(outline.characters, 'character')}, {count_noun(outline.lines, 'line')}{pages}"
+    out.print(f"[bold]{escape(oneline(outline.title or name_document(outline.document)))}[/bold] {sizes}")
+    for each in outline.sections:
+        page = f"p. {each.page}, " if each.page else ""
+        place = f"{page}characters {each.start:,} to {each.end:,}"
+        out.print(f"{'  ' * len(each.chapter)}{escape(oneline(each.chapter[-1]))} [dim]{place}[/dim]")
+    for speaker, characters in outline.speakers.items():
+        out.print(f"[dim]{escape(oneline(speaker))} says {count_noun(characters, 'character')}[/dim]")
 
 
 def print_hits(hits: Hits, skip: int, out: Console, scope: Scope | None = None) -> None:

@@ -34,7 +34,8 @@ from tomewise.types import Document, DocumentId, Scope, write_plain
 from tomewise.types.plain import map_texts
 
 if TYPE_CHECKING:
-    from tomewise.tome.reports import Foresight
+    from tomewise.tome.outline import Outline
+    from tomewise.tome.reports import Foresight, Slice
 
 T = TypeVar("T")
 _LISTED = 10  # documents that an error names
@@ -313,6 +314,24 @@ class Documents:
         """One document with its text, by its id, title, path or a part of its id. Raises UnknownName."""
         check_type("document", name, str, "an id, a title or a path")
         return self._store.document(find_document(name, self._store, self._within).id)
+
+    def outline(self, name: str) -> Outline:
+        """How a document is laid out: headings, pages, speakers, lengths. Raises UnknownName."""
+        from tomewise.tome.outline import make_outline
+
+        return make_outline(find_document(name, self._store, self._within), self._store)
+
+    def read(self, name: str, part: str) -> Slice:
+        """A part of a document: "page 3", "pages 3-5", "chapter The Lamp", "lines 10-20", "characters 0-500".
+
+        A chapter is named by its heading, by words of it, or by its number. Raises UsageError, UnknownName.
+        """
+        from tomewise.tome.outline import find_part
+        from tomewise.tome.reports import read_slice
+
+        check_type("part", part, str, "a text")
+        record = find_document(name, self._store, self._within)
+        return read_slice(record, *find_part(part, record, self._store), self._store)
 
     def __contains__(self, name: object) -> bool:
         return any(name in (record, record.id) for record in self())
