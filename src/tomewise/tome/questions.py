@@ -175,13 +175,18 @@ class Questions:
             await asyncio.to_thread(check_scope, question.within, store)
         await asyncio.to_thread(check_embedder, store, self._kit.embedder)
         ready = self.wire(system)
-        if not store.holds_documents():
-            where = quote(store.address)
-            raise NotBuilt(f"{store.address} holds no document yet: add one with `tome add --tome {where} PATH`")
+        check_documents(store)
         current = question.current
         if ready.lag and (lag := await asyncio.to_thread(ready.lag.find_lag, current=current)):
             raise NotBuilt(_explain_lag(ready, lag, store, current=current))
         return ready
+
+
+def check_documents(store: Store) -> None:
+    """Raise NotBuilt for an empty tome."""
+    if not store.holds_documents():
+        where = quote(store.address)
+        raise NotBuilt(f"{store.address} holds no document yet: add one with `tome add --tome {where} PATH`")
 
 
 def pass_on(events: Iterable[Event], on_event: OnEvent | None) -> None:

@@ -19,11 +19,10 @@ from tomewise.text.stop_words import STOP
 from tomewise.text.values import Key, find_values
 from tomewise.types import Cost, Coverage, Noun, Quote, Scope, Statement
 from tomewise.types.place import describe_source
-from tomewise.types.proof import escape_markdown
+from tomewise.types.proof import STRENGTHS, escape_markdown
 
 Kind: TypeAlias = Literal["text", "number", "date"]
 Figure: TypeAlias = Literal["count", "sum", "mean", "least", "greatest", "first", "last"]
-_WEAKEST = ("none", "contradicted", "inferred", "quoted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,8 +279,8 @@ def find_likely(rows: Sequence[Row], key: Sequence[int]) -> Iterator[tuple[int, 
                 yield min(number, other), max(number, other)
 
 
-def join_same(rows: Sequence[Row], pairs: Iterable[tuple[int, int]]) -> list[Row]:
-    """The rows, those of these pairs joined."""
+def join_same(rows: Sequence[Row], pairs: Iterable[tuple[int, int]]) -> tuple[list[Row], list[int]]:
+    """The rows, those of these pairs joined; and for each row before, the number of the row that it is in now."""
     first = list(range(len(rows)))
     for one, other in pairs:
         ends = sorted((_find_first(first, one), _find_first(first, other)))
@@ -290,7 +289,8 @@ def join_same(rows: Sequence[Row], pairs: Iterable[tuple[int, int]]) -> list[Row
     for number, row in enumerate(rows):
         root = _find_first(first, number)
         joined[root] = _join(joined[root], row) if root in joined else row
-    return list(joined.values())
+    places = {root: number for number, root in enumerate(joined)}
+    return list(joined.values()), [places[_find_first(first, number)] for number in range(len(rows))]
 
 
 def _find_first(first: Sequence[int], number: int) -> int:
@@ -310,5 +310,5 @@ def _join_cells(one: Statement, other: Statement) -> Statement:
         return one if one.text else other
     if read_key(one.text) != read_key(other.text):
         return one
-    support = max(one.support, other.support, key=_WEAKEST.index)
+    support = max(one.support, other.support, key=STRENGTHS.index)
     return replace(one, support=support, quotes=tuple(dict.fromkeys((*one.quotes, *other.quotes))))

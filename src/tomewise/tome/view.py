@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, overload
 
 from tomewise.errors import UsageError
-from tomewise.tome.arguments import check_type, make_question, read_integer, read_texts
+from tomewise.notebook_display import show_bars
+from tomewise.tome.arguments import check_type, make_question, read_integer, read_names, read_texts
 from tomewise.tome.open_tome import PartOfTome, names_damage, plain, plain_stream
 from tomewise.tome.session import Sessions
 from tomewise.types import FindKind, Form, Question, Scope
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from tomewise.systems.registry import Choice
     from tomewise.tome.document_names import Documents
     from tomewise.tome.session_record import Turn
-    from tomewise.types import Answer, Event, Evidence, Hits, Lagging
+    from tomewise.tome.table import Column, Table
+    from tomewise.types import Answer, Event, Evidence, Hits, Lagging, Progress
 
 
 class TomeView(PartOfTome):
@@ -211,6 +213,36 @@ class TomeView(PartOfTome):
         return await self._opened.questions.verify(self._make_question(text), judge=judge)
 
     verify = plain(averify)
+
+    @names_damage
+    async def acollect(
+        self,
+        asked: str,
+        *,
+        columns: Sequence[str | Column] = (),
+        key: Sequence[str] = (),
+        figures: Sequence[str] = (),
+        fresh: bool = False,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> Table:
+        """A table of all things of one kind: every passage is read for it, and each cell is a statement with quotes.
+
+        `columns` are written as "name", "amount:number" or "paid:date: when it was paid"; without them one call plans
+        them, and what counts as an item. Rows with the same values in the columns of the `key` are one thing; of
+        likely ones a model says which are. `figures` such as "sum amount" or "last paid" are computed by code, with the
+        rows that they rest on; the rows are counted always. `Table.all_read` says whether every passage was read and
+        nothing was left out. What was asked of a passage is kept, so a document that is added costs its own passages.
+        Raises UsageError, NotBuilt, ModelError.
+        """
+        from tomewise.tome.collecting import collect_table, read_columns
+
+        check_type("fresh", fresh, bool, "True or False")
+        question, planned = self._make_question(asked), read_columns(columns)
+        named, wanted = read_names("key", key), read_names("figures", figures)
+        with show_bars(on_progress) as report:
+            return await collect_table(self._opened.kit, question, planned, named, wanted, report, fresh=fresh)
+
+    collect = plain(acollect)
 
     @names_damage
     async def alag(self, question: str | Question, *, system: Choice | System | None = None) -> Lagging | None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-_STRENGTHS: tuple[Support, ...] = ("none", "contradicted", "inferred", "quoted")  # of support, the weakest first
+STRENGTHS: tuple[Support, ...] = ("none", "contradicted", "inferred", "quoted")  # of support, the weakest first
 PROVED: tuple[Support, ...] = ("inferred", "quoted")  # supports of what is proved
 VERIFIED = "verify"  # in place of a system, of a text that was verified
 _EXTRACTIVE = "extractive"  # the name of the model that only quotes
@@ -131,7 +131,7 @@ class Unread(Noun):
 class Coverage(Noun):
     """How much of what could be read was read."""
 
-    computed: ClassVar[tuple[str, ...]] = ("remark",)
+    computed: ClassVar[tuple[str, ...]] = ("remark", "all_read")
     passages: int = 0
     """The passages in the scope of the question."""
     read: int = 0
@@ -142,6 +142,11 @@ class Coverage(Noun):
     """What the answer lacks: not read when it was added, not in the memory that answered, in failed steps."""
     compares: bool = False
     """True for a text that was verified, which was compared with what was read."""
+
+    @property
+    def all_read(self) -> bool:
+        """Whether every passage in the scope was read, nothing dropped, and no text left out when it was added."""
+        return 0 < self.passages == self.read and not self.dropped and not self.unread
 
     @property
     def remark(self) -> str:
@@ -252,8 +257,8 @@ class Answer(Noun):
     @property
     def support(self) -> Support:
         """The weakest support of its statements; "none" without one, or if the question was declined."""
-        strengths = [_STRENGTHS.index(statement.support) for statement in self.statements if self.resolved]
-        return _STRENGTHS[min(strengths, default=0)]
+        strengths = [STRENGTHS.index(statement.support) for statement in self.statements if self.resolved]
+        return STRENGTHS[min(strengths, default=0)]
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -314,7 +319,7 @@ def is_verified(answer: Answer) -> bool:
 def count_supports(answer: Answer) -> str:
     """How many statements have each support: "4 statements: 2 quoted, 1 inferred, 0 contradicted, 1 unsupported"."""
     counts = Counter(statement.support for statement in answer.statements)
-    named = (f"{counts[support]:,} {name_support(support)}" for support in reversed(_STRENGTHS))
+    named = (f"{counts[support]:,} {name_support(support)}" for support in reversed(STRENGTHS))
     return f"{count_noun(counts.total(), 'statement')}: {', '.join(named)}"
 
 
