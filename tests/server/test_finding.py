@@ -1,9 +1,12 @@
-"""`POST .../find`: every place of a text, over HTTP."""
+"""Every place of a text, parts of documents, and tables, over HTTP."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.served import NOVEL, Served, read_code
+from tests.language.openai_server import OpenAIServer, reply_with
+from tests.server.served import NOVEL, Served, read_code, serve_novel
 
 FIND = f"{NOVEL}/find"
 
@@ -39,3 +42,17 @@ def test_a_document_is_outlined_and_read_in_part(served: Served) -> None:
     assert (read["start"], read["end"]) == (0, 7)
     refused = served.http.get(f"{NOVEL}/text", params={"document": "light", "part": "page 3"})
     assert read_code(refused) == (404, "unknown_name")
+
+
+def test_a_table_is_collected_within_the_budget_of_the_server(tmp_path: Path) -> None:
+    rows = {"rows": [{"quote": "Ada Marsh put out the light at nine.", "cells": ["Ada Marsh"]}]}
+    body = {"asked": "all keepers", "columns": ["who"], "documents": ["light"]}
+    with (
+        OpenAIServer(lambda _: reply_with(json.dumps(rows))) as model,
+        serve_novel(tmp_path, "--max-calls", "1", model=model) as served,
+    ):
+        table = served.post(f"{NOVEL}/collect", body).json()
+        assert [row["cells"][0]["text"] for row in table["rows"]] == ["Ada Marsh"]
+        assert table["all_read"]
+        assert read_code(served.post(f"{NOVEL}/collect", {**body, "figures": ["median who"]})) == (400, "usage")
+        assert read_code(served.post(f"{NOVEL}/collect", {**body, "columns": ["a:b"]})) == (400, "usage")

@@ -11,7 +11,7 @@ from fastapi import Request, Response
 
 from tomewise.errors import NotBuilt, TomewiseError
 from tomewise.events import is_event
-from tomewise.server.bodies import Ask, ChosenSystem, Find, Search, Verify
+from tomewise.server.bodies import Ask, ChosenSystem, Collect, Find, Search, Verify
 from tomewise.server.choosing import choose_bounded
 from tomewise.server.error_replies import HttpError, explain_error, make_body
 from tomewise.server.operations import ASKING, BUSY, Family, Tool
@@ -19,6 +19,7 @@ from tomewise.server.replies import SearchReply
 from tomewise.server.service import Service, Wanted, find_variant, narrow
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event
 from tomewise.tome.reports import BuildCosts
+from tomewise.tome.table import Table
 from tomewise.types import Answer, Cost, Event, Hits, Question
 
 _MOST_ESTIMATED = 5000  # passages
@@ -50,6 +51,14 @@ async def search(tome: str, body: Search, request: Request, service: Wanted) -> 
 async def find(tome: str, body: Find, request: Request, service: Wanted) -> dict[str, Any]:
     """Every place that has one of these texts, exactly, without a model: what `tome find --json` prints."""
     return await run_while_connected(request, _find(service, tome, body))
+
+
+@family.post(
+    "/collect", reply=Table, errors=ASKING, tool=Tool(name="collect", title="Collect a table", asks_model=True)
+)
+async def collect(tome: str, body: Collect, request: Request, service: Wanted) -> dict[str, Any]:
+    """A table of all things of one kind, for which every passage is read: what `tome collect --json` prints."""
+    return await run_while_connected(request, _collect(service, tome, body))
 
 
 @family.post("/verify", reply=Answer, errors=ASKING, tool=Tool(name="verify", title="Verify a text", asks_model=True))
@@ -131,6 +140,17 @@ async def _find(service: Service, name: str, body: Find) -> Any:
         part = await narrow(tome, body)
         hits = await part.afind(*body.wanted, kind=body.kind, case=body.case, limit=body.limit, skip=body.skip)
         return await asyncio.to_thread(tome.documents.names.hide, hits)
+
+
+async def _collect(service: Service, name: str, body: Collect) -> Any:
+    async with service.take_turn(name, body.model) as tome:
+        await service.library.import_client(body.model)
+        with service.library.budget(body.model):
+            part = await narrow(tome, body)
+            table = await part.acollect(
+                body.asked, columns=body.columns, key=body.key, figures=body.figures, fresh=body.fresh
+            )
+        return await asyncio.to_thread(tome.documents.names.hide, table)
 
 
 async def _verify(service: Service, name: str, body: Verify) -> Any:

@@ -158,6 +158,19 @@ class Find(Narrowed):
     skip: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
 
+class Collect(Narrowed):
+    """What to collect, and what it may cost. Columns are written as `name`, `paid:number`, `day:date`."""
+
+    asked: Text
+    columns: Annotated[list[Name], Field(max_length=20)] = Field(default_factory=list)
+    key: Annotated[list[Name], Field(max_length=20)] = Field(default_factory=list)
+    figures: Annotated[list[Name], Field(max_length=50, description="Such as `sum paid` or `last day`.")] = Field(
+        default_factory=list
+    )
+    fresh: bool = False
+    model: Annotated[Name | None, Field(description="One of those that `/api/models` lists.")] = None
+
+
 class Verify(Narrowed):
     """A text to verify. With `judge`, a model is asked about each statement that is inferred or has no support."""
 

@@ -23,6 +23,7 @@ from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity
 from tomewise.tome.outline import Outline
 from tomewise.tome.reports import BuildCosts, BuildReport, Foresight, Slice
+from tomewise.tome.table import Table
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, DocumentId, Evidence, Hits, Passage, Quote, Statement, read_plain
 from tomewise.types.place import describe_place
@@ -113,6 +114,24 @@ class FindResult(Result):
         lines += [fence("\n".join(map(oneline, counts)), "items")] if counts else []
         whole_lines = (replace(hit, text=hit.before + hit.text + hit.after) for hit in self.hits.quotes)
         return "\n".join([*lines, *_fence_quotes(whole_lines)])
+
+
+class TableResult(Result):
+    """A table, or a part of its `rows`."""
+
+    table: Table
+    rows: int
+
+    def write(self) -> str:
+        table = self.table
+        read = "Every passage in scope was read." if table.all_read else f"Read: {table.coverage}."
+        lines = [f"{self.rows} rows. {read}", *map(oneline, map(str, table.figures))]
+        lines += _fence_unread(table.coverage.remark)
+        names = [column.name for column in table.columns]
+        for row in table.rows:
+            cells = [f"{name}: {cell.text} ({cell.support})" for name, cell in zip(names, row.cells, strict=True)]
+            lines += [fence("; ".join(map(oneline, cells)), "items"), *_fence_quotes(row.quotes[:1])]
+        return "\n".join(lines)
 
 
 class VerifyResult(Result):

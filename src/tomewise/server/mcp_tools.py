@@ -34,6 +34,7 @@ from tomewise.server.mcp_results import (
     RemoveResult,
     Result,
     SearchResult,
+    TableResult,
     TextResult,
     VerifyResult,
     cut_text,
@@ -52,6 +53,7 @@ from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity, find_entity
 from tomewise.tome.outline import Outline, make_outline
 from tomewise.tome.reports import BuildReport, Slice, read_slice, sum_estimates
+from tomewise.tome.table import Table
 from tomewise.tome.tome import Tome
 from tomewise.tome.view import TomeView
 from tomewise.types import (
@@ -202,6 +204,38 @@ class Tools:
             return FindResult(hits=replace(whole, quotes=whole.quotes[:count]), rest=rest)
 
         return fit(make, len(whole.quotes))
+
+    async def collect(
+        self,
+        asked: Annotated[Text, Field(description="What to collect: all things of one kind.")],
+        context: Context[Any, Any],
+        columns: Annotated[Names, Field(description='As "name", "paid:number", "day:date"; none: planned.')] = [],  # noqa: B006
+        key: Annotated[Names, Field(description="Columns by which two rows are the same thing.")] = [],  # noqa: B006
+        figures: Annotated[Names, Field(description='What to compute, such as "sum paid".')] = [],  # noqa: B006
+        skip: Skip = 0,
+        documents: Documents = [],  # noqa: B006
+        where: Conditions = [],  # noqa: B006
+        tome: TomeName = "",
+    ) -> TableResult:
+        """Make a table of all things of one kind: every passage is read, once. Calls the tome's model."""
+        _, opened = find_tome(tome, self._tomes)
+        async with send_progress(context, str), self._admit():
+            part = await _narrow(opened, documents, where)
+            table = await part.acollect(asked, columns=columns, key=key, figures=figures)
+        hidden = await asyncio.to_thread(opened.documents.names.hide, table)
+        whole = neutralise(Table, hidden, ITEM_BYTES // 4)
+
+        def make(count: int) -> TableResult:
+            left = len(whole.rows) - skip - count
+            rest = f"{left} more: call collect again with skip={skip + count}." if left > 0 else ""
+            few = replace(whole, rows=whole.rows[skip : skip + count], doubtful=whole.doubtful[:_MOST_COUNTED])
+            shorter = tuple(
+                replace(each, rows=each.rows[:_MOST_COUNTED], left_out=each.left_out[:_MOST_COUNTED])
+                for each in few.figures
+            )
+            return TableResult(table=replace(few, figures=shorter), rows=len(whole.rows), rest=rest)
+
+        return fit(make, len(whole.rows[skip:]))
 
     async def verify(
         self,

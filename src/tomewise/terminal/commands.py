@@ -296,6 +296,61 @@ def find(
     print_json(hits) if as_json else render.print_hits(hits, skip, console(), part.scope)
 
 
+@app.command(epilog='Example: tome collect "all tenders" --column name --column "paid:number" --figure "sum paid"')
+@take_settings(*MODEL)
+def collect(
+    asked: Annotated[str, typer.Argument(help="What to collect: all things of one kind.")],
+    tome: TomeFile = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[:KIND]", help="A column; KIND: text, number, date. Without any, one call plans them."
+        ),
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A column by which two rows are the same thing; without any, the first."),
+    ] = None,
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FIGURE", help='What to compute: "sum paid", "mean paid", "least paid", "last day".'),
+    ] = None,
+    document: Documents = None,
+    where: Where = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ask the model again about every passage.")] = False,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the table to a .csv, .md, .json or .parquet file.")
+    ] = None,
+    stated: Stated = NOTHING,
+    markdown: Markdown = False,
+    as_json: Json = False,
+) -> None:
+    """Make a table of all things of one kind: every passage is read, each cell has its quotation, code computes."""
+    check_formats(as_json=as_json, markdown=markdown)
+    promise_to_resume()
+    with show_work("collecting") as work:
+        from tomewise.terminal import render
+
+        with open_tome(tome, stated) as opened:
+            part = opened.within(*document or (), where=where or ())
+            table = part.collect(
+                asked,
+                columns=column or (),
+                key=key or (),
+                figures=figure or (),
+                fresh=fresh,
+                on_progress=work.report,
+            )
+    if output:
+        table.save(output)
+    if as_json:
+        print_json(table)
+    elif markdown:
+        console().print(table.to_markdown(), markup=False, soft_wrap=True)
+    else:
+        render.print_table(table, console(), show_rows=output is None)
+
+
 @app.command(epilog="Example: tome verify draft.md --document reports/")
 @take_settings("only_supported", *MODEL)
 def verify(

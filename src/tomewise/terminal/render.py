@@ -18,7 +18,7 @@ from tomewise.store.lookups import read_places
 from tomewise.terminal.cleaning import clean
 from tomewise.terminal.screen import escape, make_table
 from tomewise.types.place import describe_place, describe_source, name_document
-from tomewise.types.proof import cut_text, describe_build, is_verified, list_lag
+from tomewise.types.proof import PROVED, cut_text, describe_build, is_verified, list_lag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from tomewise.tome.outline import Outline
     from tomewise.tome.reports import BuildCosts, BuildReport
     from tomewise.tome.session_record import SessionRecord
+    from tomewise.tome.table import Table as CollectedTable
     from tomewise.tome.traces import Trace
-    from tomewise.types import Answer, Cost, Event, Evidence, FromSession, Hits, Lagging, Quote, Scope
+    from tomewise.types import Answer, Cost, Event, Evidence, FromSession, Hits, Lagging, Quote, Scope, Statement
 
 
 EXTRACTIVE_NOTE = "To set a model: `tome models` lists those that can answer, `tome config set model NAME` sets one."
@@ -43,6 +44,7 @@ _BEGINNING = 200  # characters to show of a passage and of a gist
 _FAILURES = 20  # how many to list
 _PIECES = 5  # of evidence to show of one search
 _PASSAGES = 10  # of an entity to show
+_NAMED_PAIRS = 10  # of rows that may be one thing
 _COUNTED = 10  # of one kind whose hits are counted
 # What the pieces of evidence of a layer are; another layer goes by its name.
 _KINDS = {
@@ -295,6 +297,35 @@ def print_evidence(pieces: Sequence[Evidence], out: Console, scope: Scope | None
         if rewrite := piece.rewrite:
             giver = numbers.get(rewrite.source)  # the piece that gave the name in it
             _print_rewrite(rewrite.text, f", “{rewrite.name}” from {giver}" if giver else "", out)
+
+
+def print_table(table: CollectedTable, out: Console, *, show_rows: bool) -> None:
+    """What `tome collect` prints: the rows with the place of each, the figures, and what was read."""
+    out.print(f"[dim]{escape(oneline(table.item))}; one by {escape(', '.join(table.key))}[/dim]")
+    if show_rows and table.rows:
+        rows = make_table("#", *(escape(oneline(column.name)) for column in table.columns), "where")
+        for number, row in enumerate(table.rows, start=1):
+            where = describe_source(row.quotes[0]) if row.quotes else ""
+            more = f" and {row.places - 1} more" if row.places > 1 else ""
+            rows.add_row(str(number), *map(_write_cell, row.cells), f"[dim]{escape(oneline(where))}{more}[/dim]")
+        out.print(rows)
+    for figure in table.figures:
+        out.print(f"[bold]{escape(oneline(str(figure)))}[/bold]")
+    for one, other in table.doubtful[:_NAMED_PAIRS]:
+        out.print(f"[yellow]rows {one + 1} and {other + 1} may be one thing[/yellow]")
+    if table.dropped_quotes:
+        out.print(
+            f"[yellow]{count_noun(table.dropped_quotes, 'row')} of the model left out: no passage has them[/yellow]"
+        )
+    read = "all passages in scope were read, and nothing was left out" if table.all_read else f"read: {table.coverage}"
+    out.print(f"[dim]{escape(read)} · {escape(str(table.cost))}[/dim]")
+    if remark := table.coverage.remark:
+        out.print(f"[yellow]{escape(remark)}[/yellow]")
+
+
+def _write_cell(cell: Statement) -> str:
+    text = escape(oneline(cell.text))
+    return text if not cell.text or cell.support in PROVED else f"[yellow]{text} ({cell.support})[/yellow]"
 
 
 def print_outline(outline: Outline, out: Console) -> None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from tomewise.errors import UsageError, count_noun, suggest
+from tomewise.errors import MissingDependency, UsageError, count_noun, suggest
 from tomewise.text.alignment import fold
 from tomewise.text.stop_words import STOP
 from tomewise.text.values import Key, find_values
@@ -170,6 +173,50 @@ class Table(Noun):
             source = describe_source(row.quotes[0]) if row.quotes else ""
             writer.writerow([*(_escape_formula(cell.text) for cell in row.cells), source])
         return out.getvalue()
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write it to a .csv, .md, .json or .parquet file. Raises UsageError, MissingDependency."""
+        file = Path(path)
+        written: dict[str, Callable[[], str]] = {
+            ".csv": self.to_csv,
+            ".md": self.to_markdown,
+            ".json": lambda: json.dumps(self.to_dict(), ensure_ascii=False, indent=2),
+        }
+        if file.suffix == ".parquet":
+            _write_parquet(self, file)
+        elif file.suffix in written:
+            file.write_text(written[file.suffix](), encoding="utf-8")
+        else:
+            raise UsageError(f"cannot write a table as {file.name!a}: end it with .csv, .md, .json or .parquet")
+
+
+def _write_parquet(table: Table, file: Path) -> None:
+    """A column of texts for each column, and beside a number its amount and unit, and beside a date its ISO form."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingDependency("writing Parquet needs pyarrow: pip install 'tomewise[eval]'") from error
+    columns: dict[str, list[Any]] = {}
+    for at, column in enumerate(table.columns):
+        texts = [row.cells[at].text for row in table.rows]
+        columns[column.name] = texts
+        if column.kind == "number":
+            amounts = [read_amount(text) for text in texts]
+            columns[f"{column.name} (number)"] = [amount[0] if amount else None for amount in amounts]
+            columns[f"{column.name} (unit)"] = [amount[1] if amount else None for amount in amounts]
+        elif column.kind == "date":
+            columns[f"{column.name} (date)"] = [_write_date(read_date(text)) for text in texts]
+    columns["sources"] = [[str(quote) for quote in row.quotes] for row in table.rows]
+    parquet.write_table(pyarrow.Table.from_pydict(columns), file)
+
+
+def _write_date(date: tuple[int, int, int] | None) -> str | None:
+    if date is None:
+        return None
+    year, month, day = date
+    parts = [f"{year:04}" if year else "-", *([f"{month:02}"] if month else []), *([f"{day:02}"] if day else [])]
+    return "-".join(parts)
 
 
 def _escape_formula(text: str) -> str:
