@@ -158,7 +158,7 @@ async def test_a_table_is_collected_and_read_part_by_part(here: Path) -> None:
 
     with Tome.open(here / "a.tome", embedder="hash", model=ScriptedModel({"collect": collect})) as tome:
         tome.add(Document(id="a", text=". ".join(names)))
-        async with connect_to(tome) as client:
+        async with Client(TomeServer({"a": tome})) as client:
             first = await call(client, "collect", asked="all keepers", columns=["name"], figures=["count name"])
             assert first["table"]["all_read"]
             assert first["rows"] == 20

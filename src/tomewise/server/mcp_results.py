@@ -107,7 +107,7 @@ class FindResult(Result):
 
     def write(self) -> str:
         counts = [
-            f"By {name}: {', '.join(f'{each} {count}' for each, count in counted.items())}"
+            f"By {name}: {', '.join(f'{each} {count}' for each, count in counted)}"
             for name, counted in self.hits.counts.items()
         ]
         lines = [str(self.hits), *_fence_unread(self.hits.coverage.remark)]

@@ -193,9 +193,8 @@ class Tools:
         async with self._admit():
             part = await _narrow(opened, documents, where)
             hits = await part.afind(*wanted, kind=kind, case=case, limit=limit, skip=skip)
-        hidden = await asyncio.to_thread(
-            opened.documents.names.hide, replace(hits, counts={name: _keep(each) for name, each in hits.counts.items()})
-        )
+        fewer = replace(hits, counts={name: each[:_MOST_COUNTED] for name, each in hits.counts.items()})
+        hidden = await asyncio.to_thread(opened.documents.names.hide, fewer)
         whole = neutralise(Hits, hidden, ITEM_BYTES // 4)
 
         def make(count: int) -> FindResult:
@@ -284,7 +283,8 @@ class Tools:
         """Show how a document is laid out: its headings, pages, speakers and lengths. Calls no model."""
         _, opened = find_tome(tome, self._tomes)
         found = await asyncio.to_thread(lambda: make_outline(opened.documents.names.match(document), opened.store))
-        whole = neutralise(Outline, opened.documents.names.hide(replace(found, speakers=_keep(found.speakers))))
+        speakers = dict(list(found.speakers.items())[:_MOST_COUNTED])
+        whole = neutralise(Outline, opened.documents.names.hide(replace(found, speakers=speakers)))
 
         def make(count: int) -> OutlineResult:
             left = len(whole.sections) - skip - count
@@ -447,10 +447,6 @@ def _read(tome: Tome, document: str, span: Stretch, passage: str, neighbours: in
         return TextResult(part=neutralise(Slice, shorter.to_dict(), MOST_BYTES * 10), rest=rest)  # as long as it was
 
     return fit(make, len(whole.text))
-
-
-def _keep(counts: Mapping[str, int]) -> dict[str, int]:
-    return dict(list(counts.items())[:_MOST_COUNTED])
 
 
 def _list_records(records: list[dict[str, Any]], skip: int, count: int) -> DocumentsResult:

@@ -354,7 +354,7 @@ def print_hits(hits: Hits, skip: int, out: Console, scope: Scope | None = None) 
     out.print(f"[bold]{hits}[/bold]{escape(wanted)}; {count_noun(hits.coverage.read, 'passage')} read, all in scope")
     for name, counts in hits.counts.items():
         if len(counts) > 1:
-            shown = [f"{name_document(each)} {count:,}" for each, count in list(counts.items())[:_COUNTED]]
+            shown = [f"{name_document(each)} {count:,}" for each, count in counts[:_COUNTED]]
             more = f", {len(counts) - _COUNTED:,} more" if len(counts) > _COUNTED else ""
             out.print(f"[dim]by {name}: {escape(oneline(', '.join(shown)))}{more}[/dim]")
     if hits.quotes and (left := hits.total - skip - len(hits.quotes)) > 0:

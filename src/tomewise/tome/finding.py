@@ -67,7 +67,7 @@ def find_in_documents(
         wanted=tuple(wanted),
         kind=kind,
         total=counts.total,
-        counts={name: dict(counter.most_common()) for name, counter in counts.by.items() if counter},
+        counts={name: tuple(counter.most_common()) for name, counter in counts.by.items() if counter},
         quotes=tuple(quotes),
         coverage=Coverage(
             passages=sum(record.passages for record in records),

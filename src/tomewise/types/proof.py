@@ -171,7 +171,7 @@ class Hits(Noun):
     """How it was looked for."""
     total: int
     """How many places have it."""
-    counts: Mapping[str, Mapping[str, int]]
+    counts: Mapping[str, tuple[tuple[str, int], ...]]
     """How many by `document`, and by `chapter`, `speaker` and `time` where documents have these; the most first."""
     quotes: tuple[Quote, ...]
     """The places in document order, from the first that was asked for; `before` and `after` are of its line."""
