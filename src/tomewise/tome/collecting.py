@@ -45,7 +45,7 @@ from tomewise.tome.holdings import list_unread
 from tomewise.tome.questions import check_documents
 from tomewise.tome.scopes import check_scope
 from tomewise.tome.table import Column, Figure, Kind, Row, Table, find_likely, join_rows, join_same
-from tomewise.types import Coverage, LanguageModel, Passage, Question, Report, Statement, Unread
+from tomewise.types import Coverage, LanguageModel, Passage, PassageId, Question, Report, Statement, Unread
 from tomewise.types.proof import PROVED
 
 TOGETHER = 8  # passages in one call
@@ -97,8 +97,8 @@ async def collect_table(
     report: Report,
     *,
     fresh: bool,
-) -> Table:
-    """See `Tome.collect`; the text of the question is what is asked for."""
+) -> tuple[Table, list[PassageId]]:
+    """See `Tome.collect`; the text of the question is what is asked for. Also returns the passages that were read."""
     store, within = kit.store, asked.within
     computed = [read_figure(each) for each in figures]
     with open_run(queue=object(), fresh_mark=token_hex(8) if fresh else "") as used:
@@ -117,9 +117,9 @@ async def collect_table(
         )
         for figure, column in computed:
             planned.compute(figure, column)  # what cannot be computed is said before anything is read
-        table = await fill_table(planned, plan, store, kit.model, report)
+        table, read = await fill_table(planned, plan, store, kit.model, report)
         found = (table.compute("count"), *(table.compute(figure, column) for figure, column in computed))
-        return replace(table, figures=found, cost=used.measure_cost())
+        return replace(table, figures=found, cost=used.measure_cost()), read
 
 
 def read_figure(written: str) -> tuple[Figure, str]:
@@ -146,7 +146,9 @@ async def plan_table(asked: str, columns: Sequence[Column], key: Sequence[str], 
     return TablePlan(item=reply.item, columns=planned, key=find_key(named, planned))
 
 
-async def fill_table(planned: Table, plan: TablePlan, store: Store, model: LanguageModel, report: Report) -> Table:
+async def fill_table(
+    planned: Table, plan: TablePlan, store: Store, model: LanguageModel, report: Report
+) -> tuple[Table, list[PassageId]]:
     """The table of all passages in scope. A passage whose reply cannot be used is not read, which `coverage` says."""
     within = planned.within
     keys = await asyncio.to_thread(store.keys_within, within)
@@ -160,7 +162,8 @@ async def fill_table(planned: Table, plan: TablePlan, store: Store, model: Langu
     )
     unread = (*([failed] if failed.count else []), *list_unread(store, within, 0))
     coverage = Coverage(passages=len(passages), read=len(replies), unread=unread)
-    return replace(planned, rows=tuple(joined), doubtful=tuple(doubtful), coverage=coverage, dropped_quotes=dropped)
+    table = replace(planned, rows=tuple(joined), doubtful=tuple(doubtful), coverage=coverage, dropped_quotes=dropped)
+    return table, [passages[key].id for key in replies]
 
 
 async def _ask_each_passage(

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from tomewise.systems.kit import System
     from tomewise.systems.registry import Choice
     from tomewise.tome.document_names import Documents
+    from tomewise.tome.holdings import ReadLedger
     from tomewise.tome.session_record import Turn
     from tomewise.tome.table import Column, Table
-    from tomewise.types import Answer, Event, Evidence, Hits, Lagging, Progress
+    from tomewise.types import Answer, Coverage, Event, Evidence, Hits, Lagging, Progress
 
 
 class TomeView(PartOfTome):
@@ -38,7 +39,21 @@ class TomeView(PartOfTome):
         """The documents: called or iterated, their records; by a name, one with its text."""
         from tomewise.tome.document_names import Documents
 
-        return Documents(self.store, self.scope)
+        return Documents(self.store, self.scope, self._ledger.add)
+
+    @cached_property
+    def _ledger(self) -> ReadLedger:
+        from tomewise.tome.holdings import ReadLedger
+
+        return ReadLedger()
+
+    @property
+    def coverage(self) -> Coverage:
+        """How much of it was read through this view, and what nobody can have read.
+
+        Read is what `ask` and `collect` showed to a model, what `search` found, and what `documents.read` gave out.
+        """
+        return self._ledger.describe(self.store, self.scope)
 
     @cached_property
     def sessions(self) -> Sessions:
@@ -79,7 +94,11 @@ class TomeView(PartOfTome):
         asked = self._make_question(question, options=options, instructions=instructions, form=form, force=force)
         questions = self._opened.questions
         chosen = await questions.choose(system, effort, current=asked.current)
-        return await questions.answer(asked, chosen, on_event, fresh=fresh, turns=turns)
+        from tomewise.tome.questions import list_shown
+
+        answer = await questions.answer(asked, chosen, on_event, fresh=fresh, turns=turns)
+        self._ledger.add(list_shown(answer))
+        return answer
 
     ask = plain(aask)
 
@@ -164,7 +183,9 @@ class TomeView(PartOfTome):
         limit = read_integer("limit", limit, "a whole number from 1 up")
         if limit < 1:
             raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
-        return await self._opened.questions.search(question, system, limit)
+        found = await self._opened.questions.search(question, system, limit)
+        self._ledger.add(source.passage for piece in found for source in piece.origins)
+        return found
 
     search = plain(asearch)
 
@@ -240,7 +261,9 @@ class TomeView(PartOfTome):
         question, planned = self._make_question(asked), read_columns(columns)
         named, wanted = read_names("key", key), read_names("figures", figures)
         with show_bars(on_progress) as report:
-            return await collect_table(self._opened.kit, question, planned, named, wanted, report, fresh=fresh)
+            table, read = await collect_table(self._opened.kit, question, planned, named, wanted, report, fresh=fresh)
+        self._ledger.add(read, failed=table.coverage.passages - len(read))
+        return table
 
     collect = plain(acollect)
 
