@@ -56,3 +56,17 @@ def test_a_table_is_collected_within_the_budget_of_the_server(tmp_path: Path) ->
         assert table["all_read"]
         assert read_code(served.post(f"{NOVEL}/collect", {**body, "figures": ["median who"]})) == (400, "usage")
         assert read_code(served.post(f"{NOVEL}/collect", {**body, "columns": ["a:b"]})) == (400, "usage")
+
+
+def test_an_open_scope_knows_what_of_it_was_read(served: Served) -> None:
+    opened = served.post(f"{NOVEL}/scopes", {"documents": ["light", "letter"]}).json()
+    assert (opened["documents"], opened["coverage"]["read"]) == (2, 0)
+    scope = {"scope": opened["id"]}
+    assert served.post(f"{NOVEL}/find", {"wanted": ["the"], **scope}).json()["coverage"]["passages"] == 2
+    answer = served.post(f"{NOVEL}/ask", {"question": "Who put out the light?", "system": "naive", **scope}).json()
+    assert answer["resolved"]
+    shown = served.http.get(f"{NOVEL}/scopes/{opened['id']}").json()
+    assert (shown["coverage"]["read"], shown["coverage"]["all_read"]) == (2, True)
+    refused = served.post(f"{NOVEL}/find", {"wanted": ["the"], "documents": ["light"], **scope})
+    assert read_code(refused) == (400, "usage")
+    assert read_code(served.post(f"{NOVEL}/find", {"wanted": ["the"], "scope": "x"})) == (404, "unknown_name")

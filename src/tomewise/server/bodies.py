@@ -138,6 +138,7 @@ class Narrowed(Body):
         description="The exact names or ids of documents, as `.../documents` lists them, or folders such as `notes/`.",
     )
     where: Annotated[list[Name], Field(max_length=100)] = Field(default_factory=list)
+    scope: Annotated[str, Field(max_length=100, description="In place of both the id of an open scope.")] = ""
 
 
 class Search(ChosenSystem, Narrowed):

@@ -16,7 +16,7 @@ from mcp.types import CallToolResult, TextContent
 from tomewise.errors import count_noun
 from tomewise.language import fences
 from tomewise.language.fences import fence, oneline
-from tomewise.server.replies import Overview, Reply
+from tomewise.server.replies import Overview, Reply, ScopeReply
 from tomewise.server.tome_endpoints import describe_overview
 from tomewise.store.records import DocumentRecord
 from tomewise.tome.document_names import show_name
@@ -89,6 +89,14 @@ class AnswerResult(Result):
         lines = [head if answer.resolved else f"Declined. {head}".strip(), f"Support: {answer.support}"]
         lines += [f"Missing: {oneline(answer.missing)}"] if answer.missing else []
         return "\n".join([*lines, *answer.remarks, *unread, *_fence_quotes(quotes), *_fence_passages(answer.nearest)])
+
+
+class ScopeResult(ScopeReply, Result):
+    """An open part of a tome, and how much of it was read."""
+
+    def write(self) -> str:
+        lines = [f"Scope {self.id}: {self.documents} documents; read: {self.coverage}"]
+        return "\n".join([*lines, *_fence_unread(self.coverage.remark)])
 
 
 class SearchResult(Result):

@@ -33,6 +33,7 @@ from tomewise.server.mcp_results import (
     OverviewResult,
     RemoveResult,
     Result,
+    ScopeResult,
     SearchResult,
     TableResult,
     TextResult,
@@ -45,6 +46,7 @@ from tomewise.server.mcp_results import (
     neutralise,
 )
 from tomewise.server.named_tomes import LEFT, Admit, Stretch, find_part, find_tome, hide_addresses
+from tomewise.server.scope_list import ScopeList, describe_scope
 from tomewise.server.streaming import ClientLeft
 from tomewise.store.records import DocumentRecord
 from tomewise.systems.efforts import Effort
@@ -82,6 +84,7 @@ Name = Annotated[str, Field(max_length=5_000)]
 Names = Annotated[list[Name], Field(max_length=100)]
 Documents = Annotated[Names, Field(description="Look only into these documents.")]
 Conditions = Annotated[Names, Field(description="Tests of metadata such as year>=1911; all must hold.")]
+ScopeId = Annotated[str, Field(max_length=100, description="The id of an open scope, in place of both.")]
 Count = Annotated[int, Field(ge=1, le=100)]
 Skip = Annotated[int, Field(ge=0, le=1_000_000, description="Leave out so many from the start.")]
 
@@ -119,6 +122,7 @@ class Tools:
     def __init__(self, tomes: Mapping[str, Tome], admit: Admit = nullcontext) -> None:
         self._tomes = tomes
         self._admit = admit
+        self._scopes = ScopeList()
 
     async def ask(
         self,
@@ -130,6 +134,7 @@ class Tools:
         system: Annotated[Name, Field(description="How to answer: the name of a system with its settings.")] = "",
         documents: Documents = [],  # noqa: B006
         where: Conditions = [],  # noqa: B006
+        scope: ScopeId = "",
         force: Annotated[bool, Field(description="Guess where the memory lacks the answer.")] = False,
         tome: TomeName = "",
         effort: Annotated[
@@ -140,7 +145,7 @@ class Tools:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
         _, opened = find_tome(tome, self._tomes)
         async with send_progress(context, partial(_describe_event, opened)) as on_event, self._admit():
-            part = await _narrow(opened, documents, where)
+            part = await self._narrow(opened, documents, where, scope)
             asked = Question(text=question, options=tuple(options), instructions=instructions, form=form, force=force)
             variant = choose_bounded(system, {}) if system else None
             with answer_whole():
@@ -155,12 +160,13 @@ class Tools:
         skip: Skip = 0,
         documents: Documents = [],  # noqa: B006
         where: Conditions = [],  # noqa: B006
+        scope: ScopeId = "",
         tome: TomeName = "",
     ) -> SearchResult:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
         _, opened = find_tome(tome, self._tomes)
         async with self._admit():
-            part = await _narrow(opened, documents, where)
+            part = await self._narrow(opened, documents, where, scope)
             found = await part.asearch(query, system=DEFAULT, limit=skip + limit)
         kept = [
             replace(piece, origins=piece.origins[:_MOST_SOURCES], metadata=_keep_small(piece.metadata))
@@ -186,12 +192,13 @@ class Tools:
         skip: Skip = 0,
         documents: Documents = [],  # noqa: B006
         where: Conditions = [],  # noqa: B006
+        scope: ScopeId = "",
         tome: TomeName = "",
     ) -> FindResult:
         """Find every place that has a text, exactly, with its line, and count them all. Calls no model."""
         _, opened = find_tome(tome, self._tomes)
         async with self._admit():
-            part = await _narrow(opened, documents, where)
+            part = await self._narrow(opened, documents, where, scope)
             hits = await part.afind(*wanted, kind=kind, case=case, limit=limit, skip=skip)
         fewer = replace(hits, counts={name: each[:_MOST_COUNTED] for name, each in hits.counts.items()})
         hidden = await asyncio.to_thread(opened.documents.names.hide, fewer)
@@ -214,12 +221,13 @@ class Tools:
         skip: Skip = 0,
         documents: Documents = [],  # noqa: B006
         where: Conditions = [],  # noqa: B006
+        scope: ScopeId = "",
         tome: TomeName = "",
     ) -> TableResult:
         """Make a table of all things of one kind: every passage is read, once. Calls the tome's model."""
         _, opened = find_tome(tome, self._tomes)
         async with send_progress(context, str), self._admit():
-            part = await _narrow(opened, documents, where)
+            part = await self._narrow(opened, documents, where, scope)
             table = await part.acollect(asked, columns=columns, key=key, figures=figures)
         hidden = await asyncio.to_thread(opened.documents.names.hide, table)
         whole = neutralise(Table, hidden, ITEM_BYTES // 4)
@@ -244,6 +252,7 @@ class Tools:
         skip: Skip = 0,
         documents: Documents = [],  # noqa: B006
         where: Conditions = [],  # noqa: B006
+        scope: ScopeId = "",
         tome: TomeName = "",
     ) -> VerifyResult:
         """Verify a text, such as a draft of yours: each statement is quoted, inferred, contradicted or none.
@@ -252,7 +261,7 @@ class Tools:
         """
         _, opened = find_tome(tome, self._tomes)
         async with send_progress(context, str), self._admit():
-            part = await _narrow(opened, documents, where)
+            part = await self._narrow(opened, documents, where, scope)
             answer = await part.averify(text, judge=judge)
         about = {"summary": " ".join(answer.remarks), "unread": cut_text(answer.coverage.remark, ITEM_BYTES)}
         hidden = await asyncio.to_thread(opened.documents.names.hide, answer.statements[skip:])
@@ -265,6 +274,29 @@ class Tools:
 
         return fit(make, len(statements))
 
+    async def within(
+        self,
+        documents: Documents = [],  # noqa: B006
+        where: Conditions = [],  # noqa: B006
+        scope: ScopeId = "",
+        tome: TomeName = "",
+    ) -> ScopeResult:
+        """Open a part of a tome under an id, or ask how much of an open one was read. Calls no model.
+
+        Give the id to other tools as scope: they look only there, and what they show counts as read.
+        """
+        _, opened = find_tome(tome, self._tomes)
+        part = await self._narrow(opened, documents, where, scope)
+        id = scope or self._scopes.open(opened, part)
+        return ScopeResult(**await asyncio.to_thread(describe_scope, id, part, opened))
+
+    async def _narrow(self, tome: Tome, documents: Names, where: Names, scope: str) -> TomeView:
+        if scope:
+            if documents or where:
+                raise UsageError("a scope has its documents and conditions: name it alone, or open another")
+            return self._scopes.find(tome, scope)
+        return await asyncio.to_thread(lambda: tome.within(*tome.documents.names.match_all(documents), where=where))
+
     async def read(
         self,
         document: Annotated[Name, Field(description="The id of a document; or name a passage.")] = "",
@@ -273,11 +305,16 @@ class Tools:
         passage: Annotated[Name, Field(description="The id of a passage, instead of a document.")] = "",
         neighbours: Annotated[int, Field(ge=0, le=20, description="So many passages before and after it too.")] = 0,
         part: Annotated[Name, Field(description='"page 3", "chapter NAME" or "lines 1-20" of the document.')] = "",
+        scope: ScopeId = "",
         tome: TomeName = "",
     ) -> TextResult:
         """Read a part of a document, or a passage with its neighbours. Calls no model."""
         _, opened = find_tome(tome, self._tomes)
-        return await asyncio.to_thread(_read, opened, document, (start, end), passage, neighbours, part)
+        view = self._scopes.find(opened, scope) if scope else None
+        read = await asyncio.to_thread(_read, opened, document, (start, end), passage, neighbours, part)
+        if view:
+            view.note_read(each.id for each in read.part.passages)
+        return read
 
     async def outline(self, document: Name, skip: Skip = 0, tome: TomeName = "") -> OutlineResult:
         """Show how a document is laid out: its headings, pages, speakers and lengths. Calls no model."""
@@ -390,10 +427,6 @@ class Tools:
         ]
         rest = f"{', '.join(more)}: the first {_MOST_FAILURES} are here." if more else ""
         return BuildResult(built=True, estimate=estimate, report=replace(shown, layers=tuple(layers)), rest=rest)
-
-
-async def _narrow(tome: Tome, documents: Names, where: Names) -> TomeView:
-    return await asyncio.to_thread(lambda: tome.within(*tome.documents.names.match_all(documents), where=where))
 
 
 def _describe_event(tome: Tome, event: Event) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tomewise.tome.holdings import ReadLedger
     from tomewise.tome.session_record import Turn
     from tomewise.tome.table import Column, Table
-    from tomewise.types import Answer, Coverage, Event, Evidence, Hits, Lagging, Progress
+    from tomewise.types import Answer, Coverage, Event, Evidence, Hits, Lagging, PassageId, Progress
 
 
 class TomeView(PartOfTome):
@@ -39,13 +39,17 @@ class TomeView(PartOfTome):
         """The documents: called or iterated, their records; by a name, one with its text."""
         from tomewise.tome.document_names import Documents
 
-        return Documents(self.store, self.scope, self._ledger.add)
+        return Documents(self.store, self.scope, self.note_read)
 
     @cached_property
     def _ledger(self) -> ReadLedger:
         from tomewise.tome.holdings import ReadLedger
 
         return ReadLedger()
+
+    def note_read(self, passages: Iterable[PassageId]) -> None:
+        """Count passages as read, for whoever shows them in another way."""
+        self._ledger.add(passages)
 
     @property
     def coverage(self) -> Coverage:
