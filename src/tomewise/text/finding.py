@@ -24,7 +24,7 @@ Place: TypeAlias = tuple[int, int]
 Finder: TypeAlias = Callable[[str], Iterator[Place]]
 """Yields the hits of a text, in order and without overlaps."""
 
-_LONGEST = 1_000  # characters of what is looked for
+LONGEST = 1_000  # characters of what is looked for
 _MEMORY = 1 << 24  # bytes of a pattern that is compiled
 _AROUND = 300  # characters that are read on either side of a word, cut at blanks
 _PLAIN_PART = re.compile(r"(?<!\^)[a-z0-9]+", re.ASCII)  # of a folded word; a power is written in other signs
@@ -39,8 +39,8 @@ def make_finder(wanted: str, kind: Kind = "words", *, case: bool = False) -> Fin
 
     With `case`, capitals and small letters differ. Raises UsageError for what cannot be looked for.
     """
-    if len(wanted) > _LONGEST:
-        raise UsageError(f"{len(wanted):,} characters are too many to look for: give {_LONGEST:,} or fewer")
+    if len(wanted) > LONGEST:
+        raise UsageError(f"{len(wanted):,} characters are too many to look for: give {LONGEST:,} or fewer")
     if kind == "pattern":
         return _make_pattern_finder(wanted, case=case)
     return _make_value_finder(wanted) if kind == "value" else _make_word_finder(wanted, case=case)

@@ -19,7 +19,7 @@ from tomewise.text.finding import Finder, make_finder
 from tomewise.tome.holdings import list_unread
 from tomewise.types import Coverage, FindKind, Hits, Passage, Place, Quote, Scope
 
-_MOST = 1_000_000  # hits that are counted
+MOST = 1_000_000  # hits that are counted
 _AROUND = 100  # characters that are shown on either side of a hit, of its line
 _NAME = r"[A-Z][\w.&'’-]*(?: (?:of|the|de|von|van|[A-Z][\w.&'’-]*)){0,5}"
 _CALLED = r"(?:also )?(?:known as|called|alias|a\.k\.a\.|aka|nicknamed|hereinafter|formerly|short:?) "
@@ -57,8 +57,8 @@ def find_in_documents(
         places = _find_all(finders, text)
         if not places:
             continue
-        if counts.total + len(places) > _MOST:
-            raise UsageError(f"more than {_MOST:,} places have this: look for something that fewer have")
+        if counts.total + len(places) > MOST:
+            raise UsageError(f"more than {MOST:,} places have this: look for something that fewer have")
         located = list(_locate(store, record, text, places))
         counts.add(record, located)
         first, last = max(0, skip - counts.before), None if limit is None else max(0, skip + limit - counts.before)
