@@ -19,8 +19,8 @@ from tomewise.server.replies import ScopeReply, SearchReply
 from tomewise.server.scope_list import describe_scope
 from tomewise.server.service import Service, Wanted, find_variant, narrow
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event
+from tomewise.tome.collected import Table
 from tomewise.tome.reports import BuildCosts
-from tomewise.tome.table import Table
 from tomewise.types import Answer, Cost, Event, Hits, Question
 
 _MOST_ESTIMATED = 5000  # passages

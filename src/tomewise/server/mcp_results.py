@@ -19,11 +19,11 @@ from tomewise.language.fences import fence, oneline
 from tomewise.server.replies import Overview, Reply, ScopeReply
 from tomewise.server.tome_endpoints import describe_overview
 from tomewise.store.records import DocumentRecord
+from tomewise.tome.collected import Table
 from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity
 from tomewise.tome.outline import Outline
 from tomewise.tome.reports import BuildCosts, BuildReport, Foresight, Slice
-from tomewise.tome.table import Table
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, DocumentId, Evidence, Hits, Passage, Quote, Statement, read_plain
 from tomewise.types.place import describe_place

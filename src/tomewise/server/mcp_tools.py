@@ -51,11 +51,11 @@ from tomewise.server.streaming import ClientLeft
 from tomewise.store.records import DocumentRecord
 from tomewise.systems.efforts import Effort
 from tomewise.systems.registry import DEFAULT
+from tomewise.tome.collected import Table
 from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity, find_entity
 from tomewise.tome.outline import Outline, make_outline
 from tomewise.tome.reports import BuildReport, Slice, read_slice, sum_estimates
-from tomewise.tome.table import Table
 from tomewise.tome.tome import Tome
 from tomewise.tome.view import TomeView
 from tomewise.types import (

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     from tomewise.store.contract import Texts
     from tomewise.systems.registry import Variant
+    from tomewise.tome.collected import Table as CollectedTable
     from tomewise.tome.entities import Entity
     from tomewise.tome.holdings import Contents
     from tomewise.tome.outline import Outline
     from tomewise.tome.reports import BuildCosts, BuildReport
     from tomewise.tome.session_record import SessionRecord
-    from tomewise.tome.table import Table as CollectedTable
     from tomewise.tome.traces import Trace
     from tomewise.types import Answer, Cost, Event, Evidence, FromSession, Hits, Lagging, Quote, Scope, Statement
 
@@ -311,8 +311,8 @@ def print_table(table: CollectedTable, out: Console, *, show_rows: bool) -> None
         out.print(rows)
     for figure in table.figures:
         out.print(f"[bold]{escape(oneline(str(figure)))}[/bold]")
-    for one, other in table.doubtful[:_NAMED_PAIRS]:
-        out.print(f"[yellow]rows {one + 1} and {other + 1} may be one thing[/yellow]")
+    for first, second in table.doubtful[:_NAMED_PAIRS]:
+        out.print(f"[yellow]rows {first + 1} and {second + 1} may be one thing[/yellow]")
     if table.dropped_quotes:
         out.print(
             f"[yellow]{count_noun(table.dropped_quotes, 'row')} of the model left out: no passage has them[/yellow]"

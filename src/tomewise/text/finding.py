@@ -14,7 +14,6 @@ from typing import Literal, TypeAlias
 
 import re2
 
-from tomewise.errors import UsageError
 from tomewise.text.alignment import INVISIBLE, Span, find_places, fold, list_variants
 from tomewise.text.values import DAYS, MONTHS, NUMBER_WORDS, Reading, find_values, list_number_words
 
@@ -37,10 +36,10 @@ _PARAGRAPH = re.compile(r"(?:[^\n]+\n?)+")
 def make_finder(wanted: str, kind: Kind = "words", *, case: bool = False) -> Finder:
     """The finder of words, of a value such as "1,200" or "3 May 1911", or of a regular expression.
 
-    With `case`, capitals and small letters differ. Raises UsageError for what cannot be looked for.
+    With `case`, capitals and small letters differ. Raises ValueError for what cannot be looked for.
     """
     if len(wanted) > LONGEST:
-        raise UsageError(f"{len(wanted):,} characters are too many to look for: give {LONGEST:,} or fewer")
+        raise ValueError(f"{len(wanted):,} characters are too many to look for: give {LONGEST:,} or fewer")
     if kind == "pattern":
         return _make_pattern_finder(wanted, case=case)
     return _make_value_finder(wanted) if kind == "value" else _make_word_finder(wanted, case=case)
@@ -61,7 +60,7 @@ class _Pattern:
             self._compiled = re2.compile(f"(?m){pattern}".encode(), options)
         except re2.error as error:
             reason = error.args[0].decode(errors="replace").partition(": (?m)")[0]
-            raise UsageError(f"cannot read the pattern {pattern!a}: {reason}; the syntax is that of RE2") from None
+            raise ValueError(f"cannot read the pattern {pattern!a}: {reason}; the syntax is that of RE2") from None
 
     def find(self, text: str) -> Iterator[Place]:
         """The places that are not empty, in order."""
@@ -81,7 +80,7 @@ class _Pattern:
 
 def _make_pattern_finder(pattern: str, *, case: bool) -> Finder:
     if not pattern:
-        raise UsageError("the pattern is empty: give one such as 'colou?r'")
+        raise ValueError("the pattern is empty: give one such as 'colou?r'")
     return _Pattern(pattern, case=case).find
 
 
@@ -91,7 +90,7 @@ def _make_pattern_finder(pattern: str, *, case: bool) -> Finder:
 def _make_word_finder(words: str, *, case: bool) -> Finder:
     wanted = fold(words).words
     if not wanted:
-        raise UsageError(f"{words!a} has no letter and no figure to look for: give a word, or a pattern (--regex)")
+        raise ValueError(f"{words!a} has no letter and no figure to look for: give a word, or a pattern (--regex)")
     pattern = _write_spellings(tuple(wanted))
     is_plain = len(wanted) == 1 and words.isascii() and words.isalpha()
 
@@ -166,7 +165,7 @@ def _make_value_finder(written: str) -> Finder:
     values = find_values(f"of {written.strip()}")  # a name that opens a sentence might be any word
     if len(values) != 1:
         what = "no value" if not values else f"{len(values)} values"
-        raise UsageError(f"{written!a} is {what}: give one number, date, time, quantity or name")
+        raise ValueError(f"{written!a} is {what}: give one number, date, time, quantity or name")
     wanted = next(filter(None, values[0].readings), values[0].gives)
     hint = _write_hint(wanted)
 

@@ -41,10 +41,10 @@ from tomewise.text.alignment import find_places, fold
 from tomewise.text.stop_words import STOP
 from tomewise.text.support import Grounds
 from tomewise.text.values import Key, find_values
+from tomewise.tome.collected import Column, Figure, Kind, Row, Table, find_likely, join_rows, join_same
 from tomewise.tome.holdings import list_unread
 from tomewise.tome.questions import check_documents
 from tomewise.tome.scopes import check_scope
-from tomewise.tome.table import Column, Figure, Kind, Row, Table, find_likely, join_rows, join_same
 from tomewise.types import Coverage, LanguageModel, Passage, PassageId, Question, Report, Statement, Unread
 from tomewise.types.proof import PROVED
 
@@ -116,7 +116,7 @@ async def collect_table(
             model=find_name(kit.model, COLLECT),
         )
         for figure, column in computed:
-            planned.compute(figure, column)  # what cannot be computed is said before anything is read
+            planned.compute(figure, column)  # what cannot be computed is refused before anything is read
         table, read = await fill_table(planned, plan, store, kit.model, report)
         found = (table.compute("count"), *(table.compute(figure, column) for figure, column in computed))
         return replace(table, figures=found, cost=used.measure_cost()), read
@@ -261,7 +261,7 @@ async def _join_likely(
         return "; ".join(f"{column.name}: {cell.text}" for column, cell in cells if cell.text)
 
     async def ask(group: Sequence[tuple[int, int]]) -> list[tuple[int, int]] | None:
-        given = SameRowsIn(item=plan.item, pairs=[(write(rows[one]), write(rows[other])) for one, other in group])
+        given = SameRowsIn(item=plan.item, pairs=[(write(rows[first]), write(rows[second])) for first, second in group])
         reply = await catch_failure(model.ask(SAME_ROWS, given))
         return None if isinstance(reply, ModelError) else [group[n - 1] for n in reply.same if 0 < n <= len(group)]
 
@@ -270,6 +270,6 @@ async def _join_likely(
     same = [pair for found in replies for pair in found or ()]
     joined, numbers = join_same(rows, same)
     unjudged = [pair for group, found in zip(groups, replies, strict=True) if found is None for pair in group]
-    ends = ((numbers[one], numbers[other]) for one, other in (*unjudged, *pairs[_MOST_PAIRS:]))
+    ends = ((numbers[first], numbers[second]) for first, second in (*unjudged, *pairs[_MOST_PAIRS:]))
     open_pairs = {(min(pair), max(pair)) for pair in ends}
     return joined, sorted(pair for pair in open_pairs if pair[0] != pair[1])

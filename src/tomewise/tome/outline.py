@@ -140,7 +140,7 @@ def _list_sections(record: DocumentRecord, marks: Marks) -> Iterator[Section]:
     for number, (start, place) in enumerate(headings):
         later = headings[number + 1 :]
         depth = len(place.chapter)
-        end = next((at for at, other in later if other.chapter[:depth] != place.chapter), record.characters)
+        end = next((at for at, following in later if following.chapter[:depth] != place.chapter), record.characters)
         yield Section(chapter=place.chapter, start=start, end=end, page=place.page)
 
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from tomewise.systems.efforts import Effort
     from tomewise.systems.kit import System
     from tomewise.systems.registry import Choice
+    from tomewise.tome.collected import Column, Table
     from tomewise.tome.document_names import Documents
     from tomewise.tome.holdings import ReadLedger
     from tomewise.tome.session_record import Turn
-    from tomewise.tome.table import Column, Table
     from tomewise.types import Answer, Coverage, Event, Evidence, Hits, Lagging, PassageId, Progress
 
 
@@ -211,7 +211,7 @@ class TomeView(PartOfTome):
         which takes linear time. `limit` and `skip` choose the places that are given; all are counted. Raises UsageError
         for what cannot be looked for, and for more than a million places.
         """
-        from tomewise.tome.finding import find_in_documents
+        from tomewise.tome.hits import find_in_documents
 
         read_texts("what to find", wanted)
         check_type("case", case, bool, "True or False")

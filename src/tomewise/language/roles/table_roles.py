@@ -42,7 +42,7 @@ class CollectedRow(BaseModel):
     """The quotation comes first, since a model writes its fields in order."""
 
     quote: Text = Field(min_length=1, description="the words of the passage that say it, copied word for word")
-    cells: list[Text] = describe("one text for each column, in their order; empty for what is not said", [])
+    cells: list[Text] = describe("one text for each column, in their order; empty for what it leaves open", [])
 
 
 class CollectOut(BaseModel):

@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tomewise.errors import UsageError
-from tomewise.tome.table import Column, Row, Table, find_likely, join_rows, join_same, read_amount, read_date, read_key
+from tomewise.tome.collected import (
+    Column,
+    Row,
+    Table,
+    find_likely,
+    join_rows,
+    join_same,
+    read_amount,
+    read_date,
+    read_key,
+)
 from tomewise.types import Statement
 
 
@@ -20,7 +30,7 @@ def make_table(rows, *columns):
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("cell", "later", "same"),
     [
         ("£1,200", "1,200 pounds", True),
         ("3 May 1911", "May 3rd, 1911", True),
@@ -34,8 +44,8 @@ def make_table(rows, *columns):
         ("Lot A", "Lot B", False),
     ],
 )
-def test_two_cells_say_the_same_by_their_values_and_words(one, other, same):
-    assert (read_key(one) == read_key(other)) == same
+def test_two_cells_say_the_same_by_their_values_and_words(cell, later, same):
+    assert (read_key(cell) == read_key(later)) == same
 
 
 @pytest.mark.parametrize(
@@ -95,7 +105,7 @@ def test_figures_that_cannot_be_computed_are_refused_or_empty():
         table.compute("sum", "paid")
     with pytest.raises(UsageError, match="the table has no column 'pays': did you mean 'paid'"):
         table.compute("sum", "pays")
-    with pytest.raises(UsageError, match="'median' is no figure"):
+    with pytest.raises(UsageError, match="'median' is not a figure"):
         table.compute("median", "paid")
     empty = make_table([], Column(name="name"))
     assert (empty.compute("mean", "name").value, empty.compute("sum", "name").value) == (None, 0)
@@ -117,10 +127,10 @@ def test_likely_pairs_are_those_whose_words_are_among_the_others(names):
     pairs = set(find_likely(make_rows(*((name,) for name in names)), (0,)))
     bags = [set(name.lower().split()) - {"the", "of"} for name in names]
     expected = {
-        (one, other)
-        for one in range(len(names))
-        for other in range(one + 1, len(names))
-        if bags[one] and bags[other] and (bags[one] <= bags[other] or bags[other] <= bags[one])
+        (first, second)
+        for first in range(len(names))
+        for second in range(first + 1, len(names))
+        if bags[first] and bags[second] and (bags[first] <= bags[second] or bags[second] <= bags[first])
     }
     assert pairs == expected
 

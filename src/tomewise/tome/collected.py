@@ -116,7 +116,7 @@ class Table(Noun):
         of the rows. Raises UnknownName for a column, and UsageError for a figure, or for different units.
         """
         if figure not in get_args(Figure):
-            raise UsageError(f"{figure!r} is no figure: take one of {', '.join(get_args(Figure))}")
+            raise UsageError(f"{figure!r} is not a figure: take one of {', '.join(get_args(Figure))}")
         numbers = range(len(self.rows))
         if not column:
             if figure != "count":
@@ -321,16 +321,16 @@ def find_likely(rows: Sequence[Row], key: Sequence[int]) -> Iterator[tuple[int, 
         if not bag:
             continue
         rarest = min(bag, key=lambda word: len(holders[word]))
-        for other in holders[rarest]:
-            if other != number and bag <= bags[other] and (bag != bags[other] or number < other):
-                yield min(number, other), max(number, other)
+        for wider in holders[rarest]:
+            if wider != number and bag <= bags[wider] and (bag != bags[wider] or number < wider):
+                yield min(number, wider), max(number, wider)
 
 
 def join_same(rows: Sequence[Row], pairs: Iterable[tuple[int, int]]) -> tuple[list[Row], list[int]]:
     """The rows, those of these pairs joined; and for each row before, the number of the row that it is in now."""
     first = list(range(len(rows)))
-    for one, other in pairs:
-        ends = sorted((_find_first(first, one), _find_first(first, other)))
+    for pair in pairs:
+        ends = sorted(_find_first(first, number) for number in pair)
         first[ends[1]] = ends[0]
     joined: dict[int, Row] = {}
     for number, row in enumerate(rows):
@@ -346,16 +346,16 @@ def _find_first(first: Sequence[int], number: int) -> int:
     return number
 
 
-def _join(one: Row, other: Row) -> Row:
-    cells = tuple(map(_join_cells, one.cells, other.cells))
-    return Row(cells=cells, places=one.places + other.places)
+def _join(row: Row, later: Row) -> Row:
+    cells = tuple(map(_join_cells, row.cells, later.cells))
+    return Row(cells=cells, places=row.places + later.places)
 
 
-def _join_cells(one: Statement, other: Statement) -> Statement:
+def _join_cells(cell: Statement, later: Statement) -> Statement:
     """The cell that says something, with the quotes of both where they say the same."""
-    if not one.text or not other.text:
-        return one if one.text else other
-    if read_key(one.text) != read_key(other.text):
-        return one
-    support = max(one.support, other.support, key=STRENGTHS.index)
-    return replace(one, support=support, quotes=tuple(dict.fromkeys((*one.quotes, *other.quotes))))
+    if not cell.text or not later.text:
+        return cell if cell.text else later
+    if read_key(cell.text) != read_key(later.text):
+        return cell
+    support = max(cell.support, later.support, key=STRENGTHS.index)
+    return replace(cell, support=support, quotes=tuple(dict.fromkeys((*cell.quotes, *later.quotes))))

@@ -47,9 +47,12 @@ def find_in_documents(
     if not any(map(str.strip, wanted)):
         raise UsageError("nothing is named to find: give words, a value, a name or a pattern")
     records = [record for record in store.documents(within) if record.passages]
-    if kind == "name":
-        wanted = _list_aliases(store, records, wanted)
-    finders = [make_finder(each, "words" if kind == "name" else kind, case=case) for each in wanted]
+    try:
+        if kind == "name":
+            wanted = _list_aliases(store, records, wanted)
+        finders = [make_finder(each, "words" if kind == "name" else kind, case=case) for each in wanted]
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     counts = _Counts()
     quotes: list[Quote] = []
     for record in records:
