@@ -86,6 +86,11 @@ def test_a_pattern_is_found_by_lines_and_in_any_script():
     assert find(text, r"colou?r", "pattern") == ["colour", "color"]
     assert find(text, r"^größe \d+$", "pattern") == ["Größe 5", "Größe 12"]
     assert find(text, r"größe", "pattern", case=True) == []
+    assert find(text, r"gr\w+", "pattern") == ["Größe", "Größe"]
+    assert find("٣ é_1 [a] \\w", r"[\w-]+", "pattern") == ["٣", "é_1", "a", "w"]
+    assert find("٣ é", r"\d", "pattern") == ["٣"]
+    assert find("a\\w", r"\\w", "pattern") == ["\\w"]
+    assert find("a]b", r"[]a]+", "pattern") == ["a]"]
     assert find(text, r"x*", "pattern") == []
 
 

@@ -28,9 +28,12 @@ _MEMORY = 1 << 24  # bytes of a pattern that is compiled
 _AROUND = 300  # characters that are read on either side of a word, cut at blanks
 _PLAIN_PART = re.compile(r"(?<!\^)[a-z0-9]+", re.ASCII)  # of a folded word; a power is written in other signs
 _LINE_END = r"-[^\S\n]*\n\s*(?:[0-9-][0-9 -]{0,8}\n\s*)?"  # of a word that is cut, with the number of a page
+_ASCII = re.compile(r"[a-z0-9]", re.ASCII | re.IGNORECASE)
 _BLANK = re.compile(r"\s")
 _PLAIN = frozenset(" \n\t.,;:!?\"()“”’'")  # signs beside a word that belong to no word
-_PARAGRAPH = re.compile(r"(?:[^\n]+\n?)+")
+_WIDE = {r"\w": r"[\pL\pN\pM_]", r"\W": r"[^\pL\pN\pM_]", r"\d": r"\p{Nd}", r"\D": r"\P{Nd}"}
+_ESCAPED = re.compile(r"\\[wd\\]")
+_ESCAPE = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.", re.DOTALL)
 
 
 def make_finder(wanted: str, kind: Kind = "words", *, case: bool = False) -> Finder:
@@ -81,7 +84,16 @@ class _Pattern:
 def _make_pattern_finder(pattern: str, *, case: bool) -> Finder:
     if not pattern:
         raise ValueError("the pattern is empty: give one such as 'colou?r'")
-    return _Pattern(pattern, case=case).find
+    _Pattern(pattern)  # what is wrong with it is told in its own words
+    return _Pattern(_ESCAPE.sub(_widen, pattern), case=case).find
+
+
+def _widen(escape: re.Match[str]) -> str:
+    """A class of a pattern with the letters and figures of all languages; within brackets, without brackets."""
+    text = escape[0]
+    if text[0] == "[":
+        return _ESCAPED.sub(lambda inside: _WIDE.get(inside[0], inside[0]).strip("[]"), text)
+    return _WIDE.get(text, text)
 
 
 # ---------------------------------------------------------------- words
@@ -102,6 +114,9 @@ def _make_word_finder(words: str, *, case: bool) -> Finder:
         found: list[Place] = []
         places = pattern.find(text) if pattern else [(0, len(text))]
         for start, end in places:
+            is_sign = end - start == 1 and not text[start].isascii()  # one that stands for several letters
+            if not is_sign and (_ASCII.match(text, start - 1 if start else len(text)) or _ASCII.match(text, end)):
+                continue  # within a longer word
             if not (is_plain and end - start == len(words) and _stands_alone(text, start, end)):
                 doubtful.append((start, end))
             elif not case or text[start:end] == words:

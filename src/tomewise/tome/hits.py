@@ -50,7 +50,10 @@ def find_in_documents(
     try:
         if kind == "name":
             wanted = _list_aliases(store, records, wanted)
-        finders = [make_finder(each, "words" if kind == "name" else kind, case=case) for each in wanted]
+        if kind == "name":  # the capitals of an acronym tell it from a word
+            finders = [make_finder(each, case=case or each.isupper()) for each in wanted]
+        else:
+            finders = [make_finder(each, kind, case=case) for each in wanted]
     except ValueError as error:
         raise UsageError(str(error)) from None
     counts = _Counts()
