@@ -66,6 +66,7 @@ def test_no_reply_of_http_holds_the_folder(named: Served, notes: Path) -> None:
         chat = {"model": f"novel/{system}", "messages": [{"role": "user", "content": QUESTION}]}
         post("/v1/chat/completions", {**chat, "stream": True})
     post("/v1/chat/completions", chat)
+    post(f"{NOVEL}/find", {"wanted": ["the"]})
     for _ in range(2):
         post(f"{NOVEL}/ask", {"question": QUESTION, "session": "talk", "system": "naive"})
     for path in ("", "/documents", "/traces", "/sessions", "/sessions/talk", "/pictures"):
@@ -76,7 +77,7 @@ def test_no_reply_of_http_holds_the_folder(named: Served, notes: Path) -> None:
     for layer in named.http.get(f"{NOVEL}/pictures").json()["layers"]:
         get(f"{NOVEL}/pictures/{layer}", limit=100)
     for name in ("letter.txt", str(notes / "letter.txt")):  # an id of before
-        found = [get(f"{NOVEL}/{part}", document=name) for part in ("document", "removal", "text")]
+        found = [get(f"{NOVEL}/{part}", document=name) for part in ("document", "removal", "text", "outline")]
         assert (found[0]["document"]["id"], found[2]["document"], found[2]["text"]) == (
             "letter.txt",
             "letter.txt",

@@ -6,9 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.texts import prose
 
 from tomewise import Condition, Document, Question, Scope, Tome
+from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import UnknownName, UsageError
+from tomewise.language.extractive import ExtractiveModel
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.scopes import parse_condition
 
@@ -113,3 +116,26 @@ def test_what_does_not_exist_is_refused_before_any_call(tome, model, named, wher
         tome.ask(Question(text="Who?", within=Scope(documents=frozenset({"shelf/log"}))))
     assert tome.traces.latest() == []
     assert model.calls == []
+
+
+def test_a_view_knows_what_of_it_was_read(here):
+    model = ScriptedModel({"collect": lambda _: {"rows": []}}, others=ExtractiveModel(HashEmbedder()))
+    with Tome.open(here / "read.tome", embedder="hash", model=model, settings={"passage_tokens": 32}) as tome:
+        tome.add(*(Document(id=f"d{number}", text=prose(number, 12)) for number in range(3)))
+        part = tome.within("d0", "d1")
+        own = {passage.id for passage in tome.store.passages(documents=["d0", "d1"]).values()}
+        assert (part.coverage.read, part.coverage.passages, part.coverage.all_read) == (0, len(own), False)
+        found = part.search("harbour", limit=1)
+        read = {source.passage for piece in found for source in piece.origins}
+        assert part.coverage.read == len(read) == 1
+        slice_ = part.documents.read("d1", "characters 0-10")
+        read |= {passage.id for passage in slice_.passages}
+        assert part.coverage.read == len(read)
+        answer = part.ask("Who forged the letter?", system="naive limit=2")
+        read |= {source for piece in answer.evidence for source in piece.sources}
+        assert part.coverage.read == len(read) < len(own)
+        part.collect("anything", columns=("name",))
+        assert part.coverage.all_read
+        assert tome.coverage.read == 0, "another view has a ledger of its own"
+        tome.remove("d1")
+        assert part.coverage.read == part.coverage.passages == len(tome.store.passages(documents=["d0"]))

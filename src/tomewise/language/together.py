@@ -122,11 +122,25 @@ def split_batch_role(role: Role[Any, Any]) -> tuple[Role[Any, Any], int]:
 def _make_output(role: Role[In, Out]) -> type[BatchOut]:
     schema = make_lean_schema(role.output)
     fields = {"label": {"type": "string"}}
-    for name, field in schema["properties"].items():  # without what the prompt says too: it is sent with every call
-        fields[name] = {key: value for key, value in field.items() if key not in ("description", "default")}
+    for name, field in schema["properties"].items():
+        fields[name] = _write_plainly(field, schema.get("$defs", {}))
     item = {"type": "object", "properties": fields, "required": ["label", *schema.get("required", ())]}
     items = Annotated[list[object], WithJsonSchema({"type": "array", "items": item})]
     return create_model(f"{role.output.__name__}Together", __base__=BatchOut, passages=(items, Field()))
+
+
+def _write_plainly(node: Any, records: Mapping[str, Any]) -> Any:
+    """A part of a schema with its records in their places, without what the prompt says too: each call has it."""
+    if isinstance(node, list):
+        return [_write_plainly(each, records) for each in node]
+    if not isinstance(node, Mapping):
+        return node
+    if "$ref" in node:
+        return _write_plainly(records[node["$ref"].rpartition("/")[2]], records)
+    if "properties" in node:
+        properties = {name: _write_plainly(each, records) for name, each in node["properties"].items()}
+        return {"type": "object", "properties": properties, "required": node.get("required", [])}
+    return {key: _write_plainly(value, records) for key, value in node.items() if key not in ("description", "default")}
 
 
 def _find_fault(role: Role[Any, Any], given: Batch, output: BatchOut) -> str | None:

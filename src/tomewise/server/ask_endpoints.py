@@ -11,15 +11,17 @@ from fastapi import Request, Response
 
 from tomewise.errors import NotBuilt, TomewiseError
 from tomewise.events import is_event
-from tomewise.server.bodies import Ask, ChosenSystem, Search, Verify
+from tomewise.server.bodies import Ask, ChosenSystem, Collect, Find, Narrowed, Search, Verify
 from tomewise.server.choosing import choose_bounded
 from tomewise.server.error_replies import HttpError, explain_error, make_body
 from tomewise.server.operations import ASKING, BUSY, Family, Tool
-from tomewise.server.replies import SearchReply
+from tomewise.server.replies import ScopeReply, SearchReply
+from tomewise.server.scope_list import describe_scope
 from tomewise.server.service import Service, Wanted, find_variant, narrow
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event
+from tomewise.tome.collected import Table
 from tomewise.tome.reports import BuildCosts
-from tomewise.types import Answer, Cost, Event, Question
+from tomewise.types import Answer, Cost, Event, Hits, Question
 
 _MOST_ESTIMATED = 5000  # passages
 family = Family("/api/tomes/{tome}", "asking")
@@ -44,6 +46,36 @@ async def ask(tome: str, body: Ask, request: Request, service: Wanted) -> Respon
 async def search(tome: str, body: Search, request: Request, service: Wanted) -> dict[str, Any]:
     """The evidence that a system finds, without an answer: what `tome search --json` prints, as `evidence`."""
     return await run_while_connected(request, _search(service, tome, body))
+
+
+@family.post("/scopes", reply=ScopeReply, errors=BUSY, tool=Tool(name="within", title="Open a part of a tome"))
+async def open_scope(tome: str, body: Narrowed, service: Wanted) -> Any:
+    """Open a part of the tome under an id. What is asked, searched, collected and read with it counts as read."""
+    opened = await service.library.open(tome)
+    part = await narrow(opened, body, service.scopes)
+    id = body.scope or service.scopes.open(opened, part)
+    return await asyncio.to_thread(describe_scope, id, part, opened)
+
+
+@family.get("/scopes/{id}", reply=ScopeReply, errors=BUSY)
+async def show_scope(tome: str, id: str, service: Wanted) -> Any:
+    """What an open scope is narrowed to, and how much of it was read."""
+    opened = await service.library.open(tome)
+    return await asyncio.to_thread(describe_scope, id, service.scopes.find(opened, id), opened)
+
+
+@family.post("/find", reply=Hits, errors=(*BUSY, "locked"), tool=Tool(name="find", title="Find a text"))
+async def find(tome: str, body: Find, request: Request, service: Wanted) -> dict[str, Any]:
+    """Every place that has one of these texts, exactly, without a model: what `tome find --json` prints."""
+    return await run_while_connected(request, _find(service, tome, body))
+
+
+@family.post(
+    "/collect", reply=Table, errors=ASKING, tool=Tool(name="collect", title="Collect a table", asks_model=True)
+)
+async def collect(tome: str, body: Collect, request: Request, service: Wanted) -> dict[str, Any]:
+    """A table of all things of one kind, for which every passage is read: what `tome collect --json` prints."""
+    return await run_while_connected(request, _collect(service, tome, body))
 
 
 @family.post("/verify", reply=Answer, errors=ASKING, tool=Tool(name="verify", title="Verify a text", asks_model=True))
@@ -113,17 +145,35 @@ async def _search(service: Service, name: str, body: Search) -> Any:
     async with service.take_turn(name, body.model) as tome:
         variant = choose_bounded(body.system, body.settings, tome.default_system)
         with service.library.budget():
-            part = await narrow(tome, body)
+            part = await narrow(tome, body, service.scopes)
             query = Question(text=body.query, current=body.current)
             found = await part.asearch(query, system=variant, limit=body.limit)
             lagging = await part.alag(query, system=variant)
         return await asyncio.to_thread(tome.documents.names.hide, {"evidence": found, "lagging": lagging})
 
 
+async def _find(service: Service, name: str, body: Find) -> Any:
+    async with service.take_turn(name, None) as tome:
+        part = await narrow(tome, body, service.scopes)
+        hits = await part.afind(*body.wanted, kind=body.kind, case=body.case, limit=body.limit, skip=body.skip)
+        return await asyncio.to_thread(tome.documents.names.hide, hits)
+
+
+async def _collect(service: Service, name: str, body: Collect) -> Any:
+    async with service.take_turn(name, body.model) as tome:
+        await service.library.import_client(body.model)
+        with service.library.budget(body.model):
+            part = await narrow(tome, body, service.scopes)
+            table = await part.acollect(
+                body.asked, columns=body.columns, key=body.key, figures=body.figures, fresh=body.fresh
+            )
+        return await asyncio.to_thread(tome.documents.names.hide, table)
+
+
 async def _verify(service: Service, name: str, body: Verify) -> Any:
     async with service.take_turn(name, body.model) as tome:
         await service.library.import_client(body.model)
         with service.library.budget(body.model):
-            part = await narrow(tome, body)
+            part = await narrow(tome, body, service.scopes)
             answer = await part.averify(body.text, judge=body.judge)
         return await asyncio.to_thread(tome.documents.names.hide, answer)

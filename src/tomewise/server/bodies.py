@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from tomewise.reading.metadata import METADATA, cut_metadata
 from tomewise.settings import SETTINGS
 from tomewise.systems.efforts import Effort
-from tomewise.types import Form
+from tomewise.types import FindKind, Form
 
 MOST_QUESTION = 100_000  # characters
 MOST_ID = 1000
@@ -138,6 +138,7 @@ class Narrowed(Body):
         description="The exact names or ids of documents, as `.../documents` lists them, or folders such as `notes/`.",
     )
     where: Annotated[list[Name], Field(max_length=100)] = Field(default_factory=list)
+    scope: Annotated[str, Field(max_length=100, description="In place of both the id of an open scope.")] = ""
 
 
 class Search(ChosenSystem, Narrowed):
@@ -146,6 +147,29 @@ class Search(ChosenSystem, Narrowed):
     query: Text
     limit: Annotated[int, Field(ge=1, le=1000)] = 10
     current: Current = False
+
+
+class Find(Narrowed):
+    """Texts to find, any of them, and which of the places to list; all are counted."""
+
+    wanted: Annotated[list[Text], Field(min_length=1, max_length=100)]
+    kind: FindKind = "words"
+    case: Annotated[bool, Field(description="Whether capitals and small letters differ.")] = False
+    limit: Annotated[int, Field(ge=0, le=10_000)] = 100
+    skip: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+
+
+class Collect(Narrowed):
+    """What to collect, and what it may cost. Columns are written as `name`, `paid:number`, `day:date`."""
+
+    asked: Text
+    columns: Annotated[list[Name], Field(max_length=20)] = Field(default_factory=list)
+    key: Annotated[list[Name], Field(max_length=20)] = Field(default_factory=list)
+    figures: Annotated[list[Name], Field(max_length=50, description="Such as `sum paid` or `last day`.")] = Field(
+        default_factory=list
+    )
+    fresh: bool = False
+    model: Annotated[Name | None, Field(description="One of those that `/api/models` lists.")] = None
 
 
 class Verify(Narrowed):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from mcp.types import CallToolResult, TextContent
@@ -15,14 +16,16 @@ from mcp.types import CallToolResult, TextContent
 from tomewise.errors import count_noun
 from tomewise.language import fences
 from tomewise.language.fences import fence, oneline
-from tomewise.server.replies import Overview, Reply
+from tomewise.server.replies import Overview, Reply, ScopeReply
 from tomewise.server.tome_endpoints import describe_overview
 from tomewise.store.records import DocumentRecord
+from tomewise.tome.collected import Table
 from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity
+from tomewise.tome.outline import Outline
 from tomewise.tome.reports import BuildCosts, BuildReport, Foresight, Slice
 from tomewise.tome.tome import Tome
-from tomewise.types import Answer, DocumentId, Evidence, Passage, Quote, Statement, read_plain
+from tomewise.types import Answer, DocumentId, Evidence, Hits, Passage, Quote, Statement, read_plain
 from tomewise.types.place import describe_place
 from tomewise.types.proof import list_quotes, name_support, write_marked
 
@@ -88,6 +91,14 @@ class AnswerResult(Result):
         return "\n".join([*lines, *answer.remarks, *unread, *_fence_quotes(quotes), *_fence_passages(answer.nearest)])
 
 
+class ScopeResult(ScopeReply, Result):
+    """An open part of a tome, and how much of it was read."""
+
+    def write(self) -> str:
+        lines = [f"Scope {self.id}: {self.documents} documents; read: {self.coverage}"]
+        return "\n".join([*lines, *_fence_unread(self.coverage.remark)])
+
+
 class SearchResult(Result):
     """Evidence, best first."""
 
@@ -95,6 +106,40 @@ class SearchResult(Result):
 
     def write(self) -> str:
         return "\n".join(map(_fence_piece, self.pieces)) or "Nothing was found."
+
+
+class FindResult(Result):
+    """Places that have a text."""
+
+    hits: Hits
+
+    def write(self) -> str:
+        counts = [
+            f"By {name}: {', '.join(f'{each} {count}' for each, count in counted)}"
+            for name, counted in self.hits.counts.items()
+        ]
+        lines = [str(self.hits), *_fence_unread(self.hits.coverage.remark)]
+        lines += [fence("\n".join(map(oneline, counts)), "items")] if counts else []
+        whole_lines = (replace(hit, text=hit.before + hit.text + hit.after) for hit in self.hits.quotes)
+        return "\n".join([*lines, *_fence_quotes(whole_lines)])
+
+
+class TableResult(Result):
+    """A table, or a part of its `rows`."""
+
+    table: Table
+    rows: int
+
+    def write(self) -> str:
+        table = self.table
+        read = "Every passage in scope was read." if table.all_read else f"Read: {table.coverage}."
+        lines = [f"{self.rows} rows. {read}", *map(oneline, map(str, table.figures))]
+        lines += _fence_unread(table.coverage.remark)
+        names = [column.name for column in table.columns]
+        for row in table.rows:
+            cells = [f"{name}: {cell.text} ({cell.support})" for name, cell in zip(names, row.cells, strict=True)]
+            lines += [fence("; ".join(map(oneline, cells)), "items"), *_fence_quotes(row.quotes[:1])]
+        return "\n".join(lines)
 
 
 class VerifyResult(Result):
@@ -109,6 +154,22 @@ class VerifyResult(Result):
         for each in self.statements:
             lines += [f"{name_support(each.support)}: {oneline(each.text)}", *_fence_quotes(each.quotes)]
         return "\n".join(lines)
+
+
+class OutlineResult(Result):
+    """How a document is laid out."""
+
+    outline: Outline
+
+    def write(self) -> str:
+        of = self.outline
+        lines = [
+            f"{'  ' * (len(each.chapter) - 1)}{oneline(each.chapter[-1])} (characters {each.start} to {each.end})"
+            for each in of.sections
+        ]
+        lines += [f"{speaker} says {characters} characters" for speaker, characters in of.speakers.items()]
+        sizes = f"{of.characters} characters, {of.lines} lines, {of.pages} pages"
+        return "\n".join([sizes, fence("\n".join(lines), "items", document=of.document)])
 
 
 class TextResult(Result):

@@ -28,10 +28,14 @@ from tomewise.server.mcp_results import (
     BuildResult,
     DocumentsResult,
     EntityResult,
+    FindResult,
+    OutlineResult,
     OverviewResult,
     RemoveResult,
     Result,
+    ScopeResult,
     SearchResult,
+    TableResult,
     TextResult,
     VerifyResult,
     cut_text,
@@ -42,20 +46,36 @@ from tomewise.server.mcp_results import (
     neutralise,
 )
 from tomewise.server.named_tomes import LEFT, Admit, Stretch, find_part, find_tome, hide_addresses
+from tomewise.server.scope_list import ScopeList, describe_scope
 from tomewise.server.streaming import ClientLeft
 from tomewise.store.records import DocumentRecord
 from tomewise.systems.efforts import Effort
 from tomewise.systems.registry import DEFAULT
+from tomewise.tome.collected import Table
 from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity, find_entity
+from tomewise.tome.outline import Outline, make_outline
 from tomewise.tome.reports import BuildReport, Slice, read_slice, sum_estimates
 from tomewise.tome.tome import Tome
 from tomewise.tome.view import TomeView
-from tomewise.types import Answer, Document, Event, Evidence, Form, Progress, Question, Statement, read_plain
+from tomewise.types import (
+    Answer,
+    Document,
+    Event,
+    Evidence,
+    FindKind,
+    Form,
+    Hits,
+    Progress,
+    Question,
+    Statement,
+    read_plain,
+)
 
 T = TypeVar("T")
 Call = TypeVar("Call", bound=Callable[..., Coroutine[Any, Any, Result]])
 _MOST_NEIGHBOURS = 20  # of an entity
+_MOST_COUNTED = 50  # of one kind whose hits are counted
 _MOST_SOURCES = 20  # passages that are named for one piece of evidence
 
 TomeName = Annotated[str, Field(description="The name of the tome; needed only where there are several.")]
@@ -64,6 +84,7 @@ Name = Annotated[str, Field(max_length=5_000)]
 Names = Annotated[list[Name], Field(max_length=100)]
 Documents = Annotated[Names, Field(description="Look only into these documents.")]
 Conditions = Annotated[Names, Field(description="Tests of metadata such as year>=1911; all must hold.")]
+ScopeId = Annotated[str, Field(max_length=100, description="The id of an open scope, in place of both.")]
 Count = Annotated[int, Field(ge=1, le=100)]
 Skip = Annotated[int, Field(ge=0, le=1_000_000, description="Leave out so many from the start.")]
 
@@ -101,6 +122,7 @@ class Tools:
     def __init__(self, tomes: Mapping[str, Tome], admit: Admit = nullcontext) -> None:
         self._tomes = tomes
         self._admit = admit
+        self._scopes = ScopeList()
 
     async def ask(
         self,
@@ -112,6 +134,7 @@ class Tools:
         system: Annotated[Name, Field(description="How to answer: the name of a system with its settings.")] = "",
         documents: Documents = [],  # noqa: B006
         where: Conditions = [],  # noqa: B006
+        scope: ScopeId = "",
         force: Annotated[bool, Field(description="Guess where the memory lacks the answer.")] = False,
         tome: TomeName = "",
         effort: Annotated[
@@ -122,7 +145,7 @@ class Tools:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
         _, opened = find_tome(tome, self._tomes)
         async with send_progress(context, partial(_describe_event, opened)) as on_event, self._admit():
-            part = await _narrow(opened, documents, where)
+            part = await self._narrow(opened, documents, where, scope)
             asked = Question(text=question, options=tuple(options), instructions=instructions, form=form, force=force)
             variant = choose_bounded(system, {}) if system else None
             with answer_whole():
@@ -137,12 +160,13 @@ class Tools:
         skip: Skip = 0,
         documents: Documents = [],  # noqa: B006
         where: Conditions = [],  # noqa: B006
+        scope: ScopeId = "",
         tome: TomeName = "",
     ) -> SearchResult:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
         _, opened = find_tome(tome, self._tomes)
         async with self._admit():
-            part = await _narrow(opened, documents, where)
+            part = await self._narrow(opened, documents, where, scope)
             found = await part.asearch(query, system=DEFAULT, limit=skip + limit)
         kept = [
             replace(piece, origins=piece.origins[:_MOST_SOURCES], metadata=_keep_small(piece.metadata))
@@ -157,6 +181,69 @@ class Tools:
 
         return fit(make, len(pieces))
 
+    async def find(
+        self,
+        wanted: Annotated[Names, Field(min_length=1, description="What to find: any of these texts.")],
+        kind: Annotated[
+            FindKind, Field(description="words, a value in any spelling, a name with its aliases, or a pattern of RE2.")
+        ] = "words",
+        case: Annotated[bool, Field(description="Tell capitals from small letters.")] = False,
+        limit: Annotated[int, Field(ge=0, le=100, description="List at most so many places; all are counted.")] = 20,
+        skip: Skip = 0,
+        documents: Documents = [],  # noqa: B006
+        where: Conditions = [],  # noqa: B006
+        scope: ScopeId = "",
+        tome: TomeName = "",
+    ) -> FindResult:
+        """Find every place that has a text, exactly, with its line, and count them all. Calls no model."""
+        _, opened = find_tome(tome, self._tomes)
+        async with self._admit():
+            part = await self._narrow(opened, documents, where, scope)
+            hits = await part.afind(*wanted, kind=kind, case=case, limit=limit, skip=skip)
+        fewer = replace(hits, counts={name: each[:_MOST_COUNTED] for name, each in hits.counts.items()})
+        hidden = await asyncio.to_thread(opened.documents.names.hide, fewer)
+        whole = neutralise(Hits, hidden, ITEM_BYTES // 4)
+
+        def make(count: int) -> FindResult:
+            left = hits.total - skip - count
+            rest = f"{left} more: call find again with skip={skip + count}." if left > 0 else ""
+            return FindResult(hits=replace(whole, quotes=whole.quotes[:count]), rest=rest)
+
+        return fit(make, len(whole.quotes))
+
+    async def collect(
+        self,
+        asked: Annotated[Text, Field(description="What to collect: all things of one kind.")],
+        context: Context[Any, Any],
+        columns: Annotated[Names, Field(description='As "name", "paid:number", "day:date"; none: planned.')] = [],  # noqa: B006
+        key: Annotated[Names, Field(description="Columns by which two rows are the same thing.")] = [],  # noqa: B006
+        figures: Annotated[Names, Field(description='What to compute, such as "sum paid".')] = [],  # noqa: B006
+        skip: Skip = 0,
+        documents: Documents = [],  # noqa: B006
+        where: Conditions = [],  # noqa: B006
+        scope: ScopeId = "",
+        tome: TomeName = "",
+    ) -> TableResult:
+        """Make a table of all things of one kind: every passage is read, once. Calls the tome's model."""
+        _, opened = find_tome(tome, self._tomes)
+        async with send_progress(context, str), self._admit():
+            part = await self._narrow(opened, documents, where, scope)
+            table = await part.acollect(asked, columns=columns, key=key, figures=figures)
+        hidden = await asyncio.to_thread(opened.documents.names.hide, table)
+        whole = neutralise(Table, hidden, ITEM_BYTES // 4)
+
+        def make(count: int) -> TableResult:
+            left = len(whole.rows) - skip - count
+            rest = f"{left} more: call collect again with skip={skip + count}." if left > 0 else ""
+            few = replace(whole, rows=whole.rows[skip : skip + count], doubtful=whole.doubtful[:_MOST_COUNTED])
+            shorter = tuple(
+                replace(each, rows=each.rows[:_MOST_COUNTED], left_out=each.left_out[:_MOST_COUNTED])
+                for each in few.figures
+            )
+            return TableResult(table=replace(few, figures=shorter), rows=len(whole.rows), rest=rest)
+
+        return fit(make, len(whole.rows[skip:]))
+
     async def verify(
         self,
         text: Text,
@@ -165,6 +252,7 @@ class Tools:
         skip: Skip = 0,
         documents: Documents = [],  # noqa: B006
         where: Conditions = [],  # noqa: B006
+        scope: ScopeId = "",
         tome: TomeName = "",
     ) -> VerifyResult:
         """Verify a text, such as a draft of yours: each statement is quoted, inferred, contradicted or none.
@@ -173,7 +261,7 @@ class Tools:
         """
         _, opened = find_tome(tome, self._tomes)
         async with send_progress(context, str), self._admit():
-            part = await _narrow(opened, documents, where)
+            part = await self._narrow(opened, documents, where, scope)
             answer = await part.averify(text, judge=judge)
         about = {"summary": " ".join(answer.remarks), "unread": cut_text(answer.coverage.remark, ITEM_BYTES)}
         hidden = await asyncio.to_thread(opened.documents.names.hide, answer.statements[skip:])
@@ -186,6 +274,29 @@ class Tools:
 
         return fit(make, len(statements))
 
+    async def within(
+        self,
+        documents: Documents = [],  # noqa: B006
+        where: Conditions = [],  # noqa: B006
+        scope: ScopeId = "",
+        tome: TomeName = "",
+    ) -> ScopeResult:
+        """Open a part of a tome under an id, or ask how much of an open one was read. Calls no model.
+
+        Give the id to other tools as scope: they look only there, and what they show counts as read.
+        """
+        _, opened = find_tome(tome, self._tomes)
+        part = await self._narrow(opened, documents, where, scope)
+        id = scope or self._scopes.open(opened, part)
+        return ScopeResult(**await asyncio.to_thread(describe_scope, id, part, opened))
+
+    async def _narrow(self, tome: Tome, documents: Names, where: Names, scope: str) -> TomeView:
+        if scope:
+            if documents or where:
+                raise UsageError("a scope has its documents and conditions: name it alone, or open another")
+            return self._scopes.find(tome, scope)
+        return await asyncio.to_thread(lambda: tome.within(*tome.documents.names.match_all(documents), where=where))
+
     async def read(
         self,
         document: Annotated[Name, Field(description="The id of a document; or name a passage.")] = "",
@@ -193,11 +304,31 @@ class Tools:
         end: Annotated[int | None, Field(ge=0, description="Where to stop; null: the end of the document.")] = None,
         passage: Annotated[Name, Field(description="The id of a passage, instead of a document.")] = "",
         neighbours: Annotated[int, Field(ge=0, le=20, description="So many passages before and after it too.")] = 0,
+        part: Annotated[Name, Field(description='"page 3", "chapter NAME" or "lines 1-20" of the document.')] = "",
+        scope: ScopeId = "",
         tome: TomeName = "",
     ) -> TextResult:
-        """Read a part of a document by its characters, or a passage with its neighbours. Calls no model."""
+        """Read a part of a document, or a passage with its neighbours. Calls no model."""
         _, opened = find_tome(tome, self._tomes)
-        return await asyncio.to_thread(_read, opened, document, (start, end), passage, neighbours)
+        view = self._scopes.find(opened, scope) if scope else None
+        read = await asyncio.to_thread(_read, opened, document, (start, end), passage, neighbours, part)
+        if view:
+            view.note_read(each.id for each in read.part.passages)
+        return read
+
+    async def outline(self, document: Name, skip: Skip = 0, tome: TomeName = "") -> OutlineResult:
+        """Show how a document is laid out: its headings, pages, speakers and lengths. Calls no model."""
+        _, opened = find_tome(tome, self._tomes)
+        found = await asyncio.to_thread(lambda: make_outline(opened.documents.names.match(document), opened.store))
+        speakers = dict(list(found.speakers.items())[:_MOST_COUNTED])
+        whole = neutralise(Outline, opened.documents.names.hide(replace(found, speakers=speakers)))
+
+        def make(count: int) -> OutlineResult:
+            left = len(whole.sections) - skip - count
+            rest = f"{left} more: call outline again with skip={skip + count}." if left > 0 else ""
+            return OutlineResult(outline=replace(whole, sections=whole.sections[skip : skip + count]), rest=rest)
+
+        return fit(make, len(whole.sections[skip:]))
 
     async def list_documents(self, limit: Count = 50, skip: Skip = 0, tome: TomeName = "") -> DocumentsResult:
         """List the documents of a tome by id, with titles, sizes and metadata. Calls no model."""
@@ -298,10 +429,6 @@ class Tools:
         return BuildResult(built=True, estimate=estimate, report=replace(shown, layers=tuple(layers)), rest=rest)
 
 
-async def _narrow(tome: Tome, documents: Names, where: Names) -> TomeView:
-    return await asyncio.to_thread(lambda: tome.within(*tome.documents.names.match_all(documents), where=where))
-
-
 def _describe_event(tome: Tome, event: Event) -> str:
     summary = tome.documents.names.read().clean(event.summary)
     return f"{event.name}: {summary}" if summary else event.name
@@ -336,22 +463,21 @@ def _keep_small(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return metadata if len(str(metadata)) <= ITEM_BYTES // 2 else {}
 
 
-def _read(tome: Tome, document: str, span: Stretch, passage: str, neighbours: int) -> TextResult:
-    record, (start, last) = find_part(document, span, passage, neighbours, tome, tome.documents.names.match)
+def _read(tome: Tome, document: str, span: Stretch, passage: str, neighbours: int, part: str) -> TextResult:
+    record, (start, last) = find_part(document, span, passage, neighbours, tome, tome.documents.names.match, part)
     end = record.characters if last is None else min(last, record.characters)
     if not 0 <= start < end:
         raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")
     # A longer part cannot fit.
-    part = read_slice(record, start, min(end, start + MOST_BYTES), tome.store)
-    whole = read_plain(Slice, tome.documents.names.hide(part))
+    read = read_slice(record, start, min(end, start + MOST_BYTES), tome.store)
+    whole = read_plain(Slice, tome.documents.names.hide(read))
 
     def make(length: int) -> TextResult:
         last, shown = start + length, show_name(whole.document)
         rest = "" if last == end else f"Call read again with document={shown!r}, start={last} and end={end}."
         inside = [each for each in whole.passages if start <= each.start < last]
-        part = replace(whole, end=last, text=whole.text[:length], passages=tuple(inside))
-        part = neutralise(Slice, part.to_dict(), MOST_BYTES * 10)  # the text keeps its length
-        return TextResult(part=part, rest=rest)
+        shorter = replace(whole, end=last, text=whole.text[:length], passages=tuple(inside))
+        return TextResult(part=neutralise(Slice, shorter.to_dict(), MOST_BYTES * 10), rest=rest)  # as long as it was
 
     return fit(make, len(whole.text))
 

@@ -10,6 +10,7 @@ from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.store.lookups import find_keys, read_record
 from tomewise.store.records import DocumentRecord
 from tomewise.tome.document_names import hide_paths, show_name
+from tomewise.tome.outline import find_part as find_named_part
 from tomewise.tome.tome import Tome
 
 Admit = Callable[[], AbstractAsyncContextManager[object]]  # a question runs inside: a queue, a time limit, a budget
@@ -47,15 +48,20 @@ def find_part(
     neighbours: int,
     tome: Tome,
     find: Callable[[str], DocumentRecord],
+    part: str = "",
 ) -> tuple[DocumentRecord, Stretch]:
-    """What to read: a span of a document that `find` finds, or the passage of this id with so many on either side.
+    """What to read: a span or a named part of a document that `find` finds, or the passage of this id and its
+    neighbours.
 
     Raises UsageError, UnknownName.
     """
     if bool(document) == bool(passage):
         raise UsageError("name either a document or a passage to read")
+    if part and (passage or span != (0, None)):
+        raise UsageError("name either a part, or characters, or a passage to read")
     if document:
-        return find(document), span
+        record = find(document)
+        return record, find_named_part(part, record, tome.store) if part else span
     store = tome.store
     for key, found in store.passages(find_keys(store, [passage]).values()).items():
         keys = [key, *store.find_neighbours([key], neighbours).get(key, ())] if neighbours else [key]

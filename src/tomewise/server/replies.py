@@ -13,7 +13,7 @@ from tomewise.tome.holdings import Contents, LayerCounts
 from tomewise.tome.reports import AddReport, BuildCosts, BuildReport
 from tomewise.tome.suggestions import SuggestedQuestion
 from tomewise.tome.traces import Trace
-from tomewise.types import Cost, DocumentId, Evidence, Lagging, Noun, Passage
+from tomewise.types import Cost, Coverage, DocumentId, Evidence, Lagging, Noun, Passage
 
 # The documentation of fields goes into /openapi.json and into what MCP says of the tools.
 Noun.__pydantic_config__ = ConfigDict(use_attribute_docstrings=True)  # type: ignore[attr-defined]
@@ -115,6 +115,16 @@ class RemovalReply(Reply):
     paid: dict[str, int]
     """Those of them that a model was asked for, by its name."""
     session_answers: int
+
+
+class ScopeReply(Reply):
+    """A part of a tome that a client has opened, and how much of it was read since."""
+
+    id: str
+    within: str
+    """What it is narrowed to, in words; empty for the whole tome."""
+    documents: int
+    coverage: Coverage
 
 
 class SearchReply(Reply):

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
+from tomewise.errors import UsageError
 from tomewise.language.trial import Trial
 from tomewise.server.bodies import Ask, ChosenSystem, Narrowed
 from tomewise.server.choosing import choose_bounded
@@ -18,6 +19,7 @@ from tomewise.server.error_replies import HttpError
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import QuestionQueue
+from tomewise.server.scope_list import ScopeList
 from tomewise.server.serve_options import ServerOptions
 from tomewise.systems.efforts import choose_by_effort
 from tomewise.systems.registry import Variant
@@ -33,6 +35,7 @@ class AdmittedQuestion:
     """A question that has its place in the queue, with its tome and its system, which is ready."""
 
     tome: Tome
+    part: TomeView
     variant: Variant
     question: Question
     body: Ask
@@ -52,7 +55,7 @@ class AdmittedQuestion:
                 if body.session:
                     session = tome.sessions[body.session]
                     return await session.aask(self.question, system=self.variant, on_event=listener)
-                return await tome.aask(self.question, system=self.variant, on_event=listener, turns=self.turns)
+                return await self.part.aask(self.question, system=self.variant, on_event=listener, turns=self.turns)
 
     async def describe(self, answer: Answer) -> Any:
         """The answer as it goes out."""
@@ -67,6 +70,7 @@ class Service:
         self.options = options
         self.jobs = jobs
         self.queue = QuestionQueue(options.questions, options.waiting)
+        self.scopes = ScopeList()
 
     @asynccontextmanager
     async def admit_question(self, name: str, body: Ask, turns: Sequence[Turn] = ()) -> AsyncIterator[AdmittedQuestion]:
@@ -81,7 +85,7 @@ class Service:
                 tome = await self.library.open(name)
                 self.library.name_model(body.model)
                 variant = await find_variant(tome, body)
-                part = await narrow(tome, body)
+                part = await narrow(tome, body, self.scopes)
                 question = Question(
                     text=body.question,
                     options=tuple(body.options),
@@ -96,6 +100,7 @@ class Service:
                 await check(question, system=variant)
             yield AdmittedQuestion(
                 tome=tome,
+                part=part,
                 variant=variant,
                 question=question,
                 body=body,
@@ -157,8 +162,12 @@ async def _describe_estimate(tome: Tome, variant: Variant) -> BuildCosts:
     return sum_estimates(estimates, variant, tome.kit.model.name)
 
 
-async def narrow(tome: Tome, body: Narrowed) -> TomeView:
-    """The part of the tome that a request is about."""
+async def narrow(tome: Tome, body: Narrowed, scopes: ScopeList) -> TomeView:
+    """The part of the tome that a request is about, or the open one that it names."""
+    if body.scope:
+        if body.documents or body.where:
+            raise UsageError("a scope has its documents and conditions: name it alone, or open another")
+        return scopes.find(tome, body.scope)
     find = tome.documents.names.find_all
     return await asyncio.to_thread(lambda: tome.within(*find(body.documents), where=body.where))
 

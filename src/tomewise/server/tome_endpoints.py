@@ -42,6 +42,7 @@ from tomewise.store.records import BUILDS
 from tomewise.tome.entities import Entity, find_entity
 from tomewise.tome.holdings import LayerCounts, read_contents
 from tomewise.tome.open_store import export_all
+from tomewise.tome.outline import Outline, make_outline
 from tomewise.tome.reports import RemoveReport, Slice, read_slice
 from tomewise.tome.scopes import parse_condition
 from tomewise.tome.tome import Tome
@@ -54,6 +55,7 @@ _MOST_NAMES = 500  # of folders and of fields in a list of documents
 _PIECE = 65_536  # characters that are sent at once
 _SENT = {"requestBody": {"required": True, "content": {LINES: {"schema": FILE}}}}
 Passage = Annotated[str, Query(max_length=MOST_ID, description="The id of a passage, instead of a document.")]
+Part = Annotated[str, Query(max_length=_LONGEST_NAME, description='"page 3", "chapter NAME" or "lines 1-20".')]
 AnyDocument = Annotated[str, Query(max_length=_LONGEST_NAME, description="The name or id of a document.")]
 DocumentName = Annotated[AnyDocument, Query(min_length=1)]
 Condition = Annotated[str, Query(min_length=1, max_length=500)]
@@ -150,12 +152,20 @@ def read_text(
     neighbours: Annotated[int, Query(ge=0, le=20, description="So many passages around the passage too.")] = 0,
     start: Start = 0,
     end: Annotated[int | None, Query(ge=0, le=MOST_START)] = None,
+    part: Part = "",
 ) -> Any:
     """A part of a document, or a passage with its neighbours: at most 100,000 characters, and the passages in it."""
     find = opened.documents.names.find
-    record, (start, end) = find_part(document, (start, end), passage, neighbours, opened, find)
+    record, (start, end) = find_part(document, (start, end), passage, neighbours, opened, find, part)
     last = min(start + _MOST_CHARACTERS, record.characters if end is None else end)
     return opened.documents.names.hide(read_slice(record, start, last, opened.store))
+
+
+@family.get("/{tome}/outline", reply=Outline, tool=Tool(name="outline", title="Outline of a document"))
+def show_outline(opened: Opened, document: DocumentName) -> Any:
+    """How a document is laid out: its headings, pages, speakers and lengths."""
+    record = opened.documents.names.find(document)
+    return opened.documents.names.hide(make_outline(record, opened.store))
 
 
 @family.get("/{tome}/overview", tool=Tool(name="overview", title="What a tome holds"))

@@ -259,6 +259,89 @@ def search(
     render.offer_build(lagging, repeat_options(tome, stated), console(stderr=True))
 
 
+@app.command(epilog="Example: tome find 1,200 --kind value --document reports/")
+def find(
+    wanted: Annotated[list[str], typer.Argument(metavar="TEXT...", help="What to find: any of these texts.")],
+    tome: TomeFile = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND",
+            help="words; a value (in any spelling); a name (with its other names); or a pattern (RE2).",
+        ),
+    ] = "words",
+    case: Annotated[bool, typer.Option("--case", help="Tell capitals from small letters.")] = False,
+    document: Documents = None,
+    where: Where = None,
+    limit: Annotated[int, typer.Option(min=0, help="Show at most so many places. All are counted.")] = 20,
+    skip: Annotated[int, typer.Option(min=0, help="Leave out so many from the start.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Find every place that has a text, exactly, and count them. No model is asked."""
+    with show_work(f"finding {wanted[0]}"):
+        from tomewise.terminal import render
+
+        with open_tome(tome) as opened:
+            part = opened.within(*document or (), where=where or ())
+            hits = part.find(*wanted, kind=kind, case=case, limit=limit, skip=skip)  # type: ignore[arg-type]  # checked
+    print_json(hits) if as_json else render.print_hits(hits, skip, console(), part.scope)
+
+
+@app.command(epilog='Example: tome collect "all tenders" --column name --column "paid:number" --figure "sum paid"')
+@take_settings(*MODEL)
+def collect(
+    asked: Annotated[str, typer.Argument(help="What to collect: all things of one kind.")],
+    tome: TomeFile = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[:KIND]", help="A column; KIND: text, number, date. Without any, one call plans them."
+        ),
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A column by which two rows are the same thing; without any, the first."),
+    ] = None,
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FIGURE", help='What to compute: "sum paid", "mean paid", "least paid", "last day".'),
+    ] = None,
+    document: Documents = None,
+    where: Where = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ask the model again about every passage.")] = False,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the table to a .csv, .md, .json or .parquet file.")
+    ] = None,
+    stated: Stated = NOTHING,
+    markdown: Markdown = False,
+    as_json: Json = False,
+) -> None:
+    """Make a table of all things of one kind: every passage is read, each cell has its quotation, code computes."""
+    check_formats(as_json=as_json, markdown=markdown)
+    promise_to_resume()
+    with show_work("collecting") as work:
+        from tomewise.terminal import render
+
+        with open_tome(tome, stated) as opened:
+            part = opened.within(*document or (), where=where or ())
+            table = part.collect(
+                asked,
+                columns=column or (),
+                key=key or (),
+                figures=figure or (),
+                fresh=fresh,
+                on_progress=work.report,
+            )
+    if output:
+        table.save(output)
+    if as_json:
+        print_json(table)
+    elif markdown:
+        console().print(table.to_markdown(), markup=False, soft_wrap=True)
+    else:
+        render.print_table(table, console(), show_rows=output is None)
+
+
 @app.command(epilog="Example: tome verify draft.md --document reports/")
 @take_settings("only_supported", *MODEL)
 def verify(
@@ -294,6 +377,10 @@ def show(
         typer.Argument(help="Show one document instead of the whole tome.", autocompletion=complete_documents),
     ] = None,
     tome: TomeFile = None,
+    part: Annotated[
+        str, typer.Option(help='Of the document only this: "page 3", "chapter NAME", "lines 1-20", "characters 0-500".')
+    ] = "",
+    outline: Annotated[bool, typer.Option("--outline", help="Of the document its headings, pages, speakers.")] = False,
     entity: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Show what the graphs hold on this person, place or thing instead."),
@@ -312,6 +399,8 @@ def show(
 
     if sum((document is not None, entity is not None, flags)) > 1:
         raise UsageError("give a document, --entity or --flags: each is shown alone")
+    if (part or outline) and (document is None or (part and outline)):
+        raise UsageError("--part or --outline is of a document: name it, and give one of the two")
     if entity is not None:
         with open_tome(tome) as opened:
             found = opened.memory.entity(entity)
@@ -321,8 +410,12 @@ def show(
         show_tomes(database, as_json)
         return
     with open_tome(tome) as opened:
+        if document is not None and outline:
+            outlined = opened.documents.outline(document)
+            print_json(outlined) if as_json else render.print_outline(outlined, console())
+            return
         if document is not None:
-            whole = opened.documents[document]
+            whole = opened.documents.read(document, part) if part else opened.documents[document]
             # Not through typer, which leaves out of a pipe what looks like a colour.
             print_json(whole) if as_json else print(whole.text)
             return

@@ -40,7 +40,7 @@ from tomewise.terminal.work import clear_screen
 
 # The groups of the help, in its order; a new user begins with `add` and `ask`.
 _PANELS = {
-    "Ask": ("add", "ask", "chat", "search", "verify", "demo"),
+    "Ask": ("add", "ask", "chat", "search", "find", "collect", "verify", "demo"),
     "Memory": ("show", "build", "remove", "export", "import", "copy", "drop", "reembed", "clean"),
     "What was asked": ("log", "sessions", "eval"),
     "Models, systems and settings": ("models", "systems", "config", "weights", "plugins"),

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import count_noun
 from tomewise.events import is_event, name_layers, read_common, shorten
+from tomewise.language.fences import oneline
 from tomewise.memory.schemata.network import describe_network
 from tomewise.store.lookups import read_places
 from tomewise.terminal.cleaning import clean
 from tomewise.terminal.screen import escape, make_table
 from tomewise.types.place import describe_place, describe_source, name_document
-from tomewise.types.proof import cut_text, describe_build, is_verified, list_lag
+from tomewise.types.proof import PROVED, cut_text, describe_build, is_verified, list_lag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,12 +29,14 @@ if TYPE_CHECKING:
 
     from tomewise.store.contract import Texts
     from tomewise.systems.registry import Variant
+    from tomewise.tome.collected import Table as CollectedTable
     from tomewise.tome.entities import Entity
     from tomewise.tome.holdings import Contents
+    from tomewise.tome.outline import Outline
     from tomewise.tome.reports import BuildCosts, BuildReport
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.traces import Trace
-    from tomewise.types import Answer, Cost, Event, Evidence, FromSession, Lagging, Quote, Scope
+    from tomewise.types import Answer, Cost, Event, Evidence, FromSession, Hits, Lagging, Quote, Scope, Statement
 
 
 EXTRACTIVE_NOTE = "To set a model: `tome models` lists those that can answer, `tome config set model NAME` sets one."
@@ -41,6 +44,8 @@ _BEGINNING = 200  # characters to show of a passage and of a gist
 _FAILURES = 20  # how many to list
 _PIECES = 5  # of evidence to show of one search
 _PASSAGES = 10  # of an entity to show
+_NAMED_PAIRS = 10  # of rows that may be one thing
+_COUNTED = 10  # of one kind whose hits are counted
 # What the pieces of evidence of a layer are; another layer goes by its name.
 _KINDS = {
     "passages": "passage",
@@ -292,6 +297,70 @@ def print_evidence(pieces: Sequence[Evidence], out: Console, scope: Scope | None
         if rewrite := piece.rewrite:
             giver = numbers.get(rewrite.source)  # the piece that gave the name in it
             _print_rewrite(rewrite.text, f", “{rewrite.name}” from {giver}" if giver else "", out)
+
+
+def print_table(table: CollectedTable, out: Console, *, show_rows: bool) -> None:
+    """What `tome collect` prints: the rows with the place of each, the figures, and what was read."""
+    out.print(f"[dim]{escape(oneline(table.item))}; one by {escape(', '.join(table.key))}[/dim]")
+    if show_rows and table.rows:
+        rows = make_table("#", *(escape(oneline(column.name)) for column in table.columns), "where")
+        for number, row in enumerate(table.rows, start=1):
+            where = describe_source(row.quotes[0]) if row.quotes else ""
+            more = f" and {row.places - 1} more" if row.places > 1 else ""
+            rows.add_row(str(number), *map(_write_cell, row.cells), f"[dim]{escape(oneline(where))}{more}[/dim]")
+        out.print(rows)
+    for figure in table.figures:
+        out.print(f"[bold]{escape(oneline(str(figure)))}[/bold]")
+    for first, second in table.doubtful[:_NAMED_PAIRS]:
+        out.print(f"[yellow]rows {first + 1} and {second + 1} may be one thing[/yellow]")
+    if table.dropped_quotes:
+        out.print(
+            f"[yellow]{count_noun(table.dropped_quotes, 'row')} of the model left out: no passage has them[/yellow]"
+        )
+    read = "all passages in scope were read, and nothing was left out" if table.all_read else f"read: {table.coverage}"
+    out.print(f"[dim]{escape(read)} · {escape(str(table.cost))}[/dim]")
+    if remark := table.coverage.remark:
+        out.print(f"[yellow]{escape(remark)}[/yellow]")
+
+
+def _write_cell(cell: Statement) -> str:
+    text = escape(oneline(cell.text))
+    return text if not cell.text or cell.support in PROVED else f"[yellow]{text} ({cell.support})[/yellow]"
+
+
+def print_outline(outline: Outline, out: Console) -> None:
+    """What `tome show DOCUMENT --outline` prints: its sizes, its headings with where they begin, who speaks."""
+    pages = f", {count_noun(outline.pages, 'page')}" if outline.pages else ""
+    sizes = f"{count_noun(outline.characters, 'character')}, {count_noun(outline.lines, 'line')}{pages}"
+    out.print(f"[bold]{escape(oneline(outline.title or name_document(outline.document)))}[/bold] {sizes}")
+    for each in outline.sections:
+        page = f"p. {each.page}, " if each.page else ""
+        place = f"{page}characters {each.start:,} to {each.end:,}"
+        out.print(f"{'  ' * len(each.chapter)}{escape(oneline(each.chapter[-1]))} [dim]{place}[/dim]")
+    for speaker, characters in outline.speakers.items():
+        out.print(f"[dim]{escape(oneline(speaker))} says {count_noun(characters, 'character')}[/dim]")
+
+
+def print_hits(hits: Hits, skip: int, out: Console, scope: Scope | None = None) -> None:
+    """What `tome find` prints: each place with its line, then how many there are of what."""
+    if scope:
+        out.print(f"[dim]within {escape(shorten(str(scope)))}[/dim]")
+    for number, hit in enumerate(hits.quotes, start=skip + 1):
+        place = f"{describe_source(hit)}, characters {hit.start:,} to {hit.end:,}"
+        out.print(f"[green]{number}[/green] [dim]{escape(oneline(place))}[/dim]")
+        before, words, after = (escape(oneline(f"|{text}|"))[1:-1] for text in (hit.before, hit.text, hit.after))
+        out.print(f"    {before}[bold]{words}[/bold]{after}")
+    wanted = f" ({', '.join(map(shorten, hits.wanted))})" if len(hits.wanted) > 1 else ""
+    out.print(f"[bold]{hits}[/bold]{escape(wanted)}; {count_noun(hits.coverage.read, 'passage')} read, all in scope")
+    for name, counts in hits.counts.items():
+        if len(counts) > 1:
+            shown = [f"{name_document(each)} {count:,}" for each, count in counts[:_COUNTED]]
+            more = f", {len(counts) - _COUNTED:,} more" if len(counts) > _COUNTED else ""
+            out.print(f"[dim]by {name}: {escape(oneline(', '.join(shown)))}{more}[/dim]")
+    if hits.quotes and (left := hits.total - skip - len(hits.quotes)) > 0:
+        out.print(f"[dim]{left:,} more: --skip {skip + len(hits.quotes)}, or a higher --limit[/dim]")
+    if remark := hits.coverage.remark:
+        out.print(f"[yellow]{escape(remark)}[/yellow]")
 
 
 def _print_rewrite(text: str, origin: str, out: Console) -> None:

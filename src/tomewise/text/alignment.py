@@ -11,9 +11,9 @@ import re
 import unicodedata
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import chain, pairwise, repeat
 from typing import Literal
 
@@ -52,14 +52,14 @@ def find_quotation(quotation: str, text: str) -> list[Span]:
     several places the one counts that is most like the quotation. Fewer than three letters and figures stand nowhere.
     Empty if the text does not have the quotation.
     """
-    if whole := list(_find_part(quotation, text)):
+    if whole := list(find_places(quotation, text)):
         return [min(whole, key=lambda span: len(span.differs))]
     parts = [part for part in _ELLIPSIS.split(quotation) if any(map(str.isalnum, part))]
     chains: list[list[Span]] = []
     for number, part in enumerate(parts if 1 < len(parts) <= _PARTS else ()):
         ends = [chained[-1].end for chained in chains]
         longer: list[list[Span]] = []
-        for span in _find_part(part, text):
+        for span in find_places(part, text):
             before = bisect_right(ends, span.start) - 1
             if not number:
                 longer.append([span])
@@ -116,6 +116,23 @@ def _fold_sign(sign: str) -> str:
     if not plain.isascii() and unicodedata.category(sign)[0] in "PSZ" and not _KEPT_SIGN.match(plain):
         return " "
     return "".join(str(unicodedata.decimal(each, each)) for each in plain)
+
+
+# Where the letters of Latin and the figures stand again: with accents, wide, in circles, as ligatures, for mathematics.
+_LATIN = ((0xA0, 0x250), (0x1D00, 0x1F00), (0x2000, 0x2C00), (0x3200, 0x3400), (0xA720, 0xA800), (0xFB00, 0xFB07))
+_WIDE = ((0xFF00, 0xFFF0), (0x1D400, 0x1D800), (0x1F100, 0x1F300))
+
+
+@cache
+def list_variants() -> Mapping[str, str]:
+    """By the letters and figures of ASCII that are read in a sign beyond ASCII, all such signs: "ff" gives "ﬀ"."""
+    figures = (code for code in range(0x80, 0x20000) if unicodedata.category(chr(code)) == "Nd")
+    variants: dict[str, str] = {}
+    for sign in map(chr, chain(figures, *(range(*each) for each in (*_LATIN, *_WIDE)))):
+        letters = "".join(each for each in _fold_sign(sign) if each.isascii() and each.isalnum())
+        if letters and sign not in variants.get(letters, ""):
+            variants[letters] = variants.get(letters, "") + sign
+    return variants
 
 
 def _fold_signs(text: str) -> tuple[str, Sequence[int]]:
@@ -306,10 +323,13 @@ def _may_leave_out(text: str, start: int, end: int) -> bool:
     return end - start <= _LEFT_OUT_AT_MOST and bisect_left(denials, start) == bisect_left(denials, end)
 
 
-def _find_part(quotation: str, text: str) -> Iterator[Span]:
-    """Each place where the text has all words of the quotation, in order and without overlaps; no part of a number."""
+def find_places(quotation: str, text: str, *, least: int = _LEAST) -> Iterator[Span]:
+    """Each place where the text has all words of the quotation, in order and without overlaps; no part of a number.
+
+    None for a quotation with fewer letters and figures than `least`.
+    """
     wanted = fold(quotation)
-    if sum(map(len, wanted.words)) < _LEAST:
+    if sum(map(len, wanted.words)) < least:
         return
     head, tail = quotation[: wanted.starts[0]].lstrip(), quotation[wanted.ends[-1] :].rstrip()
     read = fold(text).read_like(wanted)

@@ -35,6 +35,7 @@ _SHARES = {"half an": 0.5, "half a": 0.5, "and a half": 0.5, "and a quarter": 0.
 _NOON = dict.fromkeys(("noon", "midday", "midnight"), 12)
 _NUMBERS = {word: n for n, word in enumerate(_ONES.split())} | _TENS | _ORDINALS | _SHARES | _NOON | {"a": 1, "an": 1}
 _SCALES = {"dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+NUMBER_WORDS = [word for word in (*_NUMBERS, *_SCALES) if word not in ("a", "an")]
 _SCALE = "(?:dozen|hundred|thousand|million|billion|trillion)"
 _NUMBER_WORD = re.compile(
     rf"(?<![^\W_])(?:(?<![\d.,])\d++(?:[.,]\d++)*+(?=[ -]{_SCALE}\b)"
@@ -87,7 +88,7 @@ _SCALE_SIGNS = {"k": " thousand", "m": " million", "b": " billion", "t": " trill
 _PART = re.compile(r"(?<=\d)[¼½¾⅛⅜⅝⅞]")  # 3½
 _WRAPPED = re.compile(r"(?<=[\w,])\n(?=\w)")
 _POINT = re.compile(r"(?<=\d) point (?=\d)")
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _MONTH = r"""(?P<month>Jan(?:uary|\b\.?)|Feb(?:ruary|\b\.?)|Mar(?:ch|\b\.?)|Apr(?:il|\b\.?)|May|June?|July?|Aug(?:ust
     |\b\.?)|Sept?(?:ember|\b\.?)|Oct(?:ober|\b\.?)|Nov(?:ember|\b\.?)|Dec(?:ember|\b\.?))(?![^\W_])"""
 _DAY = r"(?<![\d.,])(?P<day>\d\d?)(?:st|nd|rd|th)?(?![^\W_]|[.,:]\d)"
@@ -112,7 +113,7 @@ _TIMES = [
         rf"(?P<hour>1[0-2]|[1-9])\b(?![.,:]\d|[ -]{_UNIT})",
     )
 ]
-_DAYS = "Mon Tue Wed Thu Fri Sat Sun".split()
+DAYS = "Mon Tue Wed Thu Fri Sat Sun".split()
 _WEEKDAY = re.compile(rf"\b{WEEKDAY}(?=s?\b)")
 _DENIAL = re.compile(
     r"(?<![^\W_])(?:not|never|no|none|nobody|nothing|nor|neither|without|cannot|nowhere|[a-z]+n't)(?![^\W_])",
@@ -135,6 +136,15 @@ class Value:
     kind: Kind
     readings: tuple[Reading, ...]
     gives: Reading
+
+
+def list_number_words(number: float) -> list[str]:
+    """Small words of which a text that spells this number out has one at least: "twelve" of 1200, or "hundred"."""
+    whole = int(abs(number))
+    groups = [whole // 10**power % 100 for power in range(len(str(whole)))]
+    parts = {part for group in groups for part in (group, group % 10, group // 10 * 10)} | {whole}
+    shares = () if number == whole else _SHARES
+    return [*_SCALES, *shares, *(word for word in NUMBER_WORDS if _NUMBERS.get(word) in parts)]
 
 
 def find_values(text: str) -> list[Value]:
@@ -216,7 +226,7 @@ class PlainText:
     def _read_date(self, match: re.Match[str]) -> bool:
         found = match.groupdict()
         written, day, year = found["month"], int(found.get("day") or 0), int(found["year"] or 0)
-        month = int(written) if written.isdigit() else _MONTHS.index(written[:3].lower()) + 1
+        month = int(written) if written.isdigit() else MONTHS.index(written[:3].lower()) + 1
         years: list[Key] = [("number", year)] if year >= 1000 else []
         if day:
             orders = [(month, day), (day, month)]  # the second is that of some countries
@@ -268,7 +278,7 @@ class PlainText:
         return self._add(match, "ordinal" if match["ordinal"] else "number", ways, gives)
 
     def _read_weekday(self, match: re.Match[str]) -> bool:
-        return self._add(match, "weekday", [[("weekday", _DAYS.index(match[0][:3]))]])
+        return self._add(match, "weekday", [[("weekday", DAYS.index(match[0][:3]))]])
 
     def _read_denial(self, match: re.Match[str]) -> bool:
         """A denial, with the first content word behind it in its clause: the answer "No," denies nothing."""

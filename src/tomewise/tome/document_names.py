@@ -11,7 +11,7 @@ import os
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -30,11 +30,12 @@ from tomewise.store.contract import Store
 from tomewise.store.lookups import read_record
 from tomewise.store.records import BUILDS, DocumentRecord
 from tomewise.tome.arguments import check_type
-from tomewise.types import Document, DocumentId, Scope, write_plain
+from tomewise.types import Document, DocumentId, PassageId, Scope, write_plain
 from tomewise.types.plain import map_texts
 
 if TYPE_CHECKING:
-    from tomewise.tome.reports import Foresight
+    from tomewise.tome.outline import Outline
+    from tomewise.tome.reports import Foresight, Slice
 
 T = TypeVar("T")
 _LISTED = 10  # documents that an error names
@@ -294,9 +295,15 @@ class DocumentNames:
 class Documents:
     """The documents of a tome, or those `within` a scope: called or iterated, their records, sorted by id."""
 
-    def __init__(self, store: Store, within: Scope | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        within: Scope | None = None,
+        note_read: Callable[[Iterable[PassageId]], None] = lambda _: None,
+    ) -> None:
         self._store = store
         self._within = within
+        self._note_read = note_read
         self.names = KeptNames(store)
         """The names under which a server shows the documents, and finds them."""
 
@@ -313,6 +320,26 @@ class Documents:
         """One document with its text, by its id, title, path or a part of its id. Raises UnknownName."""
         check_type("document", name, str, "an id, a title or a path")
         return self._store.document(find_document(name, self._store, self._within).id)
+
+    def outline(self, name: str) -> Outline:
+        """How a document is laid out: headings, pages, speakers, lengths. Raises UnknownName."""
+        from tomewise.tome.outline import make_outline
+
+        return make_outline(find_document(name, self._store, self._within), self._store)
+
+    def read(self, name: str, part: str) -> Slice:
+        """A part of a document: "page 3", "pages 3-5", "chapter The Lamp", "lines 10-20", "characters 0-500".
+
+        A chapter is named by its heading, by words of it, or by its number. Raises UsageError, UnknownName.
+        """
+        from tomewise.tome.outline import find_part
+        from tomewise.tome.reports import read_slice
+
+        check_type("part", part, str, "a text")
+        record = find_document(name, self._store, self._within)
+        read = read_slice(record, *find_part(part, record, self._store), self._store)
+        self._note_read(passage.id for passage in read.passages)
+        return read
 
     def __contains__(self, name: object) -> bool:
         return any(name in (record, record.id) for record in self())

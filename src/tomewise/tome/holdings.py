@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tomewise.events import shorten
@@ -14,7 +14,7 @@ from tomewise.store.contract import Store
 from tomewise.store.lookups import read_by_path, read_setting
 from tomewise.store.records import BUILDS, LEFT_OUT, DocumentRecord
 from tomewise.systems.advice import Recommendation, recommend_system
-from tomewise.types import Condition, DocumentId, Failure, Noun, Scope, Source, Unread
+from tomewise.types import Condition, Coverage, DocumentId, Failure, Noun, PassageId, Scope, Source, Unread
 from tomewise.types.place import name_document
 
 _NAMED = 3  # of what was not read
@@ -120,6 +120,35 @@ def list_unread(store: Store, within: Scope | None = None, failed: int | None = 
         if count:
             first = tuple(shorten(f"{oneline(name)}: {why}", _LONGEST) for name, why in found[:_NAMED])
             yield Unread(what=what, count=count, names=first, mend=mend)
+
+
+@dataclass(slots=True, eq=False)
+class ReadLedger:
+    """What was read of a scope: passages that a search or a reading gave out, or that a model was shown.
+
+    Several threads may write it.
+    """
+
+    passages: set[PassageId] = field(default_factory=set)
+    failed: int = 0
+    """Steps of answers whose replies could not be used, and passages without a usable reply."""
+
+    def add(self, passages: Iterable[PassageId], failed: int = 0) -> None:
+        """Note what was read, and what failed."""
+        self.passages.update(passages)
+        self.failed += failed
+
+    def describe(self, store: Store, within: Scope | None) -> Coverage:
+        """How much of the scope that is, and what nobody can have read."""
+        keys = store.keys_within(within)
+        found = store.find(self.passages)
+        read = {each.key for each in found.values()}
+        inside = read if keys is None else read.intersection(keys.tolist())
+        return Coverage(
+            passages=store.count_passages() if keys is None else len(keys),
+            read=len(inside),
+            unread=tuple(list_unread(store, within, self.failed)),
+        )
 
 
 def list_records(store: Store, name: str) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from tomewise.tome.session_memory import Continuation
 from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
 from tomewise.tome.verifying import verify_text
-from tomewise.types import Answer, Event, Evidence, LanguageModel, Passage, Question, Source
+from tomewise.types import Answer, Event, Evidence, LanguageModel, Passage, PassageId, Question, Source
 from tomewise.types.proof import is_verified, list_lag
 
 T = TypeVar("T")
@@ -175,13 +175,18 @@ class Questions:
             await asyncio.to_thread(check_scope, question.within, store)
         await asyncio.to_thread(check_embedder, store, self._kit.embedder)
         ready = self.wire(system)
-        if not store.holds_documents():
-            where = quote(store.address)
-            raise NotBuilt(f"{store.address} holds no document yet: add one with `tome add --tome {where} PATH`")
+        check_documents(store)
         current = question.current
         if ready.lag and (lag := await asyncio.to_thread(ready.lag.find_lag, current=current)):
             raise NotBuilt(_explain_lag(ready, lag, store, current=current))
         return ready
+
+
+def check_documents(store: Store) -> None:
+    """Raise NotBuilt for an empty tome."""
+    if not store.holds_documents():
+        where = quote(store.address)
+        raise NotBuilt(f"{store.address} holds no document yet: add one with `tome add --tome {where} PATH`")
 
 
 def pass_on(events: Iterable[Event], on_event: OnEvent | None) -> None:
@@ -240,14 +245,13 @@ def complete_answer(answer: Answer, question: Question, store: Store, failed: in
     `failed` counts the steps whose replies could not be used.
     """
     keys = store.keys_within(question.within)
-    shown = {source for piece in answer.evidence if piece.layer in _READ for source in piece.sources}
     return replace(
         answer,
         evidence=complete_evidence(answer.evidence, store),
         coverage=replace(
             answer.coverage,
             passages=store.count_passages() if keys is None else len(keys),
-            read=answer.coverage.read or len(shown),  # who reads more than the evidence has counted it
+            read=answer.coverage.read or len(list_shown(answer)),  # who reads more than the evidence has counted it
             unread=(
                 *answer.coverage.unread,
                 *list_unread(store, question.within, failed),
@@ -258,6 +262,11 @@ def complete_answer(answer: Answer, question: Question, store: Store, failed: in
         within=question.within,
         nearest=() if answer.resolved else _find_nearest(answer, store),
     )
+
+
+def list_shown(answer: Answer) -> set[PassageId]:
+    """The passages whose words the answering call was shown."""
+    return {source for piece in answer.evidence if piece.layer in _READ for source in piece.sources}
 
 
 def _find_nearest(answer: Answer, store: Store) -> tuple[Passage, ...]:

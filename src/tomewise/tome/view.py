@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, overload
 
 from tomewise.errors import UsageError
-from tomewise.tome.arguments import check_type, make_question, read_integer
+from tomewise.notebook_display import show_bars
+from tomewise.tome.arguments import check_type, make_question, read_integer, read_names, read_texts
 from tomewise.tome.open_tome import PartOfTome, names_damage, plain, plain_stream
 from tomewise.tome.session import Sessions
-from tomewise.types import Form, Question, Scope
+from tomewise.types import FindKind, Form, Question, Scope
 from tomewise.types.plain import describe_object
 
 # What a tome works with is imported where it is first used: who only looks at a tome does not wait for it.
@@ -19,9 +21,11 @@ if TYPE_CHECKING:
     from tomewise.systems.efforts import Effort
     from tomewise.systems.kit import System
     from tomewise.systems.registry import Choice
+    from tomewise.tome.collected import Column, Table
     from tomewise.tome.document_names import Documents
+    from tomewise.tome.holdings import ReadLedger
     from tomewise.tome.session_record import Turn
-    from tomewise.types import Answer, Event, Evidence, Lagging
+    from tomewise.types import Answer, Coverage, Event, Evidence, Hits, Lagging, PassageId, Progress
 
 
 class TomeView(PartOfTome):
@@ -35,7 +39,25 @@ class TomeView(PartOfTome):
         """The documents: called or iterated, their records; by a name, one with its text."""
         from tomewise.tome.document_names import Documents
 
-        return Documents(self.store, self.scope)
+        return Documents(self.store, self.scope, self.note_read)
+
+    @cached_property
+    def _ledger(self) -> ReadLedger:
+        from tomewise.tome.holdings import ReadLedger
+
+        return ReadLedger()
+
+    def note_read(self, passages: Iterable[PassageId]) -> None:
+        """Count passages as read, for whoever shows them in another way."""
+        self._ledger.add(passages)
+
+    @property
+    def coverage(self) -> Coverage:
+        """How much of it was read through this view, and what nobody can have read.
+
+        Read is what `ask` and `collect` showed to a model, what `search` found, and what `documents.read` gave out.
+        """
+        return self._ledger.describe(self.store, self.scope)
 
     @cached_property
     def sessions(self) -> Sessions:
@@ -76,7 +98,11 @@ class TomeView(PartOfTome):
         asked = self._make_question(question, options=options, instructions=instructions, form=form, force=force)
         questions = self._opened.questions
         chosen = await questions.choose(system, effort, current=asked.current)
-        return await questions.answer(asked, chosen, on_event, fresh=fresh, turns=turns)
+        from tomewise.tome.questions import list_shown
+
+        answer = await questions.answer(asked, chosen, on_event, fresh=fresh, turns=turns)
+        self._ledger.add(list_shown(answer))
+        return answer
 
     ask = plain(aask)
 
@@ -161,9 +187,40 @@ class TomeView(PartOfTome):
         limit = read_integer("limit", limit, "a whole number from 1 up")
         if limit < 1:
             raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
-        return await self._opened.questions.search(question, system, limit)
+        found = await self._opened.questions.search(question, system, limit)
+        self._ledger.add(source.passage for piece in found for source in piece.origins)
+        return found
 
     search = plain(asearch)
+
+    @names_damage
+    async def afind(
+        self,
+        *wanted: str,
+        kind: FindKind = "words",
+        case: bool = False,
+        limit: int | None = None,
+        skip: int = 0,
+    ) -> Hits:
+        """Every place of the documents that has one of these texts: exactly, without a model, over the whole text.
+
+        "words" are compared as quotations are: without differences of case, accents, marks, ligatures and hyphens at
+        the end of a line; with `case`, capitals count. A "value" (a number, a date, a time, a quantity) is found
+        in other spellings: "1,200" as "twelve hundred". Of a "name" the other names are found too that the documents
+        give for it, as in "World Health Organization (WHO)". A "pattern" is a regular expression of RE2,
+        which takes linear time. `limit` and `skip` choose the places that are given; all are counted. Raises UsageError
+        for what cannot be looked for, and for more than a million places.
+        """
+        from tomewise.tome.hits import find_in_documents
+
+        read_texts("what to find", wanted)
+        check_type("case", case, bool, "True or False")
+        most = None if limit is None else read_integer("limit", limit, "a whole number")
+        skip = read_integer("skip", skip, "a whole number")
+        find = partial(find_in_documents, kind=kind, case=case, limit=most, skip=skip)
+        return await asyncio.to_thread(find, self.store, self.scope, wanted)
+
+    find = plain(afind)
 
     @names_damage
     async def averify(self, text: str, *, judge: bool = False) -> Answer:
@@ -181,6 +238,38 @@ class TomeView(PartOfTome):
         return await self._opened.questions.verify(self._make_question(text), judge=judge)
 
     verify = plain(averify)
+
+    @names_damage
+    async def acollect(
+        self,
+        asked: str,
+        *,
+        columns: Sequence[str | Column] = (),
+        key: Sequence[str] = (),
+        figures: Sequence[str] = (),
+        fresh: bool = False,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> Table:
+        """A table of all things of one kind: every passage is read for it, and each cell is a statement with quotes.
+
+        `columns` are written as "name", "amount:number" or "paid:date: when it was paid"; without them one call plans
+        them, and what counts as an item. Rows with the same values in the columns of the `key` are one thing; of
+        likely ones a model says which are. `figures` such as "sum amount" or "last paid" are computed by code, with the
+        rows that they rest on; the rows are counted always. `Table.all_read` says whether every passage was read and
+        nothing was left out. What was asked of a passage is kept, so a document that is added costs its own passages.
+        Raises UsageError, NotBuilt, ModelError.
+        """
+        from tomewise.tome.collecting import collect_table, read_columns
+
+        check_type("fresh", fresh, bool, "True or False")
+        question, planned = self._make_question(asked), read_columns(columns)
+        named, wanted = read_names("key", key), read_names("figures", figures)
+        with show_bars(on_progress) as report:
+            table, read = await collect_table(self._opened.kit, question, planned, named, wanted, report, fresh=fresh)
+        self._ledger.add(read, failed=table.coverage.passages - len(read))
+        return table
+
+    collect = plain(acollect)
 
     @names_damage
     async def alag(self, question: str | Question, *, system: Choice | System | None = None) -> Lagging | None:

@@ -11,6 +11,7 @@ from tomewise.types.nouns import (
     Event,
     Evidence,
     Failure,
+    FindKind,
     Form,
     FromSession,
     Lagging,
@@ -32,7 +33,7 @@ from tomewise.types.nouns import (
 )
 from tomewise.types.place import Place
 from tomewise.types.plain import Noun, read_plain, write_plain
-from tomewise.types.proof import Answer, Coverage, Quote, Statement, Unread
+from tomewise.types.proof import Answer, Coverage, Hits, Quote, Statement, Unread
 from tomewise.types.verbs import (
     Abilities,
     CallCache,
@@ -62,8 +63,10 @@ __all__ = [
     "Event",
     "Evidence",
     "Failure",
+    "FindKind",
     "Form",
     "FromSession",
+    "Hits",
     "In",
     "Lagging",
     "LanguageModel",

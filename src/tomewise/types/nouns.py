@@ -27,6 +27,8 @@ Claim: TypeAlias = Literal["full", "partly", "none"]
 """How far the evidence holds an answer, in the word of the model that answered."""
 Form: TypeAlias = Literal["short", "list", "table", "account", "summary"]
 """What an answer looks like: a word to a sentence or two, an item or a row for each thing, paragraphs, or a summary."""
+FindKind: TypeAlias = Literal["words", "name", "value", "pattern"]
+"""How texts are looked for, see `Tome.find`."""
 Scalar: TypeAlias = str | int | float | bool
 """A value of metadata."""
 Metadata: TypeAlias = Mapping[str, Scalar | Sequence[Scalar]]

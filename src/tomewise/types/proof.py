@@ -23,6 +23,7 @@ from tomewise.types.nouns import (
     DocumentId,
     Event,
     Evidence,
+    FindKind,
     FromSession,
     Lagging,
     Metadata,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-_STRENGTHS: tuple[Support, ...] = ("none", "contradicted", "inferred", "quoted")  # of support, the weakest first
+STRENGTHS: tuple[Support, ...] = ("none", "contradicted", "inferred", "quoted")  # of support, the weakest first
 PROVED: tuple[Support, ...] = ("inferred", "quoted")  # supports of what is proved
 VERIFIED = "verify"  # in place of a system, of a text that was verified
 _EXTRACTIVE = "extractive"  # the name of the model that only quotes
@@ -80,9 +81,9 @@ class Quote(Noun):
     place: Place = field(default_factory=Place)
     """Where the quotation begins."""
     before: str = ""
-    """The sentence before a whole sentence that is quoted; empty beyond a heading, and for other quotations."""
+    """What stands before it: of a whole sentence the one before, none beyond a heading; of a hit its line."""
     after: str = ""
-    """The sentence after it."""
+    """What stands after it."""
 
     def __str__(self) -> str:
         return " ".join(f"“{self.text}” ({describe_source(self)})".split())
@@ -130,7 +131,7 @@ class Unread(Noun):
 class Coverage(Noun):
     """How much of what could be read was read."""
 
-    computed: ClassVar[tuple[str, ...]] = ("remark",)
+    computed: ClassVar[tuple[str, ...]] = ("remark", "all_read")
     passages: int = 0
     """The passages in the scope of the question."""
     read: int = 0
@@ -143,6 +144,11 @@ class Coverage(Noun):
     """True for a text that was verified, which was compared with what was read."""
 
     @property
+    def all_read(self) -> bool:
+        """Whether every passage in the scope was read, nothing dropped, and no text left out when it was added."""
+        return 0 < self.passages == self.read and not self.dropped and not self.unread
+
+    @property
     def remark(self) -> str:
         """What was not read, in a sentence or two; empty where all was."""
         lead = "Not compared with" if self.compares else "Not in this answer"
@@ -153,6 +159,28 @@ class Coverage(Noun):
 
     def __str__(self) -> str:
         return f"{self.read:,} of {self.passages:,} passages"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hits(Noun):
+    """Every place of documents that has what was looked for."""
+
+    wanted: tuple[str, ...]
+    """What was looked for; of a name also the other names that the documents give for it."""
+    kind: FindKind
+    """How it was looked for."""
+    total: int
+    """How many places have it."""
+    counts: Mapping[str, tuple[tuple[str, int], ...]]
+    """How many by `document`, and by `chapter`, `speaker` and `time` where documents have these; the most first."""
+    quotes: tuple[Quote, ...]
+    """The places in document order, from the first that was asked for; `before` and `after` are of its line."""
+    coverage: Coverage
+    """What was read: all passages of the scope; and what nobody read when it was added."""
+
+    def __str__(self) -> str:
+        documents = len(self.counts.get("document", ()))
+        return f"{count_noun(self.total, 'place')} in {count_noun(documents, 'document')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,8 +257,8 @@ class Answer(Noun):
     @property
     def support(self) -> Support:
         """The weakest support of its statements; "none" without one, or if the question was declined."""
-        strengths = [_STRENGTHS.index(statement.support) for statement in self.statements if self.resolved]
-        return _STRENGTHS[min(strengths, default=0)]
+        strengths = [STRENGTHS.index(statement.support) for statement in self.statements if self.resolved]
+        return STRENGTHS[min(strengths, default=0)]
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -291,7 +319,7 @@ def is_verified(answer: Answer) -> bool:
 def count_supports(answer: Answer) -> str:
     """How many statements have each support: "4 statements: 2 quoted, 1 inferred, 0 contradicted, 1 unsupported"."""
     counts = Counter(statement.support for statement in answer.statements)
-    named = (f"{counts[support]:,} {name_support(support)}" for support in reversed(_STRENGTHS))
+    named = (f"{counts[support]:,} {name_support(support)}" for support in reversed(STRENGTHS))
     return f"{count_noun(counts.total(), 'statement')}: {', '.join(named)}"
 
 

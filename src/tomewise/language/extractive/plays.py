@@ -39,6 +39,7 @@ from tomewise.language.roles import (
     Batch,
     CarryIn,
     CarryOut,
+    CollectOut,
     ConcernOut,
     CueOut,
     DecomposeOut,
@@ -75,6 +76,7 @@ from tomewise.language.roles import (
     PlanOut,
     PlanReadingIn,
     PlanReadingOut,
+    PlanTableOut,
     PointOut,
     ProbeOut,
     RateOut,
@@ -84,6 +86,7 @@ from tomewise.language.roles import (
     ReportIn,
     ReportOut,
     RestateOut,
+    SameRowsOut,
     SelectOut,
     ShortenOut,
     Shown,
@@ -382,6 +385,9 @@ PLAYS: Mapping[str, Play] = {
     "judge_level": judge_level,
     "judge_statements": judge_statements,
     "verify": lambda _: VerifyOut(),  # our own check has gone as far as it can
+    "plan_table": lambda given: PlanTableOut(item=given.question),
+    "collect": lambda _: CollectOut(),  # `Tome.collect` wants a model that reads
+    "same_rows": lambda _: SameRowsOut(),
 }
 # These compare meanings. That takes so long that they run in a thread, beside the event loop.
 EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {

@@ -20,6 +20,7 @@ from tomewise.language.roles.judge_roles import *
 from tomewise.language.roles.memory_roles import *
 from tomewise.language.roles.recall_roles import *
 from tomewise.language.roles.relay_roles import *
+from tomewise.language.roles.table_roles import *
 from tomewise.plugins import find_plugin, list_names
 from tomewise.types import Role
 

@@ -1,0 +1,153 @@
+"""How a document is laid out, and the part of it that a reader names: a chapter, pages, lines or characters."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tomewise.errors import UnknownName, UsageError, suggest
+from tomewise.language.fences import oneline
+from tomewise.store.contract import Store
+from tomewise.store.records import DocumentRecord
+from tomewise.text.alignment import fold
+from tomewise.types import DocumentId, Noun, Place
+from tomewise.types.place import describe_place, name_document
+
+_PART = re.compile(r"\s*(page|chapter|line|character)s?\s+(\S.*?)\s*", re.IGNORECASE | re.DOTALL)
+_RANGE = re.compile(r"(\d{1,9})(?:\s*(?:-|–|to)\s*(\d{1,9}))?")
+_LONGEST = 100  # characters of a heading in a message
+
+Marks = Sequence[tuple[int, Place]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section(Noun):
+    """A heading, and the text below it up to the next heading of its level."""
+
+    chapter: tuple[str, ...]
+    """The headings above it, and itself as the last."""
+    start: int
+    """The offset of its first character in the document."""
+    end: int
+    """The offset behind its last one."""
+    page: int | None
+    """The page on which it begins, where the document has pages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline(Noun):
+    """How a document is laid out."""
+
+    document: DocumentId
+    title: str
+    characters: int
+    """The length of its text."""
+    lines: int
+    pages: int
+    """0 without pages."""
+    sections: tuple[Section, ...]
+    """Its headings, in order."""
+    speakers: Mapping[str, int]
+    """Who speaks in it, each with the number of characters; who says most comes first."""
+
+
+def make_outline(record: DocumentRecord, store: Store) -> Outline:
+    """The outline of a document, as far as its source says where what stands."""
+    marks = _read_marks(record, store)
+    speakers: Counter[str] = Counter()
+    for (start, place), (end, _) in pairwise([*marks, (record.characters, Place())]):
+        if place.speaker:
+            speakers[place.speaker] += end - start
+    return Outline(
+        document=record.id,
+        title=record.title,
+        characters=record.characters,
+        lines=len(store.document(record.id).text.splitlines()),
+        pages=max((place.page or 0 for _, place in marks), default=0),
+        sections=tuple(_list_sections(record, marks)),
+        speakers=dict(speakers.most_common()),
+    )
+
+
+def find_part(part: str, record: DocumentRecord, store: Store) -> tuple[int, int]:
+    """Where a part of a document begins and ends: "page 3", "pages 3-5", "chapter The Lamp", "lines 10-20",
+    "characters 0-500".
+
+    A chapter is named by its heading, by words of it, or by its number. Raises UsageError, and UnknownName for what
+    the document does not have.
+    """
+    read = _PART.fullmatch(part)
+    if read is None:
+        raise UsageError(f'cannot read the part {part!a}: write "page 3", "chapter NAME", "lines 1-20"')
+    kind, name = read[1].lower(), read[2]
+    if kind == "chapter":
+        return _find_chapter(name, record, store)
+    numbers = _RANGE.fullmatch(name)
+    if numbers is None:
+        raise UsageError(f"cannot read the {kind}s {name!a}: give a number, or two as 3-5")
+    first, last = int(numbers[1]), int(numbers[2] or numbers[1])
+    if kind == "character":
+        found = first, min(last if numbers[2] else record.characters, record.characters)
+    elif kind == "line":
+        ends = [0, *_find_line_ends(store.document(record.id).text)]
+        found = (ends[min(first, len(ends)) - 1], ends[min(last, len(ends) - 1)]) if first else (0, 0)
+    else:
+        found = _find_pages(first, last, record, store)
+    if found[0] >= found[1]:
+        raise UnknownName(f"{name_document(record.id)} has no {kind} {name}: see its outline")
+    return found
+
+
+def _find_line_ends(text: str) -> Iterator[int]:
+    at = 0
+    for line in text.splitlines(keepends=True):
+        at += len(line)
+        yield at
+
+
+def _find_pages(first: int, last: int, record: DocumentRecord, store: Store) -> tuple[int, int]:
+    pages = [(start, place.page) for start, place in _read_marks(record, store) if place.page]
+    inside = [start for start, page in pages if first <= page <= last]
+    after = [start for start, page in pages if page > last]
+    return (inside[0], min(after, default=record.characters)) if inside else (0, 0)
+
+
+def _find_chapter(name: str, record: DocumentRecord, store: Store) -> tuple[int, int]:
+    sections = list(_list_sections(record, _read_marks(record, store)))
+    wanted = fold(name).line
+    headings = [fold(section.chapter[-1]).line for section in sections]
+    numbers = [describe_place(Place(chapter=section.chapter[-1:])) for section in sections]
+    for fits in (
+        [heading == wanted for heading in headings],
+        [number == f"ch. {name}" for number in numbers],
+        [wanted in heading for heading in headings],
+    ):
+        if any(fits):
+            section = sections[fits.index(True)]
+            return section.start, section.end
+    near = suggest(name, [section.chapter[-1] for section in sections])
+    raise UnknownName(f"{name_document(record.id)} has no chapter {oneline(name)[:_LONGEST]!r}: {near}see its outline")
+
+
+def _list_sections(record: DocumentRecord, marks: Marks) -> Iterator[Section]:
+    headings = [
+        (start, place) for (_, before), (start, place) in pairwise([(0, Place()), *marks])
+        if place.chapter and place.chapter != before.chapter
+    ]  # fmt: skip
+    for number, (start, place) in enumerate(headings):
+        later = headings[number + 1 :]
+        depth = len(place.chapter)
+        end = next((at for at, following in later if following.chapter[:depth] != place.chapter), record.characters)
+        yield Section(chapter=place.chapter, start=start, end=end, page=place.page)
+
+
+def _read_marks(record: DocumentRecord, store: Store) -> Marks:
+    """The places that the passages of a document have, by the offsets at which they begin."""
+    found: dict[int, Place] = {}
+    for passage in store.passages(documents=[record.id]).values():
+        for offset, place in passage.marks or ((0, passage.place),):
+            found.setdefault(max(0, passage.start + offset), place)
+    return sorted(found.items())
