@@ -32,7 +32,7 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 WORD = re.compile(r"[^\W_]+")
 PATTERNS = (
     r"\bSc\w+e\b", r"gh?ost", r"[A-Z][a-z]+ [A-Z][a-z]+", r"\d+", r"\d{4}", r"(?:Mr|Mrs)\. \w+", r"colou?r", r"ing\b",
-    r"^The ", r"\?$", r"\bthe \w+ of the \w+", r"[aeiou]{3}", r"Christmas|Marley", r"\bM\w{4,6}\b", r"said \w+",
+    r"^The ", r"\?$", r"\bthe \w+ of the \w+", r"[aeiou]{3}", r"Christmas|Marley", r"\bM\w{4,6}\b", r"cried \w+",
     r"\w+ly\b", r"not \w+", r"[^\s]+-[^\s]+", r"\b[A-Z]{2,}\b", r"'\w+'", r"\(\w+\)", r"o{2}", r"th(?:is|at)",
     r"\bI\b", r"w.nd", r"qu", r"z", r"\bun\w+", r"(?:one|two|three) \w+s\b", r"never|ever", r"Dejah Thoris",
     r"\bred\b", r"green m[ae]n", r"[A-Z]\w+'s", r"shall", r"--", r"\.{3}", r"; ", r"\bof\b.*\bof\b", r"\bno\b",
@@ -91,8 +91,8 @@ def count_names() -> tuple[int, int]:
             given = f"{name}, known as {alias}," if number % 2 else f"{name} ({name[0]}{name.split()[1][0]})"
             alias = alias if number % 2 else f"{name[0]}{name.split()[1][0]}"
             mentions = 3 + number % 7
-            told = " ".join(f"On day {day} {alias if day % 2 else name} came." for day in range(mentions))
-            tome.add(Document(id=f"d{number}", text=f"{given} lived at Skerry. {told}"))
+            story = " ".join(f"On day {day} {alias if day % 2 else name} came." for day in range(mentions))
+            tome.add(Document(id=f"d{number}", text=f"{given} lived at Skerry. {story}"))
             hits = tome.within(f"d{number}").find(name, kind="name")
             total += 1
             equal += hits.total == mentions + 2

@@ -84,7 +84,7 @@ class _Pattern:
 def _make_pattern_finder(pattern: str, *, case: bool) -> Finder:
     if not pattern:
         raise ValueError("the pattern is empty: give one such as 'colou?r'")
-    _Pattern(pattern)  # what is wrong with it is told in its own words
+    _Pattern(pattern)  # an error names it as it was written
     return _Pattern(_ESCAPE.sub(_widen, pattern), case=case).find
 
 
