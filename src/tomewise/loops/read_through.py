@@ -5,7 +5,8 @@ then says what follows, what that overtakes, and what is open; it is asked for w
 ends once the question is settled, unless it needs every part. After the last of several chunks, *recovery* searches for
 the questions that are still open, and only the passages found are read again.
 
-The answering role is shown passages: those of facts whole, the best first; the words of facts whose passage has no room
+The answering role is shown passages: those of facts whole, the best first, by what rests on them and by what searches
+find; the words of facts whose passage has no room
 whole; then the passages before and after them; then what searches find. Inferences are notes, with what they overtook.
 """
 
@@ -43,8 +44,9 @@ BETWEEN_QUOTES = " … "
 _PLACES, _NETS = 10, 4  # questions that are open at a time at most, and wide ones beside them
 _KNOWN = 40  # facts that a reader is shown: the latest
 _OF_KNOWN = 30  # tokens of each
+_OWN = 0.5  # the weight of the ledger's own order of passages beside what searches find for the question
 _AGAIN = 40  # passages that are read again for an open question at most
-_NOTES = 2  # notes have at most one part in so many of what the answering role sees
+_NOTES = 3  # notes have at most one part in so many of what the answering role sees
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -163,9 +165,12 @@ class ReadThrough:
         question, ledger = written.question, written.ledger
         texts = dict.fromkeys((question.text, *ledger.settled, *ledger.questions))
         found, *others = await gather_calls(self.recall.retrieve(text, DEPTH, within=question.within) for text in texts)
-        searched = await rank_found(self.desk, question, found, others)
         holders = await asyncio.to_thread(self._rank_holders, ledger)
-        near = await self.desk.rank([Searched([as_evidence(each, 0.0) for each in holders])], question.within)
+        own = [as_evidence(each, 0.0) for each in holders]
+        searched = await rank_found(self.desk, question, found, others, before=[Searched(own, _OWN, 0)])
+        places = {piece.id: place for place, piece in enumerate(searched)}
+        holders.sort(key=lambda passage: places[passage.id])
+        near = await self.desk.rank([Searched(own)], question.within)
         return await asyncio.to_thread(self._lay_out, written, remarks, holders, [*near, *searched])
 
     def _rank_holders(self, ledger: Ledger) -> list[Passage]:
@@ -182,14 +187,19 @@ class ReadThrough:
     def _lay_out(
         self, written: OpenLedger, remarks: Sequence[str], holders: Sequence[Passage], ranked: Sequence[Evidence]
     ) -> tuple[Prepared[AnswerIn], list[str]]:
-        """Notes first: inferences, and facts whose words are not in the text; then evidence."""
+        """Notes first: inferences, those of the best passages first, and unchecked facts; then evidence."""
         question, ledger, layout = written.question, written.ledger, self.desk.layout
         room = min(self.context, self.desk.measure_answer_room(question))
+        places = {passage.id: place for place, passage in enumerate(holders)}
+
+        def find_place(entry: LedgerEntry) -> tuple[bool, int]:
+            return entry.is_fact, min(places.get(id, len(places)) for id in entry.passages)
+
         loose = [each for each in reversed(ledger.entries) if not (each.end or each.replaced_by)]
-        newest_first = sorted(loose, key=lambda each: each.is_fact)
-        sizes = accumulate(measure_texts([_write(ledger, each) for each in newest_first], self.desk.count))
+        best_first = sorted(loose, key=find_place)
+        sizes = accumulate(measure_texts([_write(ledger, each) for each in best_first], self.desk.count))
         fitting = [size for size in sizes if size <= room // _NOTES]
-        entries = newest_first[: len(fitting)][::-1]
+        entries = sorted(best_first[: len(fitting)], key=lambda each: each.number)
         left = room - max(fitting, default=0)
         chosen = self._choose_forms(ledger, holders, left)
         shown = {source for piece in chosen for source in piece.sources}
@@ -198,7 +208,7 @@ class ReadThrough:
         labelled = join(self.desk.put_in_order(evidence), layout.find_passages(evidence))
         seen = {source for piece in evidence for source in piece.sources}
         unseen = [fact for fact in ledger.facts if fact.end and fact.passages[0] not in seen]
-        lost = len(newest_first) - len(entries) + len(unseen)
+        lost = len(best_first) - len(entries) + len(unseen)
         texts = [*remarks, *tell_lost(lost)]
         notes = [*texts, *(_write(ledger, each, labelled) for each in entries)]
         shown_pieces = self.desk.show(labelled)
