@@ -322,7 +322,7 @@ class Probe:
         for layer, searches in state.searches.items():
             found, *queries = searches.values()
             if any(piece.layer == PASSAGES for piece in chain(found, *queries)):
-                ranked += await rank_found(self.desk, question, found, queries, grounds)
+                ranked += await rank_found(self.desk, question, found, queries, Searched(grounds))
             else:
                 derived = await self.desk.rank([Searched(found), *weigh_queries(queries)], question.within)
                 beside.append(Share(derived, self._measure_share(state, self.parts[layer].share)))

@@ -167,7 +167,7 @@ class ReadThrough:
         found, *others = await gather_calls(self.recall.retrieve(text, DEPTH, within=question.within) for text in texts)
         holders = await asyncio.to_thread(self._rank_holders, ledger)
         own = [as_evidence(each, 0.0) for each in holders]
-        searched = await rank_found(self.desk, question, found, others, before=[Searched(own, _OWN, 0)])
+        searched = await rank_found(self.desk, question, found, others, Searched(own, _OWN, 0))
         places = {piece.id: place for place, piece in enumerate(searched)}
         holders.sort(key=lambda passage: places[passage.id])
         near = await self.desk.rank([Searched(own)], question.within)

@@ -6,7 +6,7 @@ Their state, replies that they skipped, steps, evidence that they collect, and t
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
@@ -18,6 +18,7 @@ from tomewise.run import PART_SKIPPED, REPLY_SKIPPED, record_fallback
 from tomewise.types import Event, Evidence, Question, Retriever
 
 T = TypeVar("T")
+_NOTHING = Searched(())
 
 
 class Skipped:
@@ -131,14 +132,14 @@ async def rank_found(
     question: Question,
     found: Sequence[Evidence],
     queries: Sequence[Sequence[Evidence]] = (),
-    grounds: Sequence[Evidence] = (),
+    grounds: Searched = _NOTHING,
 ) -> list[Evidence]:
     """One ranking of all that a loop found, which the desk may join with what it finds for the question itself.
 
     `found` is what a search with the question found, `queries` what one with each query of the loop found, and
-    `grounds` what the notes of the loop rest on, those of the newest first: so these can be cited.
+    `grounds` what the notes of the loop rest on, the best first: so these can be cited.
     """
-    own = [Searched(drop_repeats(grounds)), Searched(found)]
+    own = [replace(grounds, found=drop_repeats(grounds.found)), Searched(found)]
     searches = [*own, *await desk.search_beside(question), *weigh_queries(queries)]
     return await desk.rank(searches, question.within)
 

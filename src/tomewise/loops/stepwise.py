@@ -20,6 +20,7 @@ from tomewise.events import make_event, report_retrieved
 from tomewise.language.roles import STEP, StepIn, StepOut
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import fold
+from tomewise.loops.last_prompt import Searched
 from tomewise.loops.steps import Collection, LoopState, rank_found, take_steps
 from tomewise.types import Answer, Event, Evidence, Question, Retriever
 
@@ -59,7 +60,7 @@ class Stepwise:
             yield event
         queries = list(state.collection.lists)
         yield await state.collection.search(question.text, state)
-        ranked = await rank_found(self.desk, question, state.collection.lists[-1], queries, state.cited)
+        ranked = await rank_found(self.desk, question, state.collection.lists[-1], queries, Searched(state.cited))
         prepared = await self.desk.prepare(
             question,
             ranked,
