@@ -145,7 +145,7 @@ def follow_algorithm(world: World) -> tuple[list[list[Any]], str | None]:
         shown, notes = list[Evidence](), [fused] if fused else []
         parts = 1 + sum(world.shares.values())
         left = world.budget // parts - sum(size + FENCE for size in COUNT(notes))
-        for layer in LAYERS:
+        for layer in sorted(LAYERS, key=lambda name: world.shares[name]):
             share = world.budget * world.shares[layer] // parts
             of_layer = [unit for unit in units if unit[1] == layer]
             own = list(dict.fromkeys(cue for _, _, _, cue in of_layer if cue))

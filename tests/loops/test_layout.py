@@ -103,7 +103,7 @@ def test_a_note_leaves_where_it_says_nothing_of_its_own_and_notes_are_capped(sto
     long = [Note(" ".join(f"n{number}x{n}" for n in range(40)) + ".") for number in range(5)]
     context = layout.lay_out(pick(store, 0, 3), 180, long)
     assert measure(context.notes) <= 180 // 3
-    assert layout.lay_out(pick(store, 0, 3), 40, notes).cut == 0
+    assert layout.lay_out(pick(store, 0, 3), 40, notes).cut == 5, "notes without room are counted"
 
 
 def test_a_layer_beside_the_passages_has_its_share_and_what_is_left(store, layout):

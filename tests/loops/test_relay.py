@@ -321,7 +321,7 @@ async def test_plan_then_mark_and_update_chunk_by_chunk_then_answer(store):
     assert find_texts(update.inferences) == ["So it was Ada."]
     (given,) = list_inputs(model, "answer")
     assert [(piece.kind, piece.text) for piece in given.evidence] == [("passage", f"{LIVED} {LIGHT}")]
-    assert given.notes == ["So it was Ada. (follows from E1)"], "facts stand among the evidence only"
+    assert given.notes == ["So it was Ada."], "facts stand among the evidence only"
     assert (answer.text, answer.resolved) == ("Ada", True)
     assert load_ledger(answer).settled == ("Who lived there?",)
 
@@ -342,7 +342,7 @@ async def test_a_fact_is_the_sentences_of_its_quotation_and_without_one_it_is_a_
     ]
     (given,) = list_inputs(model, "answer")
     assert [piece.text for piece in given.evidence] == [f"It rained. {LIVED} The end."], "its passage is shown whole"
-    assert given.notes == [f"Tom lived there {UNCHECKED} (follows from E1)", f"ada lived elsewhere {UNCHECKED}"]
+    assert given.notes == [f"Tom lived there {UNCHECKED}", f"ada lived elsewhere {UNCHECKED}"]
     assert list_events(answer, "extracted")[0].detail["not_found"] == 2
 
 

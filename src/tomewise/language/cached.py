@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelError, StoreError
 from tomewise.language.prompts import Prompts
 from tomewise.language.reply import describe_output
-from tomewise.language.roles import AnswerOut, Batch
+from tomewise.language.roles import Batch
 from tomewise.language.wrapped import Wrapped, find_abilities, find_name
 from tomewise.run import count_replies, current_run, warn_unkept
 from tomewise.types import CallCache, In, LanguageModel, Out, Role
@@ -141,7 +141,7 @@ class Cache:
         except ModelError:
             await self.drop(key)
             raise
-        if isinstance(output, AnswerOut) and output.unfinished:  # the next ask may have more room
+        if getattr(output, "unfinished", ""):  # the next ask may have more room
             await self.drop(key)
         else:
             await self.keep(key, model, role, output)

@@ -20,7 +20,7 @@ from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
 from tomewise.language.wrapped import find_name, find_room
 from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.citing import cite, only_quotes, prepare_quoting, quote_sentences
-from tomewise.loops.evidence import Count, describe_origin, fit_to_budget, fit_to_window, name_kind
+from tomewise.loops.evidence import Count, describe_origin, fit_to_budget, fit_to_window, measure_texts, name_kind
 from tomewise.loops.last_prompt import DEPTH, Context, Layout, Note, Searched, fuse, join
 from tomewise.loops.statements import Marked, prove, read_marks
 from tomewise.recall.ranking import as_evidence, drop_repeats, take_turns
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Texts
 
 Arrange = Callable[[Sequence[Evidence]], Sequence[Evidence]]
+_NOTES = 3  # notes have at most one part in so many of a budget
 _log = logging.getLogger(__name__)
 _LETTER_FIRST = re.compile(r"\s*(?:[Oo]ption\s+)?[(\[]?([A-Za-z])(?:[)\].:]|$)")  # "B) the clerk", "option B"
 
@@ -187,13 +188,21 @@ class Desk:
         notes: Sequence[str] = (),
         arrange: Arrange = list,
     ) -> Prepared[AnswerIn]:
-        """The input of the answering role, see `fit`. The role may decline unless the question asks for a guess."""
+        """The input of the answering role, see `fit`. The role may decline unless the question asks for a guess.
 
-        def make_input(shown: Sequence[Shown]) -> AnswerIn:
-            return make_answer_input(question, shown, notes=notes, may_decline=not question.force)
+        Of a budget, notes have at most a third.
+        """
 
         def fit() -> Prepared[AnswerIn]:
-            return self.fit(ANSWER, self.carry(found), make_input, budget=budget, arrange=arrange)
+            texts, room = list(notes), budget
+            if room is not None and texts:
+                texts = self.layout.fit_texts(texts, room // _NOTES)
+                room -= sum(measure_texts(texts, self.count))
+
+            def make_input(shown: Sequence[Shown]) -> AnswerIn:
+                return make_answer_input(question, shown, notes=texts, may_decline=not question.force)
+
+            return self.fit(ANSWER, self.carry(found), make_input, budget=room, arrange=arrange)
 
         prepared = await asyncio.to_thread(fit)
         # What is carried may be less than what was found.

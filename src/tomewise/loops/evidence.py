@@ -179,17 +179,22 @@ def drop_near_repeats(evidence: Sequence[Evidence]) -> list[Evidence]:
 
 
 def drop_said(notes: Sequence[str], shown: Iterable[str]) -> list[str]:
-    """The notes without those that say nothing of their own: all their sentences stand in what is shown, word for word.
+    """The notes without those that say nothing of their own: each of their sentences stands in what is shown.
 
-    A sentence may also stand in a note that stays. So a note with another name, number or "not" stays.
+    It may also stand in a note that stays. A sentence is the same only whole, whatever its case, its spaces and the
+    marks at its ends.
     """
-    shown_runs = {run for text in shown for run in _list_runs(text)}
-    runs = {note: {run for each in split_sentences(note) for run in _list_runs(each.text)} for note in notes}
+    known = {sentence for text in shown for sentence in _fold_sentences(text)}
+    own = {note: _fold_sentences(note) for note in notes}
     kept = list(notes)
     for note in reversed(notes):
-        if runs[note] <= shown_runs.union(*(runs[each] for each in kept if each != note)):
+        if own[note] <= known.union(*(own[each] for each in kept if each != note)):
             kept.remove(note)
     return kept
+
+
+def _fold_sentences(text: str) -> frozenset[str]:
+    return frozenset(fold(sentence.text) for sentence in split_sentences(text))
 
 
 def _list_runs(text: str) -> Iterable[_Run]:

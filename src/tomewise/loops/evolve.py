@@ -41,7 +41,7 @@ from tomewise.language.roles import (
 )
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import measure_texts
-from tomewise.loops.last_prompt import Context, Searched, fuse, weigh_queries
+from tomewise.loops.last_prompt import DEPTH, Context, Searched, fuse, weigh_queries
 from tomewise.loops.steps import LoopState, make_attempt_event, take_steps
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.recall.entity_graph import Findings, Investigation
@@ -380,8 +380,9 @@ class Evolve:
         two passages that count the same, the one of the earlier point comes first.
         """
         question = state.question
-        scope = _narrow(question.within, await self.investigation.find_named(_join_entities(points)))
-        seen = await self.passages.retrieve(question.text, self.context, within=scope)
+        known = await self.investigation.find_named(_join_entities(points))
+        scope = _narrow(question.within, known) if points else question.within  # without points, what a search finds
+        seen = await self.passages.retrieve(question.text, DEPTH, within=scope)
         nodes = dict.fromkeys(node for point in points for node in point.grounds)
         named = await asyncio.to_thread(self.desk.fetch, list(nodes), question.within)
         scores = await asyncio.to_thread(state.nearness.score, question.text, [piece.text for piece in named])

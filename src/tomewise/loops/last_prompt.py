@@ -108,7 +108,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the answering role gets to see, and how many pieces of evidence had no room.
+    """What the answering role gets to see, and how many pieces of evidence and notes had no room.
 
     `passages` are those among the evidence that may be joined.
     """
@@ -156,22 +156,29 @@ class Layout:
 
         Layers `beside` have their share first, and what is left over at last.
         """
-        pieces = drop_near_repeats([*ranked, *(piece for share in beside for piece in share.ranked)])
-        distinct = {piece.id for piece in pieces}
+        ranked = drop_near_repeats(ranked)
+        pieces = drop_repeats([*ranked, *(piece for share in beside for piece in share.ranked)])
         passages = self.find_passages(pieces)
         sizes = self._measure(pieces, passages)
         derived: list[Evidence] = []
         for share in beside:
-            own = [piece for piece in share.ranked if piece.id in distinct]
-            derived += _pack(own, share.tokens, sizes) or _pack(own[:1], 2 * share.tokens, sizes)
+            own = _pack(share.ranked, share.tokens, sizes)
+            derived += drop_near_repeats(own or _pack(share.ranked[:1], 2 * share.tokens, sizes))
         room = min(budget // _MOST_NOTES, max(budget // _NOTES, _FEW)) if notes else 0
-        shown = _pack([*derived, *(piece for piece in ranked if piece.id in distinct)], budget - room, sizes)
-        texts = list[str]()
-        for _ in range(2):  # what comes in at last may say a note as well
-            texts = self.fit_texts(_choose_notes(notes, shown), room)
+        shown = _pack([*derived, *ranked], budget - room, sizes)
+        texts, chosen = list[str](), list[str]()
+        for _ in range(2):  # what comes in at last may say a note as well, or what a layer says
+            of_passages = [piece for piece in shown if piece not in derived]
+            repeats = {piece.id for piece in shown} - {
+                piece.id for piece in drop_near_repeats([*of_passages, *derived])
+            }
+            shown = [piece for piece in shown if piece.id not in repeats]
+            chosen = _choose_notes(notes, shown)
+            texts = self.fit_texts(chosen, room)
             room = sum(measure_texts(texts, self.count))
-            shown = _pack([*shown, *pieces], budget - room, sizes)
-        return Context(tuple(shown), passages, tuple(texts), len(pieces) - len(shown))
+            shown = _pack([*shown, *(piece for piece in pieces if piece.id not in repeats)], budget - room, sizes)
+        cut = len(pieces) - len(shown) + len(chosen) - len(texts)
+        return Context(tuple(shown), passages, tuple(texts), cut)
 
     def pack(self, ranked: Sequence[Evidence], budget: int, *, stops: bool = False) -> list[Evidence]:
         """The first pieces that fit; a passage that is too long for what is left is passed over, not cut.

@@ -119,7 +119,7 @@ class OpenLedger(Written):
                 break
             found = await asyncio.to_thread(_check, reply.facts, passages, chunk.passages, shown)
             facts += found
-            if len(found) < FACTS:
+            if len(found) < FACTS and not reply.unfinished:
                 return facts, ()
             starts = {passage.id: start for start, passage in enumerate(passages)}
             last = next((fact for fact in reversed(found) if fact.end and fact.passages[0] in starts), None)

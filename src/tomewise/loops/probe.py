@@ -334,23 +334,24 @@ class Probe:
 
         The share of a layer is that of its units: of their cues, up to half of it, and of their evidence, the best of
         each unit in turn, up to the first piece that does not fit. The paper does not say what becomes of a share that
-        the best piece does not fit: here it may borrow as much again of what the shares before it leave.
+        the best piece does not fit: here it may borrow as much again of what other shares leave, the largest share at
+        last.
         """
         layout, share = self.desk.layout, self._measure_share(state, 1)
         notes = layout.fit_texts(list(filter(None, [state.fused])), share)
-        left = share - sum(measure_texts(notes, layout.count))
-        evidence, cut = list[Evidence](), 0
-        for layer, part in self.parts.items():
+        left, cut = share - sum(measure_texts(notes, layout.count)), 0
+        shown: dict[str, list[Evidence]] = {}
+        for layer, part in sorted(self.parts.items(), key=lambda item: item[1].share):
             own, share = [unit for unit in units if unit.layer == layer], self._measure_share(state, part.share)
-            cues = layout.fit_texts(list(dict.fromkeys(unit.cue for unit in own if unit.cue)), share // 2)
-            room = share - sum(measure_texts(cues, layout.count))
+            cues = list(dict.fromkeys(unit.cue for unit in own if unit.cue))
+            texts = layout.fit_texts(cues, share // 2)
+            room = share - sum(measure_texts(texts, layout.count))
             found = drop_repeats(take_turns([unit.evidence for unit in own]))
-            shown = layout.pack(found, room, stops=True) or layout.pack(found[:1], room + min(share, left))
-            left += room - sum(measure_pieces(shown, layout.count))
-            notes += cues
-            evidence += shown
-            cut += len(found) - len(shown)
-        return Context(tuple(evidence), {}, tuple(notes), cut)
+            shown[layer] = layout.pack(found, room, stops=True) or layout.pack(found[:1], room + min(share, left))
+            left += room - sum(measure_pieces(shown[layer], layout.count))
+            notes += texts
+            cut += len(found) - len(shown[layer]) + len(cues) - len(texts)
+        return Context(tuple(chain.from_iterable(shown[layer] for layer in self.parts)), {}, tuple(notes), cut)
 
     def _measure_share(self, state: _ProbeState, share: int) -> int:
         return state.budget * share // (1 + sum(part.share for part in self.parts.values()))

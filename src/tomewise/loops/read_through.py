@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from math import ceil
 
 from tomewise.calls import CallCount
@@ -100,7 +99,7 @@ class ReadThrough:
         """Plan, infer from what earlier questions left, read wave by wave, then recover what was missed."""
         plan, planned = await written.plan(_PLACES // 2, _NETS)
         yield planned
-        reads_all = self.to_end or plan.needs_all or written.question.form in ("list", "table")
+        reads_all = self.to_end or plan.needs_all or written.question.form not in (None, "short")
         await self._update(written, 0)
         for event in written.conclude_step():
             yield event
@@ -137,7 +136,9 @@ class ReadThrough:
         reply = await written.ask(UPDATE_LEDGER, LedgerOut(), made, in_full=False, limit=_PLACES)
         ledger = written.ledger
         for each in reply.inferences:
-            ledger = infer(ledger, each.inference, each.rests_on, each.replaces)
+            before, ledger = ledger, infer(ledger, each.inference, each.rests_on, each.replaces)
+            if ledger is before:
+                written.skipped.drop(f"no entry is behind the inference {each.inference!r}")
         ledger = settle(ledger, reply.answered, reply.new)
         for text in ledger.questions[_PLACES:]:
             written.skipped.drop(f"no place is left for the question {text!r} (places: {_PLACES})")
@@ -189,7 +190,7 @@ class ReadThrough:
     ) -> tuple[Prepared[AnswerIn], list[str]]:
         """Notes first: inferences, those of the best passages first, and unchecked facts; then evidence."""
         question, ledger, layout = written.question, written.ledger, self.desk.layout
-        room = min(self.context, self.desk.measure_answer_room(question))
+        room = min(self.context, self.desk.measure_answer_room(question)) - sum(measure_texts(remarks, self.desk.count))
         places = {passage.id: place for place, passage in enumerate(holders)}
 
         def find_place(entry: LedgerEntry) -> tuple[bool, int]:
@@ -197,10 +198,9 @@ class ReadThrough:
 
         loose = [each for each in reversed(ledger.entries) if not (each.end or each.replaced_by)]
         best_first = sorted(loose, key=find_place)
-        sizes = accumulate(measure_texts([_write(ledger, each) for each in best_first], self.desk.count))
-        fitting = [size for size in sizes if size <= room // _NOTES]
-        entries = sorted(best_first[: len(fitting)], key=lambda each: each.number)
-        left = room - max(fitting, default=0)
+        texts = layout.fit_texts([_write(ledger, each) for each in best_first], room // _NOTES)
+        noted = sorted(zip(best_first, texts, strict=False), key=lambda pair: pair[0].number)
+        left = room - sum(measure_texts(texts, self.desk.count))
         chosen = self._choose_forms(ledger, holders, left)
         shown = {source for piece in chosen for source in piece.sources}
         beside = drop_near_repeats([piece for piece in ranked if shown.isdisjoint(piece.sources)])
@@ -208,13 +208,12 @@ class ReadThrough:
         labelled = join(self.desk.put_in_order(evidence), layout.find_passages(evidence))
         seen = {source for piece in evidence for source in piece.sources}
         unseen = [fact for fact in ledger.facts if fact.end and fact.passages[0] not in seen]
-        lost = len(best_first) - len(entries) + len(unseen)
-        texts = [*remarks, *tell_lost(lost)]
-        notes = [*texts, *(_write(ledger, each, labelled) for each in entries)]
+        lost = len(best_first) - len(noted) + len(unseen)
+        notes = [*remarks, *tell_lost(lost), *(text for _, text in noted)]
         shown_pieces = self.desk.show(labelled)
         given = make_answer_input(question, shown_pieces, notes=notes, may_decline=not question.force)
         prepared = Prepared(given, evidence, [*chosen, *ranked], labelled, lost)
-        return prepared, [*texts, *(each.note for each in entries)]
+        return prepared, notes
 
     def _choose_forms(self, ledger: Ledger, holders: Sequence[Passage], room: int) -> list[Evidence]:
         """Each passage whole, or the words of its facts, as far as they fit; the best first.
@@ -245,9 +244,7 @@ def _quote_facts(ledger: Ledger, passage: Passage, whole: Evidence) -> Evidence:
     return replace(whole, id=content_id("extract", passage.id, text), layer=EXTRACTS, kind=PASSAGE, text=text)
 
 
-def _write(ledger: Ledger, entry: LedgerEntry, pieces: Sequence[Evidence] = ()) -> str:
-    """An entry as a note, with what it overtook, and with the labels of the pieces that it follows from."""
+def _write(ledger: Ledger, entry: LedgerEntry) -> str:
+    """An entry as a note, with what it overtook."""
     old = list(list_overtaken(ledger, entry))
-    labels = [f"E{n}" for n, piece in enumerate(pieces, 1) if not set(piece.sources).isdisjoint(entry.passages)]
-    replaced = f" (in place of: {'; '.join(old)})" if old else ""
-    return f"{entry.note}{replaced}" + (f" (follows from {', '.join(labels)})" if labels else "")
+    return f"{entry.note} (in place of: {'; '.join(old)})" if old else entry.note

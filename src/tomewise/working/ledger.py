@@ -96,20 +96,22 @@ def add_facts(ledger: Ledger, facts: Iterable[LedgerEntry]) -> Ledger:
 def infer(ledger: Ledger, text: str, rests_on: Collection[int], replaces: Collection[int] = ()) -> Ledger:
     """The ledger with an inference from the entries of these numbers, which overtakes those that it `replaces`.
 
-    What rests on an inference rests on its passages. An inference that rests on no entry, or that the ledger holds
-    already, is not added.
+    What rests on an inference rests on its passages, and so does what overtakes it, which may name it. An inference
+    that rests on no entry is not added; of one that the ledger holds already, only what it replaces counts.
     """
     grounds = [entry for entry in ledger.entries if entry.number in rests_on]
-    if not grounds or not text.strip() or text in {each.text for each in ledger.inferences}:
+    known = next((each for each in ledger.inferences if each.text == text), None)
+    if not grounds or not text.strip():
         return ledger
-    made = ledger.made + 1
-    passages = dict.fromkeys(passage for entry in grounds for passage in entry.passages)
-    new = LedgerEntry(label=f"I{made}", text=text, passages=tuple(passages))
-    kept = [
-        replace(each, replaced_by=new.label) if each.number in replaces and not each.replaced_by else each
-        for each in ledger.entries
-    ]
-    return replace(ledger, entries=(*kept, new), made=made)
+    made = ledger.made + (known is None)
+    new = known or LedgerEntry(label=f"I{made}", text=text, passages=())
+    old = [each for each in ledger.entries if each.number in replaces and not each.replaced_by and each != known]
+    behind = (*(() if known else grounds), *old)
+    passages = dict.fromkeys((*new.passages, *(passage for entry in behind for passage in entry.passages)))
+    changed = {each.label: replace(each, replaced_by=new.label) for each in old}
+    changed[new.label] = replace(new, passages=tuple(passages))
+    entries = ledger.entries if known else (*ledger.entries, new)
+    return replace(ledger, entries=tuple(changed.get(each.label, each) for each in entries), made=made)
 
 
 def list_overtaken(ledger: Ledger, inference: LedgerEntry) -> Iterator[str]:
@@ -183,7 +185,8 @@ class LedgerMemory:
 
     def keep(self, ledger: Ledger) -> None:
         """Hold what may outlive a question of this ledger, instead of what is held now."""
-        self.ledger = Ledger(entries=tuple(each for each in ledger.entries if all(each.passages)), made=ledger.made)
+        self.ledger = Ledger(made=ledger.made)
+        self._hold([each for each in ledger.entries if all(each.passages)])
 
     def find_nodes(self) -> frozenset[NodeId]:
         """The passages of all facts, and of the facts that inferences rest on."""
@@ -204,8 +207,14 @@ class LedgerMemory:
     def _keep_only(self, kept: Sequence[LedgerEntry]) -> tuple[str, ...]:
         """Hold these entries alone. Returns the notes that are held no more."""
         before = self.notes
-        self.ledger = replace(self.ledger, entries=tuple(each for each in self.ledger.entries if each in kept))
+        self._hold([each for each in self.ledger.entries if each in kept])
         return tuple(note for note in before if note not in self.notes)
+
+    def _hold(self, entries: Sequence[LedgerEntry]) -> None:
+        """Hold these entries. What an inference overtook stands again once that is gone."""
+        labels = {each.label for each in entries}
+        own = (each if each.replaced_by in labels else replace(each, replaced_by="") for each in entries)
+        self.ledger = replace(self.ledger, entries=tuple(own))
 
     def dump(self) -> dict[str, Any]:
         """The ledger as plain JSON data."""

@@ -73,11 +73,17 @@ class NotedFact(MarkedFact):
 
 
 class MarkOut(BaseModel):
+    """No model sees `unfinished`."""
+
     facts: Records[MarkedFact] = describe("facts in the order of the text", [])
+    unfinished: SkipJsonSchema[str] = ""
 
 
 class NotesOut(BaseModel):
+    """No model sees `unfinished`."""
+
     facts: Records[NotedFact] = describe("facts in the order of the text", [])
+    unfinished: SkipJsonSchema[str] = ""
 
 
 class InferIn(BaseModel):
@@ -179,8 +185,10 @@ def _find_page_fault(given: ShortenIn, output: ShortenOut) -> str | None:
 _LEDGER = ("open", "known", "after", "fact", "inference")
 
 PLAN_READING = Role("plan_reading", PlanReadingIn, PlanReadingOut, output_tokens=512)
-EXTRACT_NOTES = Role("extract_notes", NotesIn, NotesOut, output_tokens=4096, short_tokens=2048, tags=_LEDGER)
-MARK_FACTS = Role("mark_facts", MarkIn, MarkOut, output_tokens=3072, short_tokens=1536, tags=_LEDGER)
+EXTRACT_NOTES = Role(
+    "extract_notes", NotesIn, NotesOut, output_tokens=4096, short_tokens=2048, tags=_LEDGER, goes_on=True
+)
+MARK_FACTS = Role("mark_facts", MarkIn, MarkOut, output_tokens=3072, short_tokens=1536, tags=_LEDGER, goes_on=True)
 INFER_NOTES = Role("infer_notes", InferIn, InferOut, output_tokens=1024, tags=_LEDGER)
 REFINE_QUESTIONS = Role("refine_questions", RefineIn, RefineOut, output_tokens=512, tags=_LEDGER)
 UPDATE_LEDGER = Role("update_ledger", RefineIn, LedgerOut, output_tokens=1536, tags=_LEDGER)
