@@ -143,7 +143,7 @@ MUTATIONS = (
         "selecting: near-repeats take no room",
         "loops/evidence.py",
         "is_passage <= is_earlier and words <= earlier and",
-        "if False:",
+        "False and",
         ("tests/loops/test_desk.py",),
     ),
     Mutation(
@@ -163,8 +163,8 @@ MUTATIONS = (
     Mutation(
         "selecting: a ledger keeps to its budget",
         "working/ledger.py",
-        "            budget -= entry.tokens\n",
-        "            pass\n",
+        "if sum(sizes[start:]) <= budget",
+        "if start <= budget",
         ("tests/working/test_ledger.py",),
     ),
     Mutation(
@@ -175,10 +175,10 @@ MUTATIONS = (
         ("tests/tome/test_asking.py",),
     ),
     Mutation(
-        "relay: runs that declined have no vote beside runs that answered",
-        "loops/relay.py",
-        "resolved = [answer for answer in answers if answer.resolved] or list(answers)",
-        "resolved = list(answers)",
+        "relay: a full reply is asked to go on",
+        "loops/ledger_relay.py",
+        "if len(found) < FACTS and not reply.unfinished:",
+        "if True:",
         ("tests/loops/test_relay.py",),
     ),
     Mutation(

@@ -230,5 +230,8 @@ _PLAYS: Mapping[str, Callable[[Reading], dict[str, Any]]] = {
     "judge_entailed": _say(correct=False, explanation=_ATTACK),
     "judge_level": _say(level="low", score=30, explanation=_ATTACK),
     "judge_statements": _say(supported=[], unsupported=[_ATTACK], missing=[_ATTACK]),
+    "plan_table": _say(item=_ATTACK, columns=[{"name": _ATTACK, "kind": "text", "about": _ATTACK}], key=[_ATTACK]),
+    "collect": _say(rows=[{"quote": _ATTACK, "cells": [_ATTACK]}]),
+    "same_rows": _say(reasoning=_ATTACK, same=[1]),
     "verify": _say(verdicts=[{"number": 1, "reasoning": _ATTACK, "verdict": "not stated"}]),
 }

@@ -352,11 +352,13 @@ JOINED = {"rests_on": ["F1", "F2"], "inference": "so"}
     ],
 )
 def test_lists_are_read_in_the_forms_that_models_write(role, text, expected):
-    assert decode(role, json.dumps(text)).model_dump() == expected
+    assert decode(role, json.dumps(text)).model_dump(exclude={"unfinished"}) == expected
 
 
 def test_records_may_stand_one_in_a_line():
-    assert decode(roles.EXTRACT_NOTES, f"{json.dumps(GOOD)}\n" * 2).model_dump() == {"facts": [GOOD, GOOD]}
+    assert decode(roles.EXTRACT_NOTES, f"{json.dumps(GOOD)}\n" * 2).model_dump(exclude={"unfinished"}) == {
+        "facts": [GOOD, GOOD]
+    }
 
 
 def test_a_list_in_a_remark_is_not_taken_for_the_reply():

@@ -47,7 +47,7 @@ async def test_a_client_asks_over_standard_input(story: Path, mode: str, command
 
     async with Client(stdio_client(start_command(story)), mode=mode) as client:
         assert client.protocol_version == mode or mode == "legacy"
-        assert len((await client.list_tools()).tools) == 7
+        assert len((await client.list_tools()).tools) == 11
         result = await client.call_tool("ask", {"question": QUESTION}, progress_callback=note)
         answer = result.structured_content or {}
         assert (answer["answer"]["text"], answer["answer"]["statements"]) == (printed["text"], printed["statements"])

@@ -22,7 +22,9 @@ def test_a_table_is_printed_with_places_figures_and_what_was_read(command, log_i
         assert table["rows"][0]["cells"][0]["quotes"][0]["text"] == "Ada Marsh, put out the light at nine"
         saved = command("collect", "who did what", *COLUMNS, "--output", "rows.csv", *model)
         assert "Ada Marsh" not in saved.out
-        assert log_in_tome.with_name("rows.csv").read_text().startswith("who,hour,source\nAda Marsh,nine,")
+        assert (
+            log_in_tome.with_name("rows.csv").read_text().startswith("who,hour,support,source\nAda Marsh,nine,quoted,")
+        )
         assert "| Ada Marsh[^1] | nine[^1] |" in command("collect", "who did what", *COLUMNS, "--markdown", *model).out
 
 

@@ -220,7 +220,10 @@ def test_a_table_is_written_as_markdown_with_footnotes_and_as_csv(here):
     assert markdown[2] == "| Tender 1[^1] | £10[^1] | 2 May 1911[^1] |"
     assert markdown[-1].startswith("[^1]: “Tender 1 of 2 May 1911, was awarded to Reed, for £10,”")
     rows = list(csv.reader(io.StringIO(table.to_csv())))
-    assert rows == [["tender", "paid", "day", "source"], ["Tender 1", "£10", "2 May 1911", "Log, part 1"]]
+    assert rows == [
+        ["tender", "paid", "day", "support", "source"],
+        ["Tender 1", "£10", "2 May 1911", "quoted", "Log, part 1"],
+    ]
 
 
 def test_a_scope_is_all_that_is_read(here):

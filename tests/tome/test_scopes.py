@@ -128,12 +128,14 @@ def test_a_view_knows_what_of_it_was_read(here):
         found = part.search("harbour", limit=1)
         read = {source.passage for piece in found for source in piece.origins}
         assert part.coverage.read == len(read) == 1
-        slice_ = part.documents.read("d1", "characters 0-10")
+        part.documents.read("d1", "characters 0-10")
+        assert part.coverage.read == len(read), "a part of a passage is not the passage"
+        slice_ = part.documents.read("d1", "lines 1-99")
         read |= {passage.id for passage in slice_.passages}
         assert part.coverage.read == len(read)
-        answer = part.ask("Who forged the letter?", system="naive limit=2")
+        answer = part.ask("Who forged the letter?", system="naive limit=1")
         read |= {source for piece in answer.evidence for source in piece.sources}
-        assert part.coverage.read == len(read) < len(own)
+        assert part.coverage.read == len(read)
         part.collect("anything", columns=("name",))
         assert part.coverage.all_read
         assert tome.coverage.read == 0, "another view has a ledger of its own"

@@ -174,6 +174,8 @@ class ChatModel:
             turns = [prompt, start, f"This could not be used:\n{reason}\nReply again, with the JSON object alone."]
         second = await self._request(role, turns, bound, ahead=True)
         try:
+            if role.whole and second.cut:
+                raise BadReply("it lacks its end")
             output = await self._accept(role, given, second, last=True)
         except BadReply as error:
             thought = (

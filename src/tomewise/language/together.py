@@ -107,6 +107,7 @@ def make_batch_role(role: Role[In, Out], size: int) -> Role[Batch, BatchOut]:
         find_fault=partial(_find_fault, role),
         prompt=role.prompt,
         tags=role.tags,
+        whole=role.whole,
     )
 
 

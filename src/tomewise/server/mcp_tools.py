@@ -311,10 +311,7 @@ class Tools:
         """Read a part of a document, or a passage with its neighbours. Calls no model."""
         _, opened = find_tome(tome, self._tomes)
         view = self._scopes.find(opened, scope) if scope else None
-        read = await asyncio.to_thread(_read, opened, document, (start, end), passage, neighbours, part)
-        if view:
-            view.note_read(each.id for each in read.part.passages)
-        return read
+        return await asyncio.to_thread(_read, opened, document, (start, end), passage, neighbours, part, view)
 
     async def outline(self, document: Name, skip: Skip = 0, tome: TomeName = "") -> OutlineResult:
         """Show how a document is laid out: its headings, pages, speakers and lengths. Calls no model."""
@@ -463,8 +460,12 @@ def _keep_small(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return metadata if len(str(metadata)) <= ITEM_BYTES // 2 else {}
 
 
-def _read(tome: Tome, document: str, span: Stretch, passage: str, neighbours: int, part: str) -> TextResult:
+def _read(
+    tome: Tome, document: str, span: Stretch, passage: str, neighbours: int, part: str, view: TomeView | None
+) -> TextResult:
     record, (start, last) = find_part(document, span, passage, neighbours, tome, tome.documents.names.match, part)
+    if view and record.id not in {each.id for each in view.documents}:
+        raise UsageError(f"{show_name(record.title or document)} is not in this scope: leave it out to read there")
     end = record.characters if last is None else min(last, record.characters)
     if not 0 <= start < end:
         raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")
@@ -479,7 +480,10 @@ def _read(tome: Tome, document: str, span: Stretch, passage: str, neighbours: in
         shorter = replace(whole, end=last, text=whole.text[:length], passages=tuple(inside))
         return TextResult(part=neutralise(Slice, shorter.to_dict(), MOST_BYTES * 10), rest=rest)  # as long as it was
 
-    return fit(make, len(whole.text))
+    result = fit(make, len(whole.text))
+    if view:
+        view.note_slice(result.part)
+    return result
 
 
 def _list_records(records: list[dict[str, Any]], skip: int, count: int) -> DocumentsResult:

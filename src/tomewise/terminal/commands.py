@@ -322,6 +322,10 @@ def collect(
     promise_to_resume()
     with show_work("collecting") as work:
         from tomewise.terminal import render
+        from tomewise.tome.collected import check_table_file
+
+        if output:
+            check_table_file(output)
 
         with open_tome(tome, stated) as opened:
             part = opened.within(*document or (), where=where or ())

@@ -23,6 +23,7 @@ INVISIBLE = (
     "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
     "\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
+_KEPT = 20_000  # characters of a text whose words are kept for a while
 _LEAST = 3  # letters and figures: fewer are found anywhere
 _PARTS = 8  # at most, of a quotation that leaves words out
 _LEFT_OUT_AT_MOST = 1000  # characters between two parts
@@ -332,7 +333,7 @@ def find_places(quotation: str, text: str, *, least: int = _LEAST) -> Iterator[S
     if sum(map(len, wanted.words)) < least:
         return
     head, tail = quotation[: wanted.starts[0]].lstrip(), quotation[wanted.ends[-1] :].rstrip()
-    read = fold(text).read_like(wanted)
+    read = (fold if len(text) <= _KEPT else fold.__wrapped__)(text).read_like(wanted)
     number = at = 0
     while (found := read.line.find(wanted.line, at)) >= 0:
         number += read.line.count(" ", at, found)

@@ -8,6 +8,7 @@ word may stand, in any spelling, and only the text around these places is read.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -24,6 +25,7 @@ Finder: TypeAlias = Callable[[str], Iterator[Place]]
 """Yields the hits of a text, in order and without overlaps."""
 
 LONGEST = 1_000  # characters of what is looked for
+_SECONDS = 10  # for one text: hits that each look at all of it take time that grows with its square
 _MEMORY = 1 << 24  # bytes of a pattern that is compiled
 _AROUND = 300  # characters that are read on either side of a word, cut at blanks
 _PLAIN_PART = re.compile(r"(?<!\^)[a-z0-9]+", re.ASCII)  # of a folded word; a power is written in other signs
@@ -33,7 +35,8 @@ _BLANK = re.compile(r"\s")
 _PLAIN = frozenset(" \n\t.,;:!?\"()“”’'")  # signs beside a word that belong to no word
 _WIDE = {r"\w": r"[\pL\pN\pM_]", r"\W": r"[^\pL\pN\pM_]", r"\d": r"\p{Nd}", r"\D": r"\P{Nd}"}
 _ESCAPED = re.compile(r"\\[wd\\]")
-_ESCAPE = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.", re.DOTALL)
+_ESCAPE = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*+(?:\]|\\?\Z)|\\.", re.DOTALL)
+_NARROW = re.compile(r"\\[WDCQ]|\[:")  # letters beyond ASCII would be missed or taken for none
 
 
 def make_finder(wanted: str, kind: Kind = "words", *, case: bool = False) -> Finder:
@@ -61,14 +64,24 @@ class _Pattern:
         options.max_mem = _MEMORY
         try:
             self._compiled = re2.compile(f"(?m){pattern}".encode(), options)
+        except UnicodeEncodeError:
+            raise ValueError(f"the pattern {pattern!a} holds bytes that are not UTF-8: type it again") from None
         except re2.error as error:
             reason = error.args[0].decode(errors="replace").partition(": (?m)")[0]
             raise ValueError(f"cannot read the pattern {pattern!a}: {reason}; the syntax is that of RE2") from None
 
     def find(self, text: str) -> Iterator[Place]:
         """The places that are not empty, in order."""
-        encoded = text.encode("utf-8", "surrogatepass")
-        spans = (match.span() for match in self._compiled.finditer(encoded))
+        encoded, started = text.encode("utf-8", "surrogatepass"), time.monotonic()
+
+        def list_spans() -> Iterator[Place]:
+            for match in self._compiled.finditer(encoded):
+                if time.monotonic() - started > _SECONDS:
+                    raise ValueError(f"the pattern takes longer than {_SECONDS} seconds in one document: write it so "
+                                     "that each hit ends soon")  # fmt: skip
+                yield match.span()
+
+        spans = list_spans()
         if len(encoded) == len(text):
             yield from (span for span in spans if span[0] < span[1])
             return
@@ -91,6 +104,8 @@ def _make_pattern_finder(pattern: str, *, case: bool) -> Finder:
 def _widen(escape: re.Match[str]) -> str:
     """A class of a pattern with the letters and figures of all languages; within brackets, without brackets."""
     text = escape[0]
+    if text in (r"\C", r"\Q") or (text[0] == "[" and _NARROW.search(text, 1)):
+        raise ValueError(f"cannot read {text!a} in a pattern: write classes of all languages, as [^\\pL\\pN]")
     if text[0] == "[":
         return _ESCAPED.sub(lambda inside: _WIDE.get(inside[0], inside[0]).strip("[]"), text)
     return _WIDE.get(text, text)
@@ -117,7 +132,8 @@ def _make_word_finder(words: str, *, case: bool) -> Finder:
             is_sign = end - start == 1 and not text[start].isascii()  # one that stands for several letters
             if not is_sign and (_ASCII.match(text, start - 1 if start else len(text)) or _ASCII.match(text, end)):
                 continue  # within a longer word
-            if not (is_plain and end - start == len(words) and _stands_alone(text, start, end)):
+            is_ascii = text[start:end].isascii()
+            if not (is_plain and is_ascii and end - start == len(words) and _stands_alone(text, start, end)):
                 doubtful.append((start, end))
             elif not case or text[start:end] == words:
                 found.append((start, end))

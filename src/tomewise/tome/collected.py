@@ -9,9 +9,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from functools import reduce
+from importlib.util import find_spec
+from itertools import chain, product
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
@@ -22,9 +25,14 @@ from tomewise.text.stop_words import STOP
 from tomewise.text.values import Key, find_values
 from tomewise.types import Cost, Coverage, Noun, Quote, Scope, Statement
 from tomewise.types.place import describe_source
-from tomewise.types.proof import STRENGTHS, escape_markdown
+from tomewise.types.proof import PROVED, STRENGTHS, escape_markdown
 
 Kind: TypeAlias = Literal["text", "number", "date"]
+_PLAIN_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
+_ARTICLE = re.compile(r"\b(?:the|an?)\s|\A\s*(?:The|An?)\s(?=\s*\w)")
+_WRITTEN = re.compile(r"\d\.\d|\b0\d")
+_UNIT_SIGN = re.compile(r"[¥₽₹₩₪¢]|\b[A-Z]{3}\b|\b[A-Z]{1,2}(?=\s*\Z|\s\s)")  # money unknown to `find_values`
+_WEIGHT = re.compile(r"lbs?\b", re.IGNORECASE)
 Figure: TypeAlias = Literal["count", "sum", "mean", "least", "greatest", "first", "last"]
 
 
@@ -67,11 +75,15 @@ class Computed(Noun):
     rows: tuple[int, ...] = ()
     """The numbers of the rows that it rests on, from 0."""
     left_out: tuple[int, ...] = ()
-    """Those of rows whose cell has no value of this kind."""
+    """Those of rows whose cell is not proved, or has not just one value of this kind."""
+    reason: str = ""
+    """Why there is no value."""
 
     def __str__(self) -> str:
         value = f"{self.value:,.10g}" if isinstance(self.value, float | int) else self.value or "none"
         of = f" of {self.column}" if self.column else ""
+        if self.reason:
+            return f"{self.figure}{of}: none, since {self.reason}"
         out = f"; {count_noun(len(self.left_out), 'row')} without a value left out" if self.left_out else ""
         unit = f" {self.unit}" if self.unit else ""
         return f"{self.figure}{of}: {value}{unit} ({count_noun(len(self.rows), 'row')}{out})"
@@ -103,8 +115,8 @@ class Table(Noun):
 
     @property
     def all_read(self) -> bool:
-        """Whether every passage in scope was read for it, and nothing was dropped."""
-        return self.coverage.all_read
+        """Whether every passage in scope was read for it, and no row was left out."""
+        return self.coverage.all_read and not self.dropped_quotes
 
     def __str__(self) -> str:
         return f"{count_noun(len(self.rows), 'row')} from {self.coverage}"
@@ -113,7 +125,8 @@ class Table(Noun):
         """A figure over a column: count, sum, mean, least, greatest, first or last, with the rows it rests on.
 
         A count without a column is of the rows. "first" and "last" are by date in a column of dates, else in the order
-        of the rows. Raises UnknownName for a column, and UsageError for a figure, or for different units.
+        of the rows. A cell that is not proved, or has several values, is left out; different units give none. Raises
+        UsageError for a figure or a column that is not there.
         """
         if figure not in get_args(Figure):
             raise UsageError(f"{figure!r} is not a figure: take one of {', '.join(get_args(Figure))}")
@@ -125,29 +138,36 @@ class Table(Noun):
                 )
             return Computed(figure=figure, column="", value=len(self.rows), rows=tuple(numbers))
         at = self.find_column(column)
-        cells = {number: self.rows[number].cells[at].text for number in numbers}
-        if figure == "count" or (figure in ("first", "last") and self.columns[at].kind != "date"):
-            values: dict[int, Any] = {number: text for number, text in cells.items() if text}
-            unit = ""
-        elif figure in ("first", "last"):
-            values, unit = {n: (date, cells[n]) for n, text in cells.items() if (date := read_date(text))}, ""
-        else:
-            values, unit = _read_amounts(cells, column)
+        proved = {number: self.rows[number].cells[at] for number in numbers}
+        cells = {number: cell.text for number, cell in proved.items() if cell.text and cell.support in PROVED}
+        values: dict[int, Any] = cells
+        units: set[str] = set()
+        if figure in ("first", "last") and self.columns[at].kind == "date":
+            dates = {number: date for number, text in cells.items() if (date := read_date(text))}
+            has_years = any(year for year, _, _ in dates.values())  # without a year nobody knows what comes first
+            values = {number: (date, cells[number]) for number, date in dates.items() if date[0] or not has_years}
+        elif figure in ("sum", "mean", "least", "greatest"):
+            amounts = {number: amount for number, text in cells.items() if (amount := read_amount(text))}
+            values = {number: amount for number, (amount, _) in amounts.items()}
+            units = {unit for _, unit in amounts.values()}
+        names = " and in ".join(sorted(unit or "plain numbers" for unit in units))
         return Computed(
             figure=figure,
             column=self.columns[at].name,
-            value=_compute(figure, values),
-            unit=unit,
+            value=_compute(figure, values) if len(units) < 2 else None,
+            unit="".join(units) if len(units) < 2 else "",
             rows=tuple(values),
             left_out=tuple(number for number in numbers if number not in values),
+            reason=f"its cells are in {names}" if len(units) > 1 else "",
         )
 
     def find_column(self, name: str) -> int:
         """The number of a column, from 0. Raises UsageError."""
         names = [column.name for column in self.columns]
-        for number, each in enumerate(names):
-            if fold(each).words == fold(name).words:
-                return number
+        for same in (name.__eq__, lambda each: each.casefold() == name.strip().casefold()):
+            found = [number for number, each in enumerate(names) if same(each)]
+            if len(found) == 1:
+                return found[0]
         raise UsageError(f"the table has no column {name!a}: {suggest(name, names)}it has {', '.join(names)}")
 
     def to_markdown(self) -> str:
@@ -159,24 +179,27 @@ class Table(Noun):
             marks = "".join(f"[^{numbers[quote]}]" for quote in cell.quotes)
             return f"{' '.join(escape_markdown(cell.text).split())}{marks}".replace("|", "\\|")
 
-        lines = [[column.name for column in self.columns], ["---"] * len(self.columns)]
+        lines = [[escape_markdown(column.name).replace("|", "\\|") for column in self.columns]]
+        lines += [["---"] * len(self.columns)]
         lines += [[write(cell) for cell in row.cells] for row in self.rows]
         notes = [f"[^{number}]: {escape_markdown(str(quote))}" for quote, number in numbers.items()]
         return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", *notes])
 
     def to_csv(self) -> str:
-        """The texts of the cells as CSV, with the place of each row."""
+        """The texts of the cells as CSV, with the weakest support of each row, and its place."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([*(column.name for column in self.columns), "source"])
+        writer.writerow(map(_escape_formula, [*(column.name for column in self.columns), "support", "source"]))
         for row in self.rows:
+            support = min((cell.support for cell in row.cells if cell.text), key=STRENGTHS.index, default="none")
             source = describe_source(row.quotes[0]) if row.quotes else ""
-            writer.writerow([*(_escape_formula(cell.text) for cell in row.cells), source])
+            writer.writerow(map(_escape_formula, [*(cell.text for cell in row.cells), support, source]))
         return out.getvalue()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write it to a .csv, .md, .json or .parquet file. Raises UsageError, MissingDependency."""
         file = Path(path)
+        check_table_file(file)
         written: dict[str, Callable[[], str]] = {
             ".csv": self.to_csv,
             ".md": self.to_markdown,
@@ -184,19 +207,23 @@ class Table(Noun):
         }
         if file.suffix == ".parquet":
             _write_parquet(self, file)
-        elif file.suffix in written:
-            file.write_text(written[file.suffix](), encoding="utf-8")
         else:
-            raise UsageError(f"cannot write a table as {file.name!a}: end it with .csv, .md, .json or .parquet")
+            file.write_text(written[file.suffix](), encoding="utf-8")
+
+
+def check_table_file(file: Path) -> None:
+    """Raise UsageError or MissingDependency for a file to which no table can be written."""
+    if file.suffix not in (".csv", ".md", ".json", ".parquet"):
+        raise UsageError(f"cannot write a table as {file.name!a}: end it with .csv, .md, .json or .parquet")
+    if file.suffix == ".parquet" and not find_spec("pyarrow"):
+        raise MissingDependency("writing Parquet needs pyarrow: pip install 'tomewise[eval]'")
 
 
 def _write_parquet(table: Table, file: Path) -> None:
     """A column of texts for each column, and beside a number its amount and unit, and beside a date its ISO form."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingDependency("writing Parquet needs pyarrow: pip install 'tomewise[eval]'") from error
+    import pyarrow
+    from pyarrow import parquet
+
     columns: dict[str, list[Any]] = {}
     for at, column in enumerate(table.columns):
         texts = [row.cells[at].text for row in table.rows]
@@ -221,24 +248,34 @@ def _write_date(date: tuple[int, int, int] | None) -> str | None:
 
 def _escape_formula(text: str) -> str:
     """A text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "@", "\t") or (text[:1] == "-" and read_amount(text) is None) else text
+    return f"'{text}" if text[:1] in tuple("=+-@\t\r\n") and not _PLAIN_NUMBER.fullmatch(text) else text
 
 
 # ---------------------------------------------------------------- values
 
 
 def read_amount(text: str) -> tuple[float, str] | None:
-    """The first number of a text, with its unit: that of which others are multiples, so that "2 km" is 2000 metre."""
-    for value in find_values(f"of {text}"):
-        for reading in value.readings:
-            for sort, *rest in reading:
-                if sort == "quantity":
-                    return float(rest[0]), str(rest[1])
-                if sort == "number" and value.kind in ("number", "ordinal"):
-                    return float(rest[0]), ""
-        if value.kind == "number" and not any(value.readings):  # "one" and "two"
-            return next(((float(number), "") for sort, number, *_ in value.gives if sort == "number"), None)
-    return None
+    """The number of a text with its unit, that of which others are multiples, so that "2 km" is 2000 metre.
+
+    None where there are several numbers, or figures that belong to none: "£2 to £3", "1/2", "3 lb 2 oz", "1e5".
+    """
+    values = [value for value in find_values(f"of {text}") if value.kind in ("number", "ordinal", "quantity", "time")]
+    rest = f"of {text}"
+    for value in reversed(values):
+        rest = rest[: value.start] + " " + rest[value.end :]
+    if len(values) != 1 or any(map(str.isdigit, rest)) or any(len(way) > 1 for way in values[0].readings):
+        return None
+    quantity = next((key for key in values[0].gives if key[0] == "quantity"), None)
+    sign = _UNIT_SIGN.search(rest)
+    if quantity and not sign:
+        unit = "lb" if _WEIGHT.search(values[0].text) else str(quantity[2])
+        return float(quantity[1]), unit
+    numbers = sorted(float(key[1]) for key in values[0].gives if key[0] == "number")
+    first = next((float(key[1]) for way in values[0].readings for key in way if key[0] in ("number", "loose")), None)
+    if first is None and not numbers:
+        return None
+    unit = f"{sign[0].strip()}{values[0].text[:1] if quantity else ''}" if sign else ""
+    return numbers[0] if first is None else first, unit
 
 
 def read_date(text: str) -> tuple[int, int, int] | None:
@@ -251,15 +288,6 @@ def read_date(text: str) -> tuple[int, int, int] | None:
         if day or month or year:
             return (year, int(day[1]), int(day[2])) if day else (year, month, 0)
     return None
-
-
-def _read_amounts(cells: Mapping[int, str], column: str) -> tuple[dict[int, float], str]:
-    """The numbers of cells in one unit."""
-    amounts = {number: amount for number, text in cells.items() if text and (amount := read_amount(text))}
-    units = {unit for _, unit in amounts.values()} - {""}
-    if len(units) > 1:
-        raise UsageError(f"{column} is in {' and in '.join(sorted(units))}: figures of different units do not add up")
-    return {number: amount for number, (amount, _) in amounts.items()}, "".join(units)
 
 
 _COMPUTE: Mapping[str, Callable[[Sequence[Any]], float | str]] = {
@@ -285,33 +313,54 @@ def join_rows(rows: Iterable[Row], key: Sequence[int]) -> list[Row]:
     """The rows, those with the same values in their key columns joined: numbers, dates and names in any spelling.
 
     The joined row has the cells of the first, what is empty there from a later one, and the quotes of all. A row with
-    an empty key stays alone.
+    an empty key stays alone, and so does one that says something else in another column.
     """
-    joined: dict[object, Row] = {}
-    for number, row in enumerate(rows):
+    joined: list[Row] = []
+    holders: dict[object, list[int]] = {}
+    for row in rows:
         texts = [row.cells[at].text for at in key]
-        name: object = tuple(map(read_key, texts)) if any(texts) else number
-        known = joined.get(name)
-        joined[name] = _join(known, row) if known else row
-    return list(joined.values())
+        same = holders.setdefault(tuple(map(read_key, texts)) if any(texts) else len(joined), [])
+        place = next((at for at in same if _agree(joined[at], row)), None)
+        if place is None:
+            same.append(len(joined))
+            joined.append(row)
+        else:
+            joined[place] = _join(joined[place], row)
+    return joined
 
 
-def read_key(text: str) -> object:
-    """What two texts that name the same share: all values and words, in whatever spelling, but small words."""
-    values = find_values(f"of {text}")
-    written, at = [], 0
-    for value in sorted(values, key=lambda value: value.start):
-        if value.kind in ("number", "ordinal", "date", "time", "quantity") and any(value.readings):
-            written.append(f"of {text}"[at : value.start])
-            at = value.end
-    numbers = {next(filter(None, v.readings)) for v in values if v.kind not in ("name", "negation") and any(v.readings)}
-    words = fold(" ".join([*written, f"of {text}"[at:]])).words[1:]
-    return frozenset(numbers), tuple(word for word in words if word not in STOP) or tuple(words)
+def _agree(row: Row, later: Row) -> bool:
+    pairs = zip(row.cells, later.cells, strict=True)
+    return all(not cell.text or not same.text or read_key(cell.text) == read_key(same.text) for cell, same in pairs)
+
+
+def read_key(text: str) -> tuple[object, ...]:
+    """What two texts that name the same share: their values, in whatever spelling, and their words, in order.
+
+    Articles do not count. A number with a point, with zeros before it, or as a clock time is what is written.
+    """
+    whole = f"of {text}"
+    parts: list[object] = []
+    at = 3
+    for value in find_values(whole):
+        reading = next(filter(None, value.readings), None)
+        if value.kind in ("name", "negation") or reading is None or value.start < at:
+            continue
+        parts += _list_words(whole[at : value.start])
+        is_written = value.kind == "time" or (value.kind == "number" and _WRITTEN.search(value.text))
+        parts.append(value.text if is_written else (reading, bool(_WEIGHT.search(value.text))))
+        at = value.end
+    return (*parts, *_list_words(whole[at:])) or tuple(fold(text).words)
+
+
+def _list_words(text: str) -> list[str]:
+    return fold(_ARTICLE.sub(" ", text)).words
 
 
 def find_likely(rows: Sequence[Row], key: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Pairs of rows whose keys differ but may name one thing: the words of one are among those of the other."""
     texts = [" ".join(row.cells[at].text for at in key) for row in rows]
+    keys = [tuple(read_key(row.cells[at].text) for at in key) for row in rows]
     bags = [frozenset(word for word in fold(text).words if word not in STOP) for text in texts]
     holders: dict[str, list[int]] = {}
     for number, bag in enumerate(bags):
@@ -322,28 +371,27 @@ def find_likely(rows: Sequence[Row], key: Sequence[int]) -> Iterator[tuple[int, 
             continue
         rarest = min(bag, key=lambda word: len(holders[word]))
         for wider in holders[rarest]:
-            if wider != number and bag <= bags[wider] and (bag != bags[wider] or number < wider):
+            is_once = bag != bags[wider] or number < wider
+            if wider != number and bag <= bags[wider] and is_once and keys[number] != keys[wider]:
                 yield min(number, wider), max(number, wider)
 
 
 def join_same(rows: Sequence[Row], pairs: Iterable[tuple[int, int]]) -> tuple[list[Row], list[int]]:
-    """The rows, those of these pairs joined; and for each row before, the number of the row that it is in now."""
-    first = list(range(len(rows)))
-    for pair in pairs:
-        ends = sorted(_find_first(first, number) for number in pair)
-        first[ends[1]] = ends[0]
-    joined: dict[int, Row] = {}
-    for number, row in enumerate(rows):
-        root = _find_first(first, number)
-        joined[root] = _join(joined[root], row) if root in joined else row
-    places = {root: number for number, root in enumerate(joined)}
-    return list(joined.values()), [places[_find_first(first, number)] for number in range(len(rows))]
+    """The rows, those of these pairs joined; and for each row before, the number of the row that it is in now.
 
-
-def _find_first(first: Sequence[int], number: int) -> int:
-    while first[number] != number:
-        number = first[number]
-    return number
+    Of a group every two must be a pair: if Ada Marsh and Marsh are one, and Marsh and Tom Marsh, not all three are.
+    """
+    same = {frozenset(pair) for pair in pairs}
+    groups: list[list[int]] = [[number] for number in range(len(rows))]
+    for first, second in sorted(map(sorted, same)):
+        group, later = groups[first], groups[second]
+        if group is not later and all(frozenset(each) in same for each in product(group, later)):
+            group += later
+            for number in later:
+                groups[number] = group
+    firsts = sorted({group[0] for group in groups})
+    joined = [reduce(_join, (rows[number] for number in groups[first])) for first in firsts]
+    return joined, [firsts.index(group[0]) for group in groups]
 
 
 def _join(row: Row, later: Row) -> Row:

@@ -26,6 +26,7 @@ from tomewise.language.roles import (
     CollectOut,
     PlannedColumn,
     PlanTableIn,
+    RowPair,
     SameRowsIn,
 )
 from tomewise.language.together import ask_together, catch_failure
@@ -143,7 +144,7 @@ async def plan_table(asked: str, columns: Sequence[Column], key: Sequence[str], 
     planned = tuple({column.name.casefold(): column for column in planned}.values()) or (Column(name="name"),)
     known = {column.name.casefold() for column in planned}
     named = key or [name for name in reply.key if name.strip().casefold() in known]
-    return TablePlan(item=reply.item, columns=planned, key=find_key(named, planned))
+    return TablePlan(item=reply.item or asked, columns=planned, key=find_key(named, planned))
 
 
 async def fill_table(
@@ -185,7 +186,8 @@ async def _ask_each_passage(
     async def ask(group: Sequence[CollectIn]) -> list[CollectOut | ModelError]:
         return await ask_together(model, COLLECT, group, together)
 
-    replies = await run_groups(inputs, groups.keys, ask, report, "passages read")
+    distinct = {key: inputs[key] for group in groups.keys for key in group}
+    replies = await run_groups(distinct, groups.keys, ask, report, "passages read")
     return groups.share(replies, inputs)
 
 
@@ -193,26 +195,45 @@ def _prove_rows(
     passages: Mapping[int, Passage], replies: Mapping[int, CollectOut], plan: TablePlan
 ) -> tuple[list[Row], int]:
     """The rows in document order, and how many were dropped: neither their quotation nor their key stands there."""
-    rows: dict[object, Row] = {}
+    rows: list[Row] = []
     dropped = 0
     order = sorted(replies, key=lambda key: (passages[key].document, passages[key].position))
-    for key in order:
-        grounds = Grounds([passages[key].text])
-        for written in replies[key].rows:
-            row = _prove_row(written, passages[key], grounds, plan)
-            if row is None:
-                dropped += 1
-            else:  # what two passages share is given twice
-                place = [(quote.document, quote.start, quote.end) for quote in row.quotes[:1]]
-                rows.setdefault((*place, *(cell.text for cell in row.cells)), row)
-    return list(rows.values()), dropped
+    earlier: list[Row] = []
+    for before, key, after in zip([None, *order], order, [*order[1:], None], strict=False):
+        near = [passages[each] for each in (key, before, after) if each is not None]
+        own = [each for each in near if each.document == near[0].document]
+        proved = [_prove_row(written, own, plan) for written in replies[key].rows]
+        dropped += proved.count(None)
+        found = [row for row in proved if row and not any(_is_shared(row, each) for each in earlier)]
+        rows += found
+        earlier = found
+    return rows, dropped
 
 
-def _prove_row(written: CollectedRow, passage: Passage, grounds: Grounds, plan: TablePlan) -> Row | None:
-    """A row whose cells are proved by its quotation, and by the sentences of its passage that are most like them."""
+def _is_shared(row: Row, earlier: Row) -> bool:
+    """Whether two rows say the same of what two passages share."""
+    spans = [
+        (each.quotes[0].document, each.quotes[0].start, each.quotes[0].end) for each in (row, earlier) if each.quotes
+    ]
+    (document, start, end), (same, begins, stops) = spans if len(spans) > 1 else (("", 0, 0), ("", 0, 0))
+    return (
+        document == same
+        and start < stops
+        and begins < end
+        and [cell.text for cell in row.cells] == [cell.text for cell in earlier.cells]
+    )
+
+
+def _prove_row(written: CollectedRow, passages: Sequence[Passage], plan: TablePlan) -> Row | None:
+    """A row whose cells are proved by its quotation, and by the sentences of its passage that are most like them.
+
+    Its passage is the first, or the one beside it that has its quotation. None without both that and its key.
+    """
     texts = [*written.cells, *[""] * len(plan.columns)][: len(plan.columns)]
-    quote = locate(written.quote, passage)
-    if not any(map(str.strip, texts)):
+    located = next(((quote, each) for each in passages if (quote := locate(written.quote, each))), None)
+    quote, passage = located or (None, passages[0])
+    grounds = Grounds([passage.text])
+    if not any(map(str.strip, texts)) or len(written.cells) > len(plan.columns):
         return None
 
     def prove(text: str) -> Statement:
@@ -261,7 +282,8 @@ async def _join_likely(
         return "; ".join(f"{column.name}: {cell.text}" for column, cell in cells if cell.text)
 
     async def ask(group: Sequence[tuple[int, int]]) -> list[tuple[int, int]] | None:
-        given = SameRowsIn(item=plan.item, pairs=[(write(rows[first]), write(rows[second])) for first, second in group])
+        pairs = [RowPair(first=write(rows[first]), second=write(rows[second])) for first, second in group]
+        given = SameRowsIn(item=plan.item, pairs=pairs)
         reply = await catch_failure(model.ask(SAME_ROWS, given))
         return None if isinstance(reply, ModelError) else [group[n - 1] for n in reply.same if 0 < n <= len(group)]
 

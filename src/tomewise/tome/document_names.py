@@ -30,7 +30,7 @@ from tomewise.store.contract import Store
 from tomewise.store.lookups import read_record
 from tomewise.store.records import BUILDS, DocumentRecord
 from tomewise.tome.arguments import check_type
-from tomewise.types import Document, DocumentId, PassageId, Scope, write_plain
+from tomewise.types import Document, DocumentId, Scope, write_plain
 from tomewise.types.plain import map_texts
 
 if TYPE_CHECKING:
@@ -299,7 +299,7 @@ class Documents:
         self,
         store: Store,
         within: Scope | None = None,
-        note_read: Callable[[Iterable[PassageId]], None] = lambda _: None,
+        note_read: Callable[[Slice], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._within = within
@@ -338,7 +338,7 @@ class Documents:
         check_type("part", part, str, "a text")
         record = find_document(name, self._store, self._within)
         read = read_slice(record, *find_part(part, record, self._store), self._store)
-        self._note_read(passage.id for passage in read.passages)
+        self._note_read(read)
         return read
 
     def __contains__(self, name: object) -> bool:

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TypeAlias, get_args
 
 from tomewise.errors import UsageError
@@ -16,17 +17,19 @@ from tomewise.store.records import DocumentRecord
 from tomewise.text import finding
 from tomewise.text.alignment import fold
 from tomewise.text.finding import Finder, make_finder
+from tomewise.text.stop_words import STOP
 from tomewise.tome.holdings import list_unread
 from tomewise.types import Coverage, FindKind, Hits, Passage, Place, Quote, Scope
 
 MOST = 1_000_000  # hits that are counted
 _AROUND = 100  # characters that are shown on either side of a hit, of its line
-_NAME = r"[A-Z][\w.&'’-]*(?: (?:of|the|de|von|van|[A-Z][\w.&'’-]*)){0,5}"
+_NAME = r"[A-Z][\w.&'’-]*+(?: (?:of|the|de|von|van|[A-Z][\w.&'’-]*+)){0,5}"
 _CALLED = r"(?:also )?(?:known as|called|alias|a\.k\.a\.|aka|nicknamed|hereinafter|formerly|short:?) "
 _BEHIND = re.compile(
-    rf"""\s?(?:\((?P<short>[A-Z][A-Z.&-]+)\)|[(,] ?(?:{_CALLED}(?:the |as )?|(?P<open>["“]))["“]?(?P<name>{_NAME}))"""
+    rf"""\s?(?:\((?P<short>[A-Z][A-Z.&-]+)\)|(?:[(,] ?{_CALLED}(?:the |as )?["“]?|\( ?["“])(?P<name>{_NAME}))"""
 )
-_BEFORE = re.compile(rf"(?P<name>{_NAME})\s?\((?:{_CALLED})?$")
+_BEFORE_IT = 100  # characters in which another name stands before "(NAME)"
+_BEFORE = re.compile(rf"(?<![\w.&'’-])(?P<name>{_NAME})\s?\((?:{_CALLED})?$")
 
 
 def find_in_documents(
@@ -60,11 +63,12 @@ def find_in_documents(
     quotes: list[Quote] = []
     for record in records:
         text = store.document(record.id).text
-        places = _find_all(finders, text)
+        try:
+            places = _find_all(finders, text, MOST - counts.total)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
         if not places:
             continue
-        if counts.total + len(places) > MOST:
-            raise UsageError(f"more than {MOST:,} places have this: look for something that fewer have")
         located = list(_locate(store, record, text, places))
         counts.add(record, located)
         first, last = max(0, skip - counts.before), None if limit is None else max(0, skip + limit - counts.before)
@@ -83,9 +87,12 @@ def find_in_documents(
     )
 
 
-def _find_all(finders: Iterable[Finder], text: str) -> list[finding.Place]:
+def _find_all(finders: Iterable[Finder], text: str, most: int) -> list[finding.Place]:
     """The hits of all finders, in order; of two that overlap the first, of two that begin together the longer."""
-    found = sorted({place for find in finders for place in find(text)}, key=lambda place: (place[0], -place[1]))
+    all_found = list(islice((place for find in finders for place in find(text)), most + 1))
+    if len(all_found) > most:
+        raise UsageError(f"more than {MOST:,} places have this: look for something that fewer have")
+    found = sorted(set(all_found), key=lambda place: (place[0], -place[1]))
     apart: list[finding.Place] = []
     for place in found:
         if not apart or place[0] >= apart[-1][1]:
@@ -158,9 +165,10 @@ def _list_aliases(store: Store, records: Iterable[DocumentRecord], names: Sequen
         for start, end in (place for find in words for place in find(text)):
             if behind := _BEHIND.match(text, end):
                 short = behind["short"]
-                if short is None or _spells(short, text[start:end]):
-                    found.setdefault(short or behind["name"].rstrip(".,"))
-            if text.startswith(")", end) and (before := _BEFORE.search(text[max(0, start - 200) : start])):
+                other = short or behind["name"].rstrip(".,")
+                if _spells(short, text[start:end]) if short else other.lower() not in STOP:
+                    found.setdefault(other)
+            if text.startswith(")", end) and (before := _BEFORE.search(text[max(0, start - _BEFORE_IT) : start])):
                 found.setdefault(before["name"].removeprefix("The "))
     return list(found)
 

@@ -16,8 +16,10 @@ from tomewise.text.alignment import fold
 from tomewise.types import DocumentId, Noun, Place
 from tomewise.types.place import describe_place, name_document
 
-_PART = re.compile(r"\s*(page|chapter|line|character)s?\s+(\S.*?)\s*", re.IGNORECASE | re.DOTALL)
+_PART = re.compile(r"(page|chapter|line|character)s?\s++(.+)", re.IGNORECASE | re.DOTALL)
 _RANGE = re.compile(r"(\d{1,9})(?:\s*(?:-|–|to)\s*(\d{1,9}))?")
+_SHOWN = 5  # chapters in a message
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _LONGEST = 100  # characters of a heading in a message
 
 Marks = Sequence[tuple[int, Place]]
@@ -65,7 +67,7 @@ def make_outline(record: DocumentRecord, store: Store) -> Outline:
         document=record.id,
         title=record.title,
         characters=record.characters,
-        lines=len(store.document(record.id).text.splitlines()),
+        lines=sum(1 for _ in _find_line_ends(store.document(record.id).text)),
         pages=max((place.page or 0 for _, place in marks), default=0),
         sections=tuple(_list_sections(record, marks)),
         speakers=dict(speakers.most_common()),
@@ -79,7 +81,7 @@ def find_part(part: str, record: DocumentRecord, store: Store) -> tuple[int, int
     A chapter is named by its heading, by words of it, or by its number. Raises UsageError, and UnknownName for what
     the document does not have.
     """
-    read = _PART.fullmatch(part)
+    read = _PART.fullmatch(part.strip())
     if read is None:
         raise UsageError(f'cannot read the part {part!a}: write "page 3", "chapter NAME", "lines 1-20"')
     kind, name = read[1].lower(), read[2]
@@ -90,7 +92,7 @@ def find_part(part: str, record: DocumentRecord, store: Store) -> tuple[int, int
         raise UsageError(f"cannot read the {kind}s {name!a}: give a number, or two as 3-5")
     first, last = int(numbers[1]), int(numbers[2] or numbers[1])
     if kind == "character":
-        found = first, min(last if numbers[2] else record.characters, record.characters)
+        found = first, min(last if numbers[2] else first + 1, record.characters)
     elif kind == "line":
         ends = [0, *_find_line_ends(store.document(record.id).text)]
         found = (ends[min(first, len(ends)) - 1], ends[min(last, len(ends) - 1)]) if first else (0, 0)
@@ -102,10 +104,7 @@ def find_part(part: str, record: DocumentRecord, store: Store) -> tuple[int, int
 
 
 def _find_line_ends(text: str) -> Iterator[int]:
-    at = 0
-    for line in text.splitlines(keepends=True):
-        at += len(line)
-        yield at
+    yield from (line.end() for line in _LINE.finditer(text))
 
 
 def _find_pages(first: int, last: int, record: DocumentRecord, store: Store) -> tuple[int, int]:
@@ -125,6 +124,9 @@ def _find_chapter(name: str, record: DocumentRecord, store: Store) -> tuple[int,
         [number == f"ch. {name}" for number in numbers],
         [wanted in heading for heading in headings],
     ):
+        if sum(fits) > 1:
+            several = [" › ".join(each.chapter) for each, fit in zip(sections, fits, strict=True) if fit]
+            raise UsageError(f"{oneline(name)[:_LONGEST]!r} is {sum(fits)} chapters: {'; '.join(several[:_SHOWN])}")
         if any(fits):
             section = sections[fits.index(True)]
             return section.start, section.end

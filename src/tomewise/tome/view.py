@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tomewise.tome.collected import Column, Table
     from tomewise.tome.document_names import Documents
     from tomewise.tome.holdings import ReadLedger
+    from tomewise.tome.reports import Slice
     from tomewise.tome.session_record import Turn
     from tomewise.types import Answer, Coverage, Event, Evidence, Hits, Lagging, PassageId, Progress
 
@@ -39,7 +40,7 @@ class TomeView(PartOfTome):
         """The documents: called or iterated, their records; by a name, one with its text."""
         from tomewise.tome.document_names import Documents
 
-        return Documents(self.store, self.scope, self.note_read)
+        return Documents(self.store, self.scope, self.note_slice)
 
     @cached_property
     def _ledger(self) -> ReadLedger:
@@ -50,6 +51,10 @@ class TomeView(PartOfTome):
     def note_read(self, passages: Iterable[PassageId]) -> None:
         """Count passages as read, for whoever shows them in another way."""
         self._ledger.add(passages)
+
+    def note_slice(self, part: Slice) -> None:
+        """Count the passages as read that lie in a part of a document whole."""
+        self.note_read(each.id for each in part.passages if part.start <= each.start and each.end <= part.end)
 
     @property
     def coverage(self) -> Coverage:
@@ -262,7 +267,8 @@ class TomeView(PartOfTome):
         from tomewise.tome.collecting import collect_table, read_columns
 
         check_type("fresh", fresh, bool, "True or False")
-        question, planned = self._make_question(asked), read_columns(columns)
+        listed = (columns,) if isinstance(columns, str) else columns
+        question, planned = self._make_question(asked), read_columns(listed)
         named, wanted = read_names("key", key), read_names("figures", figures)
         with show_bars(on_progress) as report:
             table, read = await collect_table(self._opened.kit, question, planned, named, wanted, report, fresh=fresh)

@@ -36,7 +36,8 @@ class Role(Generic[In, Out]):
 
     `output_tokens` is the limit on the reply; estimates count this many. A small model or window, which gets the short
     form of the prompt, has `short_tokens` in their place, if there are any. With `goes_on`, a reply that reaches its
-    limit is continued, and the output has a text `unfinished`: why that ended. `find_fault` returns what is wrong with
+    limit is continued, and the output has a text `unfinished`: why that ended. What was cut of a `whole` reply is not
+    read, since nobody would know what is missing. `find_fault` returns what is wrong with
     an output of the right type, or None. Roles whose outputs become memory have one, because one bad reply would damage
     the memory for good. `read_prose` makes an output of a reply without JSON, after a repair; None refuses it.
     """
@@ -55,6 +56,7 @@ class Role(Generic[In, Out]):
     read_prose: Callable[[str], Out | None] | None = None
     short_tokens: int = 0
     goes_on: bool = False
+    whole: bool = False
 
     def limit_reply(self, *, short: bool) -> int:
         """The limit on the reply to the usual or to the `short` form of the prompt."""

@@ -26,7 +26,7 @@ class PlanTableIn(BaseModel):
 
 
 class PlanTableOut(BaseModel):
-    item: Text = Field(min_length=1, description="what one row is, and what counts as one, in one sentence")
+    item: Text = describe("what one row is, and what counts as one, in one sentence")
     columns: Records[PlannedColumn] = describe("the columns, the name of the thing first", [])
     key: Records[Text] = describe("names of the columns by which two rows are the same thing", [])
 
@@ -41,7 +41,7 @@ class CollectIn(PassageIn):
 class CollectedRow(BaseModel):
     """The quotation comes first, since a model writes its fields in order."""
 
-    quote: Text = Field(min_length=1, description="the words of the passage that say it, copied word for word")
+    quote: Text = describe("the words of the passage that say it, copied word for word", "")
     cells: list[Text] = describe("one text for each column, in their order; empty for what it leaves open", [])
 
 
@@ -49,11 +49,16 @@ class CollectOut(BaseModel):
     rows: Records[CollectedRow] = describe("one row for each such thing in the passage; empty without one", [])
 
 
-class SameRowsIn(BaseModel):
-    """Pairs of rows, each written as its cells."""
+class RowPair(BaseModel):
+    """Two rows, each written as its cells."""
 
+    first: str
+    second: str
+
+
+class SameRowsIn(BaseModel):
     item: str
-    pairs: list[tuple[str, str]]
+    pairs: list[RowPair]
 
 
 class SameRowsOut(BaseModel):
@@ -61,6 +66,6 @@ class SameRowsOut(BaseModel):
     same: Numbers = describe("numbers of the pairs that are one and the same thing", [])
 
 
-PLAN_TABLE = Role("plan_table", PlanTableIn, PlanTableOut, output_tokens=768)
-COLLECT = Role("collect", CollectIn, CollectOut, output_tokens=1024, tags=("item", "columns"))
+PLAN_TABLE = Role("plan_table", PlanTableIn, PlanTableOut, output_tokens=768, tags=("column",))
+COLLECT = Role("collect", CollectIn, CollectOut, output_tokens=1024, tags=("item", "column"), whole=True)
 SAME_ROWS = Role("same_rows", SameRowsIn, SameRowsOut, output_tokens=512, tags=("item", "row"))
