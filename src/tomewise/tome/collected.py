@@ -77,7 +77,7 @@ class Computed(Noun):
     left_out: tuple[int, ...] = ()
     """Those of rows whose cell is not proved, or has not just one value of this kind."""
     reason: str = ""
-    """Why there is no value."""
+    """Why it has none."""
 
     def __str__(self) -> str:
         value = f"{self.value:,.10g}" if isinstance(self.value, float | int) else self.value or "none"

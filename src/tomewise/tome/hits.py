@@ -165,9 +165,9 @@ def _list_aliases(store: Store, records: Iterable[DocumentRecord], names: Sequen
         for start, end in (place for find in words for place in find(text)):
             if behind := _BEHIND.match(text, end):
                 short = behind["short"]
-                other = short or behind["name"].rstrip(".,")
-                if _spells(short, text[start:end]) if short else other.lower() not in STOP:
-                    found.setdefault(other)
+                called = short or behind["name"].rstrip(".,")
+                if _spells(short, text[start:end]) if short else called.lower() not in STOP:
+                    found.setdefault(called)
             if text.startswith(")", end) and (before := _BEFORE.search(text[max(0, start - _BEFORE_IT) : start])):
                 found.setdefault(before["name"].removeprefix("The "))
     return list(found)
