@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 import pytest
 from tests.recall.relation_tomes import EMBEDDER, build_store
@@ -210,4 +210,17 @@ async def test_searches_points_and_the_last_prompt_are_those_of_the_slow_reading
     assert context == 150 or shown == passages
     assert {piece.text for piece in given.evidence} == shown
     assert answer.coverage.dropped == len(points) - len(notes) + len(passages) - len(shown)
+    store.close()
+
+
+async def test_without_a_point_the_answer_sees_what_the_question_finds(tmp_path):
+    texts = [f"{name} ~ {met} ~ {name} met {met} on day {day}" for day, (name, met) in enumerate(pairwise(PEOPLE * 8))]
+    store = await build_store(tmp_path, *texts)
+    model = ScriptedModel({"evolve": lambda _: {}, "plan": lambda _: {}, "answer": lambda _: {"answer": "nobody"}})
+    loop = assemble("hgmem", Kit(store, model, EMBEDDER), limit=3, entities=2, rounds=2, context=1200).loop
+    *_, answer = [output async for output in loop.run(Question(text=QUESTION))]
+    (given,) = [call.given for call in model.calls if call.role == "answer"]
+    assert given.notes == []
+    assert len(given.evidence) > 3
+    assert answer.coverage.dropped > 0
     store.close()

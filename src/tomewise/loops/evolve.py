@@ -394,7 +394,9 @@ class Evolve:
         ranked = await asyncio.to_thread(fuse, self.desk.store, searches, scope)
         places = {node: place for place, node in enumerate(pieces)}
         first = points[0].grounds if points else ()
-        return sorted(ranked, key=lambda piece: (piece.id not in first, -piece.score, places[piece.id]))
+        return sorted(
+            ranked, key=lambda piece: (piece.id not in first, -piece.score, places.get(piece.id, len(places)))
+        )
 
     def _show_points(self, state: _EvolveState, role: Role[Any, Any]) -> list[PointShown]:
         """The points that a role is shown, under their ids."""
