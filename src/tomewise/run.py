@@ -294,7 +294,7 @@ def write_notes(used: Meter) -> list[str]:
     """The notes of a build: `fallback: KIND: COUNT` for each kind that occurred, then what was flagged, in one line."""
     notes = [f"fallback: {kind}: {count}" for kind, count in used.fallbacks.items() if count]
     flags = Counter(kind for _, kind, _ in used.flags)
-    flagged = ", ".join(f"{count} {kind}" for kind, count in sorted(flags.items(), reverse=True))
+    flagged = ", ".join(f"{flags[kind]} {kind}" for kind in (UNSUPPORTED, ASKED_AGAIN, LEFT_OUT) if flags[kind])
     return [*notes, f"of what the model wrote: {flagged} (tome show --flags)"] if flagged else notes
 
 
