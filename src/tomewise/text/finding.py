@@ -1,4 +1,4 @@
-"""Find every place of a text that has given words, a value in any spelling, or a pattern: exactly, in linear time.
+"""Find every place of a text that has given words, a value in any spelling, or a pattern: exactly.
 
 Words are compared as quotations are (`alignment`): without differences of case, accents, marks, ligatures, and hyphens
 at the end of a line. To read a whole text as words is slow, so an engine for patterns first finds where the longest
@@ -117,7 +117,9 @@ def _widen(escape: re.Match[str]) -> str:
 def _make_word_finder(words: str, *, case: bool) -> Finder:
     wanted = fold(words).words
     if not wanted:
-        raise ValueError(f"{words!a} has no letter and no figure to look for: give a word, or a pattern (--regex)")
+        raise ValueError(
+            f"{words!a} has no letter and no figure to look for: give a word, or a pattern (--kind pattern)"
+        )
     pattern = _write_spellings(tuple(wanted))
     is_plain = len(wanted) == 1 and words.isascii() and words.isalpha()
 

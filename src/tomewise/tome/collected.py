@@ -138,8 +138,8 @@ class Table(Noun):
                 )
             return Computed(figure=figure, column="", value=len(self.rows), rows=tuple(numbers))
         at = self.find_column(column)
-        proved = {number: self.rows[number].cells[at] for number in numbers}
-        cells = {number: cell.text for number, cell in proved.items() if cell.text and cell.support in PROVED}
+        column_cells = enumerate(row.cells[at] for row in self.rows)
+        cells = {number: cell.text for number, cell in column_cells if cell.text and cell.support in PROVED}
         values: dict[int, Any] = cells
         units: set[str] = set()
         if figure in ("first", "last") and self.columns[at].kind == "date":

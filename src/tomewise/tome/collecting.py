@@ -212,16 +212,11 @@ def _prove_rows(
 
 def _is_shared(row: Row, earlier: Row) -> bool:
     """Whether two rows say the same of what two passages share."""
-    spans = [
-        (each.quotes[0].document, each.quotes[0].start, each.quotes[0].end) for each in (row, earlier) if each.quotes
-    ]
-    (document, start, end), (same, begins, stops) = spans if len(spans) > 1 else (("", 0, 0), ("", 0, 0))
-    return (
-        document == same
-        and start < stops
-        and begins < end
-        and [cell.text for cell in row.cells] == [cell.text for cell in earlier.cells]
-    )
+    if not (row.quotes and earlier.quotes):
+        return False
+    quote, before = row.quotes[0], earlier.quotes[0]
+    meets = quote.document == before.document and quote.start < before.end and before.start < quote.end
+    return meets and [cell.text for cell in row.cells] == [cell.text for cell in earlier.cells]
 
 
 def _prove_row(written: CollectedRow, passages: Sequence[Passage], plan: TablePlan) -> Row | None:
@@ -232,7 +227,6 @@ def _prove_row(written: CollectedRow, passages: Sequence[Passage], plan: TablePl
     texts = [*written.cells, *[""] * len(plan.columns)][: len(plan.columns)]
     located = next(((quote, each) for each in passages if (quote := locate(written.quote, each))), None)
     quote, passage = located or (None, passages[0])
-    grounds = Grounds([passage.text])
     if not any(map(str.strip, texts)) or len(written.cells) > len(plan.columns):
         return None
 
@@ -248,7 +242,7 @@ def _prove_row(written: CollectedRow, passages: Sequence[Passage], plan: TablePl
         if quote and _has_values(text, quote.text):
             return proved(support="inferred", quotes=(quote,))
         places = [(0, quote.start - passage.start, quote.end - passage.start)] if quote else []
-        judged = grounds.judge(text, "", places)
+        judged = Grounds([passage.text]).judge(text, "", places)
         found = [make_quote(passage, *span[1:]) for span in judged.sentences[:1]] if judged.support != "none" else []
         return proved(support=judged.support, quotes=(*own, *found))
 

@@ -51,9 +51,8 @@ def find_in_documents(
         raise UsageError("nothing is named to find: give words, a value, a name or a pattern")
     records = [record for record in store.documents(within) if record.passages]
     try:
-        if kind == "name":
-            wanted = _list_aliases(store, records, wanted)
         if kind == "name":  # the capitals of an acronym tell it from a word
+            wanted = _list_aliases(store, records, wanted)
             finders = [make_finder(each, case=case or each.isupper()) for each in wanted]
         else:
             finders = [make_finder(each, kind, case=case) for each in wanted]
@@ -73,17 +72,14 @@ def find_in_documents(
         counts.add(record, located)
         first, last = max(0, skip - counts.before), None if limit is None else max(0, skip + limit - counts.before)
         quotes += [_make_quote(record, text, *each) for each in located[first:last]]
+    passages = sum(record.passages for record in records)
     return Hits(
         wanted=tuple(wanted),
         kind=kind,
         total=counts.total,
         counts={name: tuple(counter.most_common()) for name, counter in counts.by.items() if counter},
         quotes=tuple(quotes),
-        coverage=Coverage(
-            passages=sum(record.passages for record in records),
-            read=sum(record.passages for record in records),
-            unread=tuple(list_unread(store, within)),
-        ),
+        coverage=Coverage(passages=passages, read=passages, unread=tuple(list_unread(store, within))),
     )
 
 

@@ -100,11 +100,11 @@ class TomeView(PartOfTome):
         a loop over what is built, "whole" to read all of the text, "auto" for what the question needs.
         Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
         """
+        from tomewise.tome.questions import list_shown
+
         asked = self._make_question(question, options=options, instructions=instructions, form=form, force=force)
         questions = self._opened.questions
         chosen = await questions.choose(system, effort, current=asked.current)
-        from tomewise.tome.questions import list_shown
-
         answer = await questions.answer(asked, chosen, on_event, fresh=fresh, turns=turns)
         self._ledger.add(list_shown(answer))
         return answer
@@ -212,8 +212,8 @@ class TomeView(PartOfTome):
         "words" are compared as quotations are: without differences of case, accents, marks, ligatures and hyphens at
         the end of a line; with `case`, capitals count. A "value" (a number, a date, a time, a quantity) is found
         in other spellings: "1,200" as "twelve hundred". Of a "name" the other names are found too that the documents
-        give for it, as in "World Health Organization (WHO)". A "pattern" is a regular expression of RE2,
-        which takes linear time. `limit` and `skip` choose the places that are given; all are counted. Raises UsageError
+        give for it, as in "World Health Organization (WHO)". A "pattern" is a regular expression of RE2, for which one
+        document has ten seconds. `limit` and `skip` choose the places that are given; all count. Raises UsageError
         for what cannot be looked for, and for more than a million places.
         """
         from tomewise.tome.hits import find_in_documents
