@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-SOON = 60.0
+SOON = 300.0
 """Seconds. What a test must tell apart from this, a model that hangs for instance, takes `NEVER`."""
 
 NEVER = 3600.0
