@@ -209,11 +209,14 @@ class Desk:
         return replace(prepared, found=found, dropped=len(found) - len(prepared.evidence))
 
     async def prepare_context(self, question: Question, context: Context, *, may_decline: bool) -> Prepared[AnswerIn]:
+        """See `label`."""
+        return await asyncio.to_thread(self.label, question, context, may_decline)
+
+    def label(self, question: Question, context: Context, may_decline: bool) -> Prepared[AnswerIn]:
         """The input of the answering role with all of this context, in the order of the text."""
-        labelled = await asyncio.to_thread(lambda: join(self.put_in_order(context.evidence), context.passages))
-        shown = await asyncio.to_thread(self.show, labelled)
-        answer_input = make_answer_input(question, shown, notes=context.notes, may_decline=may_decline)
-        return Prepared(answer_input, context.evidence, context.evidence, labelled, context.cut)
+        labelled = join(self.put_in_order(context.evidence), context.passages)
+        given = make_answer_input(question, self.show(labelled), notes=context.notes, may_decline=may_decline)
+        return Prepared(given, context.evidence, context.evidence, labelled, context.cut)
 
     async def attempt(self, question: Question, prepared: Prepared[AnswerIn], *, final: bool = True) -> Attempt:
         """Ask the answering role. Parts of a `final` answer are shown while the model writes it (`answer_parts`).

@@ -38,14 +38,15 @@ from tomewise.language.roles import (
     RefineOut,
     Shown,
 )
-from tomewise.loops.chunking import Chunk, find_chunks, measure_room
+from tomewise.loops.chunking import Chunk
 from tomewise.loops.citing import locate
-from tomewise.loops.desk import Desk, Prepared, make_answer_input
+from tomewise.loops.desk import Desk, Prepared
 from tomewise.loops.evidence import fit_to_window, load_passages
-from tomewise.loops.relay import Written, describe_passages, list_passages, relay
+from tomewise.loops.last_prompt import Context
+from tomewise.loops.relay import EmptyCall, InOrder, Written, describe_passages, describe_shown, list_passages
 from tomewise.recall.ranking import as_evidence
 from tomewise.text.quotable import find_sentences
-from tomewise.types import Answer, Event, Evidence, In, Out, Passage, PassageId, Question, Role, content_id
+from tomewise.types import Event, Evidence, In, Out, Passage, PassageId, Question, Role, content_id
 from tomewise.working.ledger import (
     Ledger,
     LedgerEntry,
@@ -64,7 +65,7 @@ _WORDS = 12  # of a known fact, by which a prompt names it
 _STILL_OPEN = "Still open after the reading:"
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True)
 class OpenLedger(Written):
     """The ledger of one question while its text is read. `forgotten` counts the facts that it had no room for.
 
@@ -74,15 +75,8 @@ class OpenLedger(Written):
     desk: Desk
     memory: LedgerMemory
     ledger: Ledger
-    step: int = 0
     forgotten: int = 0
     settled: bool = False
-
-    @classmethod
-    def open(cls, question: Question, desk: Desk, memory: LedgerMemory | None) -> OpenLedger:
-        """An empty ledger, or that of a session."""
-        memory = memory or LedgerMemory()
-        return cls(question=question, desk=desk, memory=memory, ledger=memory.ledger)
 
     def conclude(self, answer: str) -> dict[str, Any]:
         """The whole ledger with its answer, for `working.ledger.load`. The memory keeps what outlives the question."""
@@ -123,8 +117,10 @@ class OpenLedger(Written):
                 return facts, ()
             starts = {passage.id: start for start, passage in enumerate(passages)}
             last = next((fact for fact in reversed(found) if fact.end and fact.passages[0] in starts), None)
-            passages = passages[starts[last.passages[0]] :] if last else passages
-            words = passages[0].text[last.start : last.end] if last else ""
+            if last is None:
+                break
+            passages = passages[starts[last.passages[0]] :]
+            words = passages[0].text[last.start : last.end]
             if words == after:
                 break
             after = words
@@ -169,7 +165,7 @@ class OpenLedger(Written):
 
     def conclude_step(self) -> Iterator[Event]:
         """What was skipped, and what the ledger holds."""
-        yield from self.skipped.events(self.step)
+        yield from self.report_skipped()
         yield make_event("ledger updated", self.step, pool=list(_list_rows(self.ledger)))
 
 
@@ -191,20 +187,17 @@ def _check(
     noted: Sequence[MarkedFact], passages: Sequence[Passage], chunk: Sequence[Passage], shown: Sequence[Shown]
 ) -> list[LedgerEntry]:
     """The facts with the sentences that their quotations are from: in the passage that each names, else in another."""
-    facts, places = [], {}
-    for passage, piece in zip(passages, shown, strict=True):
-        places[passage.id] = ", ".join(filter(None, (piece.title or piece.document, piece.place)))
+    facts = []
+    places = {passage.id: describe_shown(piece) for passage, piece in zip(passages, shown, strict=True)}
     for each in noted:
         named = find_labelled(each.label, passages)
         sentence = each.fact if isinstance(each, NotedFact) else ""
         fact = LedgerEntry(text=sentence or each.quote, passages=(named[0].id if named else "",))
         for passage in (*named, *chunk):
             if found := locate(each.quote, passage):
-                spans = [(found.start - passage.start, found.end - passage.start)]
-                spans += [
-                    each for each in find_sentences(passage.text) if each[0] < spans[0][1] and spans[0][0] < each[1]
-                ]
-                start, end = min(spans)[0], max(end for _, end in spans)
+                start, end = found.start - passage.start, found.end - passage.start
+                touched = [span for span in find_sentences(passage.text) if span[0] < end and start < span[1]]
+                start, end = min([start, *(span[0] for span in touched)]), max([end, *(span[1] for span in touched)])
                 text = sentence or passage.text[start:end]
                 fact = LedgerEntry(text=text, passages=(passage.id,), start=start, end=end)
                 break
@@ -212,47 +205,39 @@ def _check(
     return facts
 
 
-def open_memory(data: object = None) -> LedgerMemory:
-    """A new memory, or the one of which `dump` made `data`."""
-    return LedgerMemory() if data is None else LedgerMemory.load(data)
+@dataclass(frozen=True, eq=False)
+class WithLedger(InOrder):
+    """A loop that reads in order with a ledger, which goes on in a session while its questions begin anew."""
+
+    def open_memory(self, data: object = None) -> LedgerMemory:
+        """A new memory, or the one of which `dump` made `data`."""
+        return LedgerMemory() if data is None else LedgerMemory.load(data)
+
+    def begin(self, question: Question, memory: LedgerMemory | None) -> OpenLedger:
+        memory = memory or self.open_memory()
+        return OpenLedger(question=question, desk=self.desk, memory=memory, ledger=memory.ledger)
 
 
 @dataclass(frozen=True, eq=False)
-class Cosmir:
+class Cosmir(WithLedger):
     """The cycle as published, with chunks of `size` tokens. Facts have at most the `share` of that.
 
-    In a session the ledger goes on, and its questions begin anew. Calls are counted for a question without a session.
+    Calls are counted for a question without a session.
     """
 
     calls = CallCount("1 + 3 a chunk + 1")
-    open_memory = staticmethod(open_memory)
 
-    desk: Desk
-    size: int
     share: float
 
-    async def estimate_calls(self, question: Question) -> int:
-        """The plan, three a chunk, the answer. Calls no model. Raises UsageError if a window is too small."""
-        chunks = await self.find_chunks(question)
-        return 2 + 3 * len(chunks) if chunks else 0
+    def make_empty_call(self, question: Question) -> EmptyCall:
+        return EXTRACT_NOTES, NotesIn(question=question.text, evidence=[]), OF_QUESTIONS
 
-    async def run(self, question: Question, memory: LedgerMemory | None = None) -> AsyncIterator[Event | Answer]:
-        """See `relay`. A `memory` that is given is used and changed."""
-        async for output in relay(self, OpenLedger.open(question, self.desk, memory)):
-            yield output
-
-    async def find_chunks(self, question: Question) -> list[Chunk]:
-        size = await asyncio.to_thread(self._measure_size, question)
-        return await find_chunks(self.desk, question, size)
-
-    def _measure_size(self, question: Question) -> int:
-        """The tokens of a chunk: fewer where the prompt, open questions and a reply leave fewer."""
-        empty = NotesIn(question=question.text, evidence=[])
-        return min(self.size, measure_room(self.desk, EXTRACT_NOTES, empty, OF_QUESTIONS))
+    def count_calls(self, chunks: Sequence[Chunk]) -> int:
+        return 2 + 3 * len(chunks)
 
     async def read(self, written: OpenLedger, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Plan, infer from what earlier questions left, then read chunk by chunk."""
-        size = await asyncio.to_thread(self._measure_size, written.question)
+        size = await asyncio.to_thread(self.measure_size, written.question)
         budget = max(1, int(self.share * size))
         _, planned = await written.plan()
         yield planned
@@ -279,11 +264,11 @@ class Cosmir:
         refined = await written.ask(REFINE_QUESTIONS, RefineOut(), written.ledger.made)
         written.ledger = settle(written.ledger, refined.answered, refined.new)
 
-    async def prepare(self, written: OpenLedger, remarks: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
+    async def prepare(self, written: OpenLedger, remarks: Sequence[str]) -> Prepared[AnswerIn]:
         """The ledger as it stands; where it exceeds the window, first all but facts, then the newest facts."""
         return await asyncio.to_thread(self._fit, written, remarks)
 
-    def _fit(self, written: OpenLedger, remarks: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
+    def _fit(self, written: OpenLedger, remarks: Sequence[str]) -> Prepared[AnswerIn]:
         question, ledger = written.question, written.ledger
         asked = " ".join([*ledger.questions, *ledger.nets])
         notes = [f"{_STILL_OPEN} {asked}"] if asked else []
@@ -292,14 +277,14 @@ class Cosmir:
         pieces = list(self._show_facts(ledger))
         material: list[str | Evidence] = [*reversed(notes), *pieces]
 
-        def make(fitting: Sequence[str | Evidence]) -> tuple[Prepared[AnswerIn], list[str]]:
+        def prepare(fitting: Sequence[str | Evidence]) -> Prepared[AnswerIn]:
             lost = len(material) - len(fitting)
-            evidence = self.desk.put_in_order([each for each in fitting if isinstance(each, Evidence)])
-            texts = [*remarks, *tell_lost(lost), *(note for note in notes if note in fitting)]
-            given = make_answer_input(question, self.desk.show(evidence), notes=texts, may_decline=not question.force)
-            return Prepared(given, evidence, pieces, evidence, lost + written.forgotten), texts
+            evidence = tuple(self.desk.put_in_order([each for each in fitting if isinstance(each, Evidence)]))
+            texts = (*remarks, *tell_lost(lost), *(note for note in notes if note in fitting))
+            context = Context(evidence, {}, texts, lost + written.forgotten)
+            return replace(self.desk.label(question, context, not question.force), found=pieces)
 
-        return make(fit_to_window(material, self.desk.model, ANSWER, lambda part: make(part)[0].input))
+        return prepare(fit_to_window(material, self.desk.model, ANSWER, lambda part: prepare(part).input))
 
     def _show_facts(self, ledger: Ledger) -> Iterator[Evidence]:
         """The facts of each passage as one piece of evidence, the latest passage first."""
