@@ -76,7 +76,7 @@ def make_model(answers: Sequence[Any], probes: Sequence[Any] = (), cue: Any = na
 def build(store, model, recall, *, published=False, regulated=True, plain=None, shares=SHARES, **settings: Any):
     """Our loop, or the loop as published, which makes the model answer in the end."""
     desk = make_desk(store, model, plain=plain) if published or plain else FusingDesk(store, model, COUNT)
-    ours = dict.fromkeys(("unread_only", "best_so_far", "one_cue", "until_sure"), True)
+    ours = {"unread_only": True, "adds_up": True}
     rules = {"fuse": 1.0, "unread_only": not regulated} | ({} if regulated else {"probes": 0}) if published else ours
     parts = {layer: Part(retriever, shares[layer]) for layer, retriever in recall.items()}
     return Probe(parts=parts, desk=desk, embedder=EMBEDDER, **{**rules, **settings})
