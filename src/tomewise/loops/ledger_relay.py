@@ -52,7 +52,6 @@ from tomewise.working.ledger import (
     LedgerEntry,
     LedgerMemory,
     add_facts,
-    dump,
     forget_oldest,
     infer,
     settle,
@@ -77,12 +76,6 @@ class OpenLedger(Written):
     ledger: Ledger
     forgotten: int = 0
     settled: bool = False
-
-    def conclude(self, answer: str) -> dict[str, Any]:
-        """The whole ledger with its answer, for `working.ledger.load`. The memory keeps what outlives the question."""
-        self.ledger = replace(self.ledger, answer=answer)
-        self.memory.keep(self.ledger)
-        return dump(self.ledger)
 
     def list_asked(self) -> dict[str, Any]:
         """The question and what is open, for every role."""
@@ -266,6 +259,7 @@ class Cosmir(WithLedger):
 
     async def prepare(self, written: OpenLedger, remarks: Sequence[str]) -> Prepared[AnswerIn]:
         """The ledger as it stands; where it exceeds the window, first all but facts, then the newest facts."""
+        written.memory.keep(written.ledger)
         return await asyncio.to_thread(self._fit, written, remarks)
 
     def _fit(self, written: OpenLedger, remarks: Sequence[str]) -> Prepared[AnswerIn]:

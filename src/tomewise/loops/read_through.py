@@ -161,6 +161,7 @@ class ReadThrough(WithLedger):
 
     async def prepare(self, written: OpenLedger, remarks: Sequence[str]) -> Prepared[AnswerIn]:
         question, ledger = written.question, written.ledger
+        written.memory.keep(ledger)
         texts = dict.fromkeys((question.text, *ledger.settled, *ledger.questions))
         found, *others = await gather_calls(self.recall.retrieve(text, DEPTH, within=question.within) for text in texts)
         holders = await asyncio.to_thread(self._rank_holders, ledger)

@@ -44,10 +44,6 @@ class Written(LoopState):
     unread: list[Sequence[Passage]] = field(default_factory=list)
     left: Sequence[Passage] = ()
 
-    def conclude(self, answer: str) -> dict[str, Any] | None:
-        """Keep the answer with it. Returns what a trace holds of it, if its notes are not all."""
-        return None
-
 
 @dataclass(frozen=True, eq=False)
 class InOrder(ABC):
@@ -130,7 +126,6 @@ class InOrder(ABC):
             answer=attempt.reply.answer,
             failed=not answer.resolved,
             missing=answer.missing,
-            ledger=written.conclude(answer.text),
         )
         yield answer
 
