@@ -175,9 +175,7 @@ class Desk:
         shown = self.show(best)  # labels and order do not change the number of tokens
         fitting = fit_to_window(best, self.model, role, lambda pieces: make_input(shown[: len(pieces)]))
         evidence = list(arrange(fitting))
-        if evidence != best[: len(evidence)]:
-            shown = self.show(evidence)
-        return Prepared(make_input(shown[: len(evidence)]), evidence, found, evidence, len(found) - len(evidence))
+        return Prepared(make_input(self.show(evidence)), evidence, found, evidence, len(found) - len(evidence))
 
     async def prepare(
         self,
@@ -246,9 +244,9 @@ class Desk:
         share = left / error.asked if error.window and error.asked else 0.5
         most = share * self.model.count_input_tokens(ANSWER, prepared.input)
         ranks = {node: rank for rank, piece in enumerate(prepared.found) for node in (piece.id, *piece.sources)}
-        best = sorted(
-            prepared.labelled, key=lambda piece: min(ranks.get(node, len(ranks)) for node in (piece.id, *piece.sources))
-        )
+
+        def find_rank(piece: Evidence) -> int:
+            return min(ranks.get(node, len(ranks)) for node in (piece.id, *piece.sources))
 
         def choose(chosen: Sequence[Evidence]) -> list[Evidence]:
             return [piece for piece in prepared.labelled if piece in chosen]
@@ -256,6 +254,7 @@ class Desk:
         def make_input(chosen: Sequence[Evidence]) -> AnswerIn:
             return prepared.input.model_copy(update={"evidence": self.show(choose(chosen))})
 
+        best = sorted(prepared.labelled, key=find_rank)
         fitting = fit_to_window(best[:-1], self.model, ANSWER, make_input, most)
         if not fitting:
             raise error
