@@ -751,6 +751,26 @@ async def test_what_fails_when_it_is_read_again_was_read_before(store):
     assert {*list_facts(answer)} == {"Tom lived there."}
 
 
+async def test_what_was_not_read_is_not_named_once_it_is_read_again(store):
+    plain = at_second_sight(quote_all, lambda given: BAD if LIVED in given.evidence[0].text else quote_all(given))
+    model = script(mark_facts=plain)
+    answer = await read(store, model, LIVED, RAINED, "It snowed.", recovery=1.0)
+    assert list_read(model) == [LIVED, RAINED, "It snowed.", LIVED]
+    assert answer.missing == ""
+    assert not any("could not be read" in note for note in list_inputs(model, "answer")[0].notes)
+    assert LIVED in list_facts(answer)
+
+
+async def test_a_fact_that_was_overtaken_is_not_counted_as_lost(store):
+    old, new = f"The lamp has nine wicks, as {'the clerk of the harbour wrote, and as ' * 6}it seems.", "It has ten."
+    update = {"inferences": [{"rests_on": ["F2"], "inference": "It has ten wicks.", "replaces": ["F1"]}]}
+    model = script(mark_facts=[quote_first(old), quote_first(new)], update_ledger=[{}, update])
+    answer = await read(store, model, old, new, chunk=90, context=90)
+    (given,) = list_inputs(model, "answer")
+    assert find_texts(given.evidence) == [new]
+    assert (len(given.notes), answer.coverage.dropped) == (1, 0)
+
+
 async def test_recovery_searches_within_the_scope_and_skips_what_is_cited(store):
     search, unknown = Search(store), "Who lived there is unknown."
     model = script(mark_facts=[{}, quote_first(unknown), {}, {}])
