@@ -76,6 +76,7 @@ class Attempt:
     """The answer, with verified citations; not resolved if the role declined."""
 
 
+@dataclass(eq=False)
 class Desk:
     """Chooses evidence that fits, shows it to a model under labels and with places, cites it, and asks for answers.
 
@@ -84,12 +85,15 @@ class Desk:
     budget counts that form. A desk remembers nothing of a question.
     """
 
-    def __init__(self, store: Texts, model: LanguageModel, count: Count, carry: Arrange = list) -> None:
-        self.store = store
-        self.model = model
-        self.count = count
-        self.carry = carry
-        self.layout = Layout(store, count, joins=False)
+    store: Texts
+    model: LanguageModel
+    count: Count
+    carry: Arrange = list
+
+    @property
+    def layout(self) -> Layout:
+        """What fills budgets, with passages one by one."""
+        return Layout(self.store, self.count, joins=False)
 
     async def search_beside(self, question: Question) -> list[Searched]:
         """What the desk finds for the question beside what a loop finds: nothing."""
@@ -289,27 +293,30 @@ class Desk:
         return (await self.attempt(question, prepared, final=final)).answer
 
 
+@dataclass(eq=False)
 class FusingDesk(Desk):
     """The desk of our own systems: it shows the best of all that searches find as one ranking (`loops.last_prompt`).
 
     It searches `plain` for every question; without it, the loop's own search is the plain one.
     """
 
-    def __init__(self, store: Texts, model: LanguageModel, count: Count, plain: Retriever | None = None) -> None:
-        super().__init__(store, model, count)
-        self.layout = Layout(store, count)
-        self._plain = plain
+    plain: Retriever | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """What fills budgets, with passages joined that follow one another."""
+        return Layout(self.store, self.count)
 
     @property
     def alone(self) -> FusingDesk:
         """The same desk, for a loop whose own search is the plain one."""
-        return FusingDesk(self.store, self.model, self.count)
+        return replace(self, plain=None)
 
     async def search_beside(self, question: Question) -> list[Searched]:
         """What its own search finds for the question."""
-        if self._plain is None:
+        if self.plain is None:
             return []
-        return [Searched(await self._plain.retrieve(question.text, DEPTH, within=question.within))]
+        return [Searched(await self.plain.retrieve(question.text, DEPTH, within=question.within))]
 
     async def rank(self, searches: Sequence[Searched], within: Scope | None) -> list[Evidence]:
         """All that searches found as one ranking, see `fuse`."""

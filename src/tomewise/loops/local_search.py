@@ -181,8 +181,8 @@ class Drift:
         state = _DriftState(question=question, known={"", fold(question.text)})
         reports = await self._find_reports(state)
         # Neighbours in the ranking are read together; the first folds are one longer where they cannot be equal.
-        folds = np.array_split(np.arange(len(reports)), _FOLDS)
-        parts = [reports[part[0] : part[-1] + 1] for part in folds if part.size]
+        folds = np.array_split(np.array(reports, object), _FOLDS)
+        parts = [fold.tolist() for fold in folds if fold.size]
         yield make_event("reports chosen", reports=[each.title for each in reports], batches=len(parts), rated=0)
         read = [(question.text, partial(self.search.reports.make_evidence, part, question.within)) for part in parts]
         async for event in self._explore_all(state, read):

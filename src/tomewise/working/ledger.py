@@ -160,8 +160,7 @@ class LedgerMemory:
 
     def keep(self, ledger: Ledger) -> None:
         """Hold what may outlive a question of this ledger, instead of what is held now."""
-        self.ledger = Ledger(made=ledger.made)
-        self._hold([each for each in ledger.entries if all(each.passages)])
+        self._hold([each for each in ledger.entries if all(each.passages)], ledger.made)
 
     def find_nodes(self) -> frozenset[NodeId]:
         """The passages of all facts, and of the facts that inferences rest on."""
@@ -182,14 +181,14 @@ class LedgerMemory:
     def _keep_only(self, kept: Sequence[LedgerEntry]) -> tuple[str, ...]:
         """Hold these entries alone. Returns the notes that are held no more."""
         before = self.notes
-        self._hold([each for each in self.ledger.entries if each in kept])
+        self._hold([each for each in self.ledger.entries if each in kept], self.ledger.made)
         return tuple(note for note in before if note not in self.notes)
 
-    def _hold(self, entries: Sequence[LedgerEntry]) -> None:
+    def _hold(self, entries: Sequence[LedgerEntry], made: int) -> None:
         """Hold these entries. What an inference overtook stands again once that is gone."""
         labels = {each.label for each in entries}
         own = (each if each.replaced_by in labels else replace(each, replaced_by="") for each in entries)
-        self.ledger = replace(self.ledger, entries=tuple(own))
+        self.ledger = Ledger(entries=tuple(own), made=made)
 
     def dump(self) -> dict[str, Any]:
         """The ledger as plain JSON data."""
