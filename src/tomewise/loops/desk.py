@@ -165,9 +165,9 @@ class Desk:
         self,
         role: Role[In, Out],
         found: Sequence[Evidence],
-        make_input: Callable[[Sequence[Shown]], In],
+        given: In,
         *,
-        budget: int | None,
+        budget: int | None = None,
         arrange: Arrange = list,
     ) -> Prepared[In]:
         """The input with the first pieces of evidence that have room, in the order into which `arrange` puts them.
@@ -177,9 +177,10 @@ class Desk:
         found = list(found)
         best = found if budget is None else fit_to_budget(found, budget, self.count)
         shown = self.show(best)  # labels and order do not change the number of tokens
-        fitting = fit_to_window(best, self.model, role, lambda pieces: make_input(shown[: len(pieces)]))
+        fitting = fit_to_window(best, self.model, role, lambda pieces: add_evidence(given, shown[: len(pieces)]))
         evidence = list(arrange(fitting))
-        return Prepared(make_input(self.show(evidence)), evidence, found, evidence, len(found) - len(evidence))
+        labelled = add_evidence(given, self.show(evidence))
+        return Prepared(labelled, evidence, found, evidence, len(found) - len(evidence))
 
     async def prepare(
         self,
@@ -200,11 +201,8 @@ class Desk:
             if room is not None and texts:
                 texts = self.layout.fit_texts(texts, room // _NOTES)
                 room -= sum(measure_texts(texts, self.count))
-
-            def make_input(shown: Sequence[Shown]) -> AnswerIn:
-                return make_answer_input(question, shown, notes=texts, may_decline=not question.force)
-
-            return self.fit(ANSWER, self.carry(found), make_input, budget=room, arrange=arrange)
+            given = make_answer_input(question, [], notes=texts, may_decline=not question.force)
+            return self.fit(ANSWER, self.carry(found), given, budget=room, arrange=arrange)
 
         prepared = await asyncio.to_thread(fit)
         # What is carried may be less than what was found.
@@ -256,7 +254,7 @@ class Desk:
             return [piece for piece in prepared.labelled if piece in chosen]
 
         def make_input(chosen: Sequence[Evidence]) -> AnswerIn:
-            return prepared.input.model_copy(update={"evidence": self.show(choose(chosen))})
+            return add_evidence(prepared.input, self.show(choose(chosen)))
 
         best = sorted(prepared.labelled, key=find_rank)
         fitting = fit_to_window(best[:-1], self.model, ANSWER, make_input, most)
@@ -337,6 +335,11 @@ class FusingDesk(Desk):
         context = await asyncio.to_thread(self.layout.lay_out, found, budget, list(map(Note, notes)))
         prepared = await self.prepare_context(question, context, may_decline=not question.force)
         return replace(prepared, found=found, dropped=len(found) - len(prepared.evidence))
+
+
+def add_evidence(given: In, shown: Sequence[Shown]) -> In:
+    """The input of a role with this evidence in it."""
+    return given.model_copy(update={"evidence": shown})
 
 
 def make_answer_input(

@@ -27,7 +27,6 @@ from tomewise.language.roles import (
     REFINE_QUESTIONS,
     AnswerIn,
     Entry,
-    InferOut,
     MarkedFact,
     MarkOut,
     NotedFact,
@@ -35,7 +34,6 @@ from tomewise.language.roles import (
     NotesOut,
     PlanReadingIn,
     PlanReadingOut,
-    RefineOut,
     Shown,
 )
 from tomewise.loops.chunking import Chunk
@@ -85,12 +83,12 @@ class OpenLedger(Written):
     async def plan(self, limit: int | None = None, nets: int | None = None) -> tuple[PlanReadingOut, Event]:
         """Fill Q."""
         given = PlanReadingIn(question=self.question.text, limit=limit, nets=nets)
-        plan = await self.skipped.try_call(self.desk.model.ask(PLAN_READING, given), PlanReadingOut())
+        plan = await self.ask(self.desk, PLAN_READING, given) or PlanReadingOut()
         self.ledger = settle(replace(self.ledger, nets=tuple(filter(None, plan.nets))), (), plan.questions)
         return plan, make_event("reading planned", questions=plan.questions, nets=plan.nets)
 
     async def extract(
-        self, role: Role[Any, MarkOut] | Role[Any, NotesOut], chunk: Chunk, **more: Any
+        self, role: Role[Any, Any], chunk: Chunk, **more: Any
     ) -> tuple[list[LedgerEntry], tuple[Passage, ...]]:
         """The facts of a chunk, and the passages of it that were not read.
 
@@ -101,7 +99,7 @@ class OpenLedger(Written):
         for _ in range(_REPLIES):
             shown = await asyncio.to_thread(self.desk.show, list_passages(passages))
             given = role.input(**self.list_asked(), evidence=shown, limit=FACTS, after=after, **more)
-            reply = await self.skipped.try_call(self.desk.model.ask(role, given), None)
+            reply: MarkOut | NotesOut | None = await self.ask(self.desk, role, given)
             if reply is None:
                 break
             found = await asyncio.to_thread(_check, reply.facts, passages, chunk.passages, shown)
@@ -131,13 +129,13 @@ class OpenLedger(Written):
             self.unread.append(unread)
             yield make_event("unread", self.step, chunk=describe_passages(unread, self.desk))
 
-    async def ask(self, role: Role[In, Out], default: Out, made: int, *, in_full: bool = True, **more: Any) -> Out:
+    async def think(self, role: Role[In, Out], made: int, *, in_full: bool = True, **more: Any) -> Out | None:
         """The reply of a role that is shown the ledger: all entries; where these exceed the window, the newest.
 
         Facts after the first `made` entries are new; the others are shown `in_full`, or by their first words.
         """
         given = await asyncio.to_thread(self._fit, role, made, in_full, more)
-        return await self.skipped.try_call(self.desk.model.ask(role, given), default)
+        return await self.ask(self.desk, role, given)
 
     def _fit(self, role: Role[In, Any], made: int, in_full: bool, more: dict[str, Any]) -> In:
         def show(entry: LedgerEntry) -> Entry:
@@ -251,11 +249,11 @@ class Cosmir(WithLedger):
         before = len(written.ledger.facts)
         written.ledger = await asyncio.to_thread(forget_oldest, written.ledger, budget, self.desk.count)
         written.forgotten += before - len(written.ledger.facts)
-        inferred = await written.ask(INFER_NOTES, InferOut(), made)
-        for each in inferred.inferences:
-            written.ledger = infer(written.ledger, each.inference, each.rests_on)
-        refined = await written.ask(REFINE_QUESTIONS, RefineOut(), written.ledger.made)
-        written.ledger = settle(written.ledger, refined.answered, refined.new)
+        if inferred := await written.think(INFER_NOTES, made):
+            for each in inferred.inferences:
+                written.ledger = infer(written.ledger, each.inference, each.rests_on)
+        if refined := await written.think(REFINE_QUESTIONS, written.ledger.made):
+            written.ledger = settle(written.ledger, refined.answered, refined.new)
 
     async def prepare(self, written: OpenLedger, remarks: Sequence[str]) -> Prepared[AnswerIn]:
         """The ledger as it stands; where it exceeds the window, first all but facts, then the newest facts."""

@@ -191,7 +191,7 @@ class Probe:
             missing=state.answer.missing if self.adds_up and state.answer else "",
             limit=self.probes,
         )
-        reply = await state.skipped.try_call(self.desk.model.ask(PROBE, probe_input), None)
+        reply = await state.ask(self.desk, PROBE, probe_input)
         known, probes = {"", *map(fold, state.tried)}, dict[str, str]()
         for probe in reply.probes if reply else ():
             if fold(probe) not in known:
@@ -266,7 +266,7 @@ class Probe:
             evidence=await asyncio.to_thread(self.desk.show, evidence),
             known=known,
         )
-        reply = await state.skipped.try_call(self.desk.model.ask(ENCODE, encode_input), None)
+        reply = await state.ask(self.desk, ENCODE, encode_input)
         if reply is None:
             return units
         support = tuple(piece.id for piece in find_labelled(reply.labels, evidence))
@@ -278,8 +278,7 @@ class Probe:
         cues = await asyncio.to_thread(self._find_cues, state, self.fuse, least, state.reading)
         if len(cues) < least:
             return "".join(cues)
-        call = self.desk.model.ask(FUSE, FuseIn(question=state.question.text, cues=cues))
-        reply = await state.skipped.try_call(call, None)
+        reply = await state.ask(self.desk, FUSE, FuseIn(question=state.question.text, cues=cues))
         return reply.cue if reply else ""
 
     def _find_cues(self, state: _ProbeState, fraction: float, least: int, room: int) -> list[str]:

@@ -125,7 +125,7 @@ class ReadThrough(WithLedger):
         """Infer and refine, if an entry after the first `made` ones is new."""
         if written.ledger.made == made:
             return
-        reply = await written.ask(UPDATE_LEDGER, LedgerOut(), made, in_full=False, limit=_PLACES)
+        reply = await written.think(UPDATE_LEDGER, made, in_full=False, limit=_PLACES) or LedgerOut()
         ledger = written.ledger
         for each in reply.inferences:
             before, ledger = ledger, infer(ledger, each.inference, each.rests_on, each.replaces)

@@ -192,7 +192,7 @@ class ChainOfAgents(InOrder):
         for written.step, chunk in enumerate(chunks, start=1):
             shown = await asyncio.to_thread(self.desk.show, list_passages(chunk.passages))
             given = CarryIn(question=written.question.text, note=written.note, evidence=shown, words=self.words)
-            reply = await written.skipped.try_call(self.desk.model.ask(CARRY_NOTE, given), None)
+            reply = await written.ask(self.desk, CARRY_NOTE, given)
             if reply is None:
                 written.unread.append(chunk.passages)
             else:

@@ -15,7 +15,7 @@ from tomewise.loops.desk import Attempt, Desk
 from tomewise.loops.last_prompt import Context, Searched, weigh_queries
 from tomewise.recall.ranking import drop_repeats, take_turns
 from tomewise.run import PART_SKIPPED, REPLY_SKIPPED, record_fallback
-from tomewise.types import Event, Evidence, Question, Retriever
+from tomewise.types import Event, Evidence, In, Out, Question, Retriever, Role
 
 T = TypeVar("T")
 _NOTHING = Searched(())
@@ -65,6 +65,10 @@ class LoopState:
     end: str = ""
     skipped: Skipped = field(default_factory=Skipped)
     """Replies that could not be used."""
+
+    async def ask(self, desk: Desk, role: Role[In, Out], given: In) -> Out | None:
+        """The reply of a role; None if it cannot be used."""
+        return await self.skipped.try_call(desk.model.ask(role, given), None)
 
     def report_skipped(self) -> Iterator[Event]:
         """An event for each reply, or part of one, that was skipped and not reported yet."""

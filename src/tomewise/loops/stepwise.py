@@ -74,7 +74,7 @@ class Stepwise:
         """Decide, and answer the smaller question."""
         findings = [f"{asked} {found or _NOT_FOUND}" for asked, found in state.answers.items()]
         step_input = StepIn(question=state.question.text, asked=list(state.answers), findings=findings)
-        reply = await state.skipped.try_call(self.desk.model.ask(STEP, step_input), None)
+        reply = await state.ask(self.desk, STEP, step_input)
         state.end = _find_end(reply, state.answers)
         if reply is None:
             return
