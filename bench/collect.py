@@ -143,11 +143,10 @@ def choose_columns(planted: PlantedText, table: Table) -> list[list[str]]:
 
 def collect(planted: PlantedText, model: Any, url: str = "") -> tuple[Table, list[str]]:
     """The table, and the texts of all passages."""
-    options: dict[str, Any] = {"base_url": url, "api_key": "none"} if url else {}
-    settings = {"timeout": PATIENCE} if url else {}
+    settings = {"base_url": url, "api_key": "none", "timeout": PATIENCE} if url else {}
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "a.tome"
-        with Tome.open(place, embedder="hash", model=model, settings=settings, **options) as tome:
+        with Tome.open(place, embedder="hash", model=model, settings=settings) as tome:
             tome.add(Document(id=planted.name, text=planted.text, title="Skerry"))
             kind = planted.kind
             given: dict[str, Any] = {} if planted.is_planned else {"columns": kind.columns, "key": kind.key}
