@@ -34,6 +34,7 @@ _WRITTEN = re.compile(r"\d\.\d|\b0\d")
 _UNIT_SIGN = re.compile(r"[¥₽₹₩₪¢]|\b[A-Z]{3}\b|\b[A-Z]{1,2}(?=\s*\Z|\s\s)")  # money unknown to `find_values`
 _WEIGHT = re.compile(r"lbs?\b", re.IGNORECASE)
 Figure: TypeAlias = Literal["count", "sum", "mean", "least", "greatest", "first", "last"]
+_Key: TypeAlias = tuple[str | tuple[frozenset[Key], bool], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,13 +335,13 @@ def _agree(row: Row, later: Row) -> bool:
     return all(not cell.text or not same.text or read_key(cell.text) == read_key(same.text) for cell, same in pairs)
 
 
-def read_key(text: str) -> tuple[object, ...]:
+def read_key(text: str) -> _Key:
     """What two texts that name the same share: their values, in whatever spelling, and their words, in order.
 
     Articles do not count. A number with a point, with zeros before it, or as a clock time is what is written.
     """
     whole = f"of {text}"
-    parts: list[object] = []
+    parts: list[str | tuple[frozenset[Key], bool]] = []
     at = 3
     for value in find_values(whole):
         reading = next(filter(None, value.readings), None)
@@ -358,22 +359,30 @@ def _list_words(text: str) -> list[str]:
 
 
 def find_likely(rows: Sequence[Row], key: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Pairs of rows whose keys differ but may name one thing: the words of one are among those of the other."""
-    texts = [" ".join(row.cells[at].text for at in key) for row in rows]
+    """Pairs of rows whose keys differ but may name one thing: the words and values of one are among the other's."""
     keys = [tuple(read_key(row.cells[at].text) for at in key) for row in rows]
-    bags = [frozenset(word for word in fold(text).words if word not in STOP) for text in texts]
-    holders: dict[str, list[int]] = {}
+    bags = [frozenset(chain.from_iterable(map(_list_parts, texts))) for texts in keys]
+    holders: dict[object, list[int]] = {}
     for number, bag in enumerate(bags):
-        for word in bag:
-            holders.setdefault(word, []).append(number)
+        for part in bag:
+            holders.setdefault(part, []).append(number)
     for number, bag in enumerate(bags):
         if not bag:
             continue
-        rarest = min(bag, key=lambda word: len(holders[word]))
+        rarest = min(bag, key=lambda part: len(holders[part]))
         for wider in holders[rarest]:
             is_once = bag != bags[wider] or number < wider
             if wider != number and bag <= bags[wider] and is_once and keys[number] != keys[wider]:
                 yield min(number, wider), max(number, wider)
+
+
+def _list_parts(text: _Key) -> Iterator[object]:
+    """The words of a key that say something, and what its values are made of: a date has its day and its year."""
+    for part in text:
+        if isinstance(part, tuple):
+            yield from part[0]
+        elif part not in STOP:
+            yield part
 
 
 def join_same(rows: Sequence[Row], pairs: Iterable[tuple[int, int]]) -> tuple[list[Row], list[int]]:
