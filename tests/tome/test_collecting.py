@@ -161,6 +161,16 @@ def test_cells_that_the_passage_does_not_state_are_marked_and_rows_without_any_g
     assert supports[1][1] in ("contradicted", "none")
 
 
+def test_a_view_forgets_a_failure_that_was_mended(here):
+    replies = [BadReply("no"), {"rows": []}]
+    with open_tome(here, ScriptedModel({"collect": replies}), Document(id="a", text="Reed came.")) as tome:
+        part = tome.within("a")
+        part.collect("guests", columns=("name",))
+        assert [each.what for each in part.coverage.unread] == ["failed step"]
+        part.collect("guests", columns=("name",))
+        assert (part.coverage.all_read, part.coverage.unread) == (True, ())
+
+
 def test_what_was_not_read_is_said_and_all_is_not_claimed(here):
     def reply(given):
         passages = getattr(given, "passages", [given])

@@ -98,8 +98,11 @@ async def collect_table(
     report: Report,
     *,
     fresh: bool,
-) -> tuple[Table, list[PassageId]]:
-    """See `Tome.collect`; the text of the question is what is asked for. Also returns the passages that were read."""
+) -> tuple[Table, list[PassageId], list[PassageId]]:
+    """See `Tome.collect`; the text of the question is what is asked for.
+
+    Also returns the passages that were read, and those without a usable reply.
+    """
     store, within = kit.store, asked.within
     computed = [read_figure(each) for each in figures]
     with open_run(queue=object(), fresh_mark=token_hex(8) if fresh else "") as used:
@@ -118,9 +121,9 @@ async def collect_table(
         )
         for figure, column in computed:
             planned.compute(figure, column)  # what cannot be computed is refused before anything is read
-        table, read = await fill_table(planned, plan, store, kit.model, report)
+        table, read, failed = await fill_table(planned, plan, store, kit.model, report)
         found = (table.compute("count"), *(table.compute(figure, column) for figure, column in computed))
-        return replace(table, figures=found, cost=used.measure_cost()), read
+        return replace(table, figures=found, cost=used.measure_cost()), read, failed
 
 
 def read_figure(written: str) -> tuple[Figure, str]:
@@ -149,8 +152,8 @@ async def plan_table(asked: str, columns: Sequence[Column], key: Sequence[str], 
 
 async def fill_table(
     planned: Table, plan: TablePlan, store: Store, model: LanguageModel, report: Report
-) -> tuple[Table, list[PassageId]]:
-    """The table of all passages in scope. A passage whose reply cannot be used is not read, which `coverage` says."""
+) -> tuple[Table, list[PassageId], list[PassageId]]:
+    """The table of all passages in scope, what was read of them, and what was not since no reply could be used."""
     within = planned.within
     keys = await asyncio.to_thread(store.keys_within, within)
     passages = await asyncio.to_thread(store.passages, None if keys is None else keys.tolist())
@@ -158,13 +161,13 @@ async def fill_table(
     rows, dropped = await asyncio.to_thread(_prove_rows, passages, replies, plan)
     joined, doubtful = await _join_likely(await asyncio.to_thread(join_rows, rows, plan.key), plan, model)
     reasons = tuple(shorten(reason) for reason in list(replies.failed.values())[:1])
-    failed = Unread(
+    unusable = Unread(
         what="passage without a usable reply", count=len(replies.failed), names=reasons, mend="collect again"
     )
-    unread = (*([failed] if failed.count else []), *list_unread(store, within, 0))
+    unread = (*([unusable] if unusable.count else []), *list_unread(store, within, 0))
     coverage = Coverage(passages=len(passages), read=len(replies), unread=unread)
     table = replace(planned, rows=tuple(joined), doubtful=tuple(doubtful), coverage=coverage, dropped_quotes=dropped)
-    return table, [passages[key].id for key in replies]
+    return table, [passages[key].id for key in replies], [passages[key].id for key in replies.failed]
 
 
 async def _ask_each_passage(
