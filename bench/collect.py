@@ -10,7 +10,7 @@ given, as a user gives them; of each fifth text one call plans them. A row count
 the fact, once. `--series choose` has other facts in other prose, for choosing prompts.
 
 Replies are kept in `bench/collect/`, by what was sent. A clean run is one in which every reply could be used at once;
-then `all_read` should be said. Each text is also run again with one of its kept replies spoiled in one of four ways,
+then `all_read` should hold. Each text is also run again with one of its kept replies spoiled in one of four ways,
 where it never may be.
 """
 
@@ -104,18 +104,18 @@ def is_fact(cells: Sequence[str], kind: Kind, fact: Fact) -> bool:
 
 
 def score(planted: PlantedText, table: Table, result: Result) -> None:
-    """Count the rows; a row that says a fact again, or one that is none, is a false one."""
+    """Count the rows; a row of a fact that has one, and a row of no fact, are false."""
     kind = planted.kind
     rows = choose_columns(planted, table)
     found = [next((at for at, fact in enumerate(planted.facts) if is_fact(row, kind, fact)), None) for row in rows]
-    said = {at for at in found if at is not None}
-    result.rows, result.right = len(rows), len(said)
-    result.twice = sum(at is not None for at in found) - len(said)
+    known = {at for at in found if at is not None}
+    result.rows, result.right = len(rows), len(known)
+    result.twice = sum(at is not None for at in found) - len(known)
     false = [(cells, row) for cells, row, at in zip(rows, table.rows, found, strict=True) if at is None]
     quotes = [" ".join(quote.text for quote in row.quotes) for _, row in false]
-    result.like = sum(any(other in quote or quote in other for other in planted.others) for quote in quotes)
+    result.like = sum(any(each in quote or quote in each for each in planted.others) for quote in quotes)
     result.wrong = tuple(" | ".join(cells) for cells, _ in false)
-    result.missed = tuple(" | ".join(fact.values) for at, fact in enumerate(planted.facts) if at not in said)
+    result.missed = tuple(" | ".join(fact.values) for at, fact in enumerate(planted.facts) if at not in known)
 
 
 def choose_columns(planted: PlantedText, table: Table) -> list[list[str]]:
@@ -198,7 +198,7 @@ def spoil(rows: Sequence[Asked], way: str) -> Asked | None:
         if way == "a row made up":
             cells = [f"Nobody Nowhere{number}" for number in range(9)]
             wide = next((len(each["cells"]) for item in items for each in item["rows"]), 3)
-            items[0]["rows"] = [*items[0]["rows"], {"quote": "Nobody said that nowhere.", "cells": cells[:wide]}]
+            items[0]["rows"] = [*items[0]["rows"], {"quote": "Nobody lives nowhere.", "cells": cells[:wide]}]
             text = json.dumps(reply)
         elif way == "a passage left out" and len(items) > 1:
             text = json.dumps({"passages": items[:-1]})
@@ -210,7 +210,7 @@ def spoil(rows: Sequence[Asked], way: str) -> Asked | None:
 
 
 def run_spoiled(planted: PlantedText, model: str, file: Path, asked: Sequence[Asked]) -> tuple[str, Result] | None:
-    """The text again, with one of its replies spoiled; None if there is none."""
+    """The text again, with one of its replies spoiled; None without a reply to spoil."""
     way = SPOILED[int(planted.name[-2:]) % len(SPOILED)]
     spoiled = spoil(asked, way)
     if spoiled is None:
@@ -295,7 +295,7 @@ def print_results(results: Sequence[Result], spoiled: Sequence[tuple[str, Result
     wrongly += [f"{each.name}, {way}" for way, each in spoiled if each.all_read]
     ways = ", ".join(f"{way} {count}" for way, count in Counter(way for way, _ in spoiled).items())
     print(
-        f"`all_read`: said in {sum(each.all_read for each in clean)} of {len(clean)} clean runs; "
+        f"`all_read` holds in {sum(each.all_read for each in clean)} of {len(clean)} clean runs; "
         f"wrongly in {len(wrongly)} of {len(results)} runs and {len(spoiled)} spoiled ones ({ways}) {wrongly or ''}"
     )
 

@@ -85,8 +85,8 @@ def test_what_a_session_showed_and_what_was_read_counts_in_the_scope(served: Ser
 
     text = read_text("light", **scope).json()
     assert (text["start"], text["end"], count_read()) == (0, text["characters"], 1)
-    other = served.post(f"{NOVEL}/scopes", {"documents": ["letter"]}).json()
-    assert read_code(read_text("light", scope=other["id"])) == (400, "usage")
+    letters = served.post(f"{NOVEL}/scopes", {"documents": ["letter"]}).json()
+    assert read_code(read_text("light", scope=letters["id"])) == (400, "usage")
     assert read_code(read_text("light", scope="x")) == (404, "unknown_name")
     asked = {"question": "Who put out the light?", "system": "naive", "session": "keepers", **scope}
     assert served.post(f"{NOVEL}/ask", asked).json()["resolved"]

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from tomewise.errors import UsageError
 from tomewise.tome.collected import (
-    Column,
     Row,
     Table,
     find_likely,
@@ -18,7 +17,7 @@ from tomewise.tome.collected import (
     read_date,
     read_key,
 )
-from tomewise.types import Statement
+from tomewise.types import Column, Statement
 
 
 def make_rows(*rows):

@@ -23,11 +23,10 @@ from tomewise.errors import MissingDependency, UsageError, count_noun, suggest
 from tomewise.text.alignment import fold
 from tomewise.text.stop_words import STOP
 from tomewise.text.values import Key, find_values
-from tomewise.types import Cost, Coverage, Noun, Quote, Scope, Statement
+from tomewise.types import Column, Cost, Coverage, Noun, Quote, Scope, Statement
 from tomewise.types.place import describe_source
 from tomewise.types.proof import PROVED, STRENGTHS, escape_markdown
 
-Kind: TypeAlias = Literal["text", "number", "date"]
 _PLAIN_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 _ARTICLE = re.compile(r"\b(?:the|an?)\s|\A\s*(?:The|An?)\s(?=\s*\w)")
 _WRITTEN = re.compile(r"\d\.\d|\b0\d")
@@ -35,17 +34,6 @@ _UNIT_SIGN = re.compile(r"[¥₽₹₩₪¢]|\b[A-Z]{3}\b|\b[A-Z]{1,2}(?=\s*\Z|\
 _WEIGHT = re.compile(r"lbs?\b", re.IGNORECASE)
 Figure: TypeAlias = Literal["count", "sum", "mean", "least", "greatest", "first", "last"]
 _Key: TypeAlias = tuple[str | tuple[frozenset[Key], bool], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column(Noun):
-    """A column of a table."""
-
-    name: str
-    kind: Kind = "text"
-    """What its cells are read as: a number may have a unit."""
-    about: str = ""
-    """What a cell says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,8 +231,7 @@ def _write_date(date: tuple[int, int, int] | None) -> str | None:
     if date is None:
         return None
     year, month, day = date
-    parts = [f"{year:04}" if year else "-", *([f"{month:02}"] if month else []), *([f"{day:02}"] if day else [])]
-    return "-".join(parts)
+    return "-".join([f"{year:04}" if year else "-", *(f"{part:02}" for part in (month, day) if part)])
 
 
 def _escape_formula(text: str) -> str:

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from tomewise.systems.efforts import Effort
     from tomewise.systems.kit import System
     from tomewise.systems.registry import Choice
-    from tomewise.tome.collected import Column, Table
+    from tomewise.tome.collected import Table
     from tomewise.tome.document_names import Documents
     from tomewise.tome.holdings import ReadLedger
     from tomewise.tome.reports import Slice
     from tomewise.tome.session_record import Turn
-    from tomewise.types import Answer, Coverage, Event, Evidence, Hits, Lagging, PassageId, Progress
+    from tomewise.types import Answer, Column, Coverage, Event, Evidence, Hits, Lagging, PassageId, Progress
 
 
 class TomeView(PartOfTome):
