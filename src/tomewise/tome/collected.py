@@ -31,6 +31,7 @@ _PLAIN_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 _ARTICLE = re.compile(r"\b(?:the|an?)\s|\A\s*(?:The|An?)\s(?=\s*\w)")
 _WRITTEN = re.compile(r"\d\.\d|\b0\d")
 _UNIT_SIGN = re.compile(r"[¥₽₹₩₪¢]|\b[A-Z]{3}\b|\b[A-Z]{1,2}(?=\s*\Z|\s\s)")  # money unknown to `find_values`
+_RATE = re.compile(r"\s(?:an?|per|each|every)\s(hour|day|week|month|quarter|year)\s*\Z")
 _WEIGHT = re.compile(r"lbs?\b", re.IGNORECASE)
 Figure: TypeAlias = Literal["count", "sum", "mean", "least", "greatest", "first", "last"]
 _Key: TypeAlias = tuple[str | tuple[frozenset[Key], bool], ...]
@@ -246,7 +247,12 @@ def read_amount(text: str) -> tuple[float, str] | None:
     """The number of a text with its unit, that of which others are multiples, so that "2 km" is 2000 metre.
 
     None where there are several numbers, or figures that belong to none: "£2 to £3", "1/2", "3 lb 2 oz", "1e5".
+    What is paid or done "a year" has that in its unit.
     """
+    rate = _RATE.search(text)
+    if rate and not _RATE.search(text, 0, rate.start()):
+        amount = read_amount(text[: rate.start()])
+        return amount and (amount[0], f"{amount[1]} a {rate[1]}".lstrip())
     values = [value for value in find_values(f"of {text}") if value.kind in ("number", "ordinal", "quantity", "time")]
     rest = f"of {text}"
     for value in reversed(values):
