@@ -28,6 +28,7 @@ Claim: TypeAlias = Literal["full", "partly", "none"]
 Form: TypeAlias = Literal["short", "list", "table", "account", "summary"]
 """What an answer looks like: a word to a sentence or two, an item or a row for each thing, paragraphs, or a summary."""
 ColumnKind: TypeAlias = Literal["text", "number", "date"]
+"""What the cells of a column are read as."""
 FindKind: TypeAlias = Literal["words", "name", "value", "pattern"]
 """How texts are looked for, see `Tome.find`."""
 Scalar: TypeAlias = str | int | float | bool
@@ -449,6 +450,7 @@ class Column(Noun):
     """A column of a table."""
 
     name: str
+    """Its heading."""
     kind: ColumnKind = "text"
     """What its cells are read as: a number may have a unit."""
     about: str = ""
