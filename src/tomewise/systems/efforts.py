@@ -18,7 +18,7 @@ EFFORTS: Mapping[Effort, tuple[str, ...]] = {
     "auto": ("auto",),
     "quick": ("associative", "hybrid"),
     "thorough": ("investigate",),
-    "whole": ("read_through",),
+    "whole": ("whole",),
 }
 OUR_NAMES = tuple(dict.fromkeys(name for names in EFFORTS.values() for name in reversed(names)))
 

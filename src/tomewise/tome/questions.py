@@ -156,7 +156,9 @@ class Questions:
         variant = choose_variant(self._settings.system if system is None else system)
         key = (variant.system, variant.recipe, repr(sorted(variant.settings.items())))
         if key not in self._systems:
-            name, wired = variant.label, variant.wire(self._kit)
+            from tomewise.tome.computing import let_compute  # which imports this
+
+            name, wired = variant.label, let_compute(variant.wire(self._kit), self._kit)
             lag = LagFinder(self._kit, name, wired.layers) if wired.layers else None
             self._systems[key] = ReadySystem(name, wired, variant, lag)
         self._systems.move_to_end(key)
@@ -242,10 +244,10 @@ def complete_evidence(found: Sequence[Evidence], store: Store) -> tuple[Evidence
 def complete_answer(answer: Answer, question: Question, store: Store, failed: int) -> Answer:
     """The answer with its scope and coverage, what its evidence rests on, and, if declined, the nearest passages.
 
-    `failed` counts the steps whose replies could not be used.
+    `failed` counts the steps whose replies could not be used. What only the whole text proves is inferred from a part.
     """
     keys = store.keys_within(question.within)
-    return replace(
+    answer = replace(
         answer,
         evidence=complete_evidence(answer.evidence, store),
         coverage=replace(
@@ -262,6 +264,10 @@ def complete_answer(answer: Answer, question: Question, store: Store, failed: in
         within=question.within,
         nearest=() if answer.resolved else _find_nearest(answer, store),
     )
+    if not answer.asks_for_all or answer.coverage.all_read:
+        return answer
+    weaker = (replace(each, support="inferred") if each.support == "quoted" else each for each in answer.statements)
+    return replace(answer, statements=tuple(weaker))
 
 
 def list_shown(answer: Answer) -> set[PassageId]:
