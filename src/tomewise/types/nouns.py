@@ -275,7 +275,8 @@ class Cost(Noun):
         calls = count_noun(self.calls, "call")
         kept = f" and {count_noun(self.kept, 'kept reply', 'kept replies')}" if self.kept else ""
         dollars = "price unknown" if self.dollars is None else f"${self.dollars:.4f}"
-        tokens = f"{self.input_tokens:,} tokens in, {self.output_tokens:,} out"
+        cached = f" ({self.cached_tokens:,} from a cache)" if self.cached_tokens else ""
+        tokens = f"{self.input_tokens:,} tokens in{cached}, {self.output_tokens:,} out"
         seconds = f"{self.model_seconds:.2f} s model, {self.own_seconds:.2f} s own"
         return f"{calls}{kept} · {tokens} · {dollars} · {seconds}"
 
