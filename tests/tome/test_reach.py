@@ -91,9 +91,9 @@ def test_what_claims_all_of_a_part_is_inferred_at_most_and_says_what_was_read(op
         answers = [tome.ask("Which boats were lost?", system=system) for system in systems]
     for answer in answers:
         assert (answer.claimed, answer.support, answer.coverage.all_read) == ("full", "inferred", False)
-        said = f"The question asks for all, and {answer.coverage} were read."
-        assert answer.remarks.count(said) == 1
-        assert said in str(answer)
+        remark = f"The question asks for all, and {answer.coverage} were read."
+        assert answer.remarks.count(remark) == 1
+        assert remark in str(answer)
     assert answers[-1].events[-1].detail["reason"] == (
         "hybrid: the question asks for all (list); answered, and its weakest statement is quoted"
     )

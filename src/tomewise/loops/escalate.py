@@ -33,7 +33,7 @@ from tomewise.loops.at_once import Size
 from tomewise.loops.desk import decline
 from tomewise.types import Answer, Event, Lagging, Loop, Question
 
-# The answer of code to a question, by what it counts or lists; None where there is none.
+# The answer that code computes to a question, by what it counts or lists; None where it cannot.
 Compute: TypeAlias = Callable[[Question, str], Awaitable[Answer | None]]
 _UNSURE = ("none", "partly")  # claims after which another way goes on
 _FOR_ALL = ("whole", "list", "count")  # and so it does after these
@@ -99,9 +99,9 @@ class Escalate:
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """`chosen` for each way, with the events of that way; `stopped` after the first one; then the answer."""
-        held: tuple[str, ...] = (*_UNSURE, *_FOR_ALL)
+        hidden: tuple[str, ...] = (*_UNSURE, *_FOR_ALL)
         if size := await self._find_size(question, self.short):
-            way, asked, held = Way("whole", self.whole), question, _FOR_ALL[-1:]
+            way, asked, hidden = Way("whole", self.whole), question, _FOR_ALL[-1:]
             yield report_choice(way.name, f"the text is short, and is read at once ({size.tokens:,} tokens)")
         else:
             way, lags = await asyncio.to_thread(self._find_quick, current=question.current)
@@ -109,7 +109,7 @@ class Escalate:
             yield report_choice(way.name, "one shot comes first", lags, list(lags))
         first, failed = decline(), False
         try:
-            async for item in _run_held(way, asked, held):
+            async for item in _run_hiding(way, asked, hidden):
                 if isinstance(item, Answer):
                     first = item
                 else:
@@ -191,7 +191,7 @@ async def _run_way(way: Way, question: Question) -> AsyncIterator[Event | Answer
         yield replace(item, lagging=item.lagging or lagging) if isinstance(item, Answer) else item
 
 
-async def _run_held(way: Way, question: Question, words: Sequence[str]) -> AsyncIterator[Event | Answer]:
+async def _run_hiding(way: Way, question: Question, words: Sequence[str]) -> AsyncIterator[Event | Answer]:
     """As `_run_way`, but no part is shown of an answer whose reply says one of these words of itself."""
     items = _run_way(way, question)
     while True:

@@ -30,9 +30,10 @@ from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.lag import LagFinder
 from tomewise.systems.registry import DEFAULT, Choice, Variant, choose_variant
 from tomewise.tome.arguments import check_type
+from tomewise.tome.computing import let_compute
 from tomewise.tome.fixed_settings import check_embedder
 from tomewise.tome.holdings import list_unread
-from tomewise.tome.scopes import check_scope
+from tomewise.tome.scopes import check_documents, check_scope
 from tomewise.tome.session_memory import Continuation
 from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
@@ -156,8 +157,6 @@ class Questions:
         variant = choose_variant(self._settings.system if system is None else system)
         key = (variant.system, variant.recipe, repr(sorted(variant.settings.items())))
         if key not in self._systems:
-            from tomewise.tome.computing import let_compute  # which imports this
-
             name, wired = variant.label, let_compute(variant.wire(self._kit), self._kit)
             lag = LagFinder(self._kit, name, wired.layers) if wired.layers else None
             self._systems[key] = ReadySystem(name, wired, variant, lag)
@@ -182,13 +181,6 @@ class Questions:
         if ready.lag and (lag := await asyncio.to_thread(ready.lag.find_lag, current=current)):
             raise NotBuilt(_explain_lag(ready, lag, store, current=current))
         return ready
-
-
-def check_documents(store: Store) -> None:
-    """Raise NotBuilt for an empty tome."""
-    if not store.holds_documents():
-        where = quote(store.address)
-        raise NotBuilt(f"{store.address} holds no document yet: add one with `tome add --tome {where} PATH`")
 
 
 def pass_on(events: Iterable[Event], on_event: OnEvent | None) -> None:
