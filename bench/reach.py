@@ -3,9 +3,9 @@
     python bench/reach.py ask MODEL [URL]     # asks the answering role and writes bench/reach_replies.jsonl
     python bench/reach.py                     # the share sent right by kind, of the replies that are recorded
 
-`bench/reach_questions.jsonl` holds questions of people who did not see the code: `question`, `language`, `kind` (narrow,
-whole, count, list) and `author`. The replies hold `question`, `reach` and `item`. A question is asked with one passage
-that says nothing of it, since what it asks about is in its words.
+`bench/reach_questions.jsonl` holds questions of people who did not see the code: `question`, `language`, `kind`
+(narrow, whole, count, list) and `author`. The replies hold `question`, `reach` and `item`. A question is asked with one
+passage that says nothing of it, since what it asks about is in its words.
 """
 
 from __future__ import annotations
