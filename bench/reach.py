@@ -22,7 +22,7 @@ from tomewise.language.chat import ChatModel
 from tomewise.language.roles import ANSWER, AnswerIn, Shown
 
 QUESTIONS, REPLIES = (Path(__file__).with_name(f"reach_{name}.jsonl") for name in ("questions", "replies"))
-KINDS = {"one": "narrow", "several": "narrow"}
+KINDS = {"part": "narrow"}
 PASSAGE = Shown(label="E1", text="The meeting was opened at nine.", document="meetings.md", place="part 1 of 1,986")
 
 

@@ -139,6 +139,7 @@ async def test_a_short_text_is_read_at_once_and_nothing_goes_on(answer):
 
 async def test_a_reply_that_cannot_be_used_goes_on_and_a_limit_does_not():
     assert (await play(BadReply("no JSON")))[1:] == (["hybrid", "investigate"], FULL)
+    assert (await play(FULL, None, Reader(100, BadReply("no JSON"))))[1:] == (["whole", "investigate"], FULL)
     with pytest.raises(BudgetExceeded):
         await play(BudgetExceeded("no more"))
 

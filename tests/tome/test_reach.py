@@ -64,7 +64,7 @@ def test_a_text_that_fits_is_read_at_once(open_tome):
     assert shown[1].place.startswith("parts ")
 
 
-@pytest.mark.parametrize(("reach", "last"), [("one", "hybrid"), ("whole", "read_through")])
+@pytest.mark.parametrize(("reach", "last"), [("part", "hybrid"), ("whole", "read_through")])
 def test_of_a_long_text_all_is_read_where_the_question_asks_for_all(open_tome, reach, last, nothing_is_short):
     replies = {
         "plan_reading": {"questions": ["what is lost"], "nets": [], "needs_all": False},
@@ -78,9 +78,9 @@ def test_of_a_long_text_all_is_read_where_the_question_asks_for_all(open_tome, r
     with tome:
         answer = tome.ask("What is lost?", effort="auto")
     assert [event.detail["chosen"] for event in answer.events if event.name == "chosen"] == (
-        ["hybrid"] if reach == "one" else ["hybrid", "whole"]
+        ["hybrid"] if reach == "part" else ["hybrid", "whole"]
     )
-    assert answer.coverage.read == answer.coverage.passages or reach == "one"
+    assert answer.coverage.read == answer.coverage.passages or reach == "part"
     assert answer.reach == reach
 
 
@@ -97,17 +97,17 @@ def test_what_claims_all_of_a_part_is_inferred_at_most_and_says_what_was_read(op
     assert answers[-1].events[-1].detail["reason"] == (
         "hybrid: the question asks for all (list); answered, and its weakest statement is quoted"
     )
-    tome, _ = open_tome(answer_with("several"), prose(1, 3000))
+    tome, _ = open_tome(answer_with("part"), prose(1, 3000))
     with tome:
         answer = tome.ask("Which boat was lost?", system="naive context=500")
     assert (answer.support, answer.remarks) == ("quoted", ())
 
 
-def test_a_reach_that_means_nothing_is_one_place(open_tome):
+def test_a_reach_that_means_nothing_is_a_part(open_tome):
     for reach in ("", "everything", None, 7):
         tome, _ = open_tome(answer_with(reach))
         with tome:
-            assert tome.ask("Who slept?", system="naive", fresh=True).reach == "one"
+            assert tome.ask("Who slept?", system="naive", fresh=True).reach == "part"
 
 
 @pytest.mark.parametrize("short", [True, False])
@@ -192,12 +192,10 @@ def test_two_questions_of_one_text_have_one_beginning(here):
 
 
 def test_what_does_not_fit_is_refused_by_name(open_tome):
-    tome, model = open_tome(answer_with("one"), prose(1, 400))
+    tome, model = open_tome(answer_with("part"), prose(1, 400))
     model.window = 5_000
     with tome:
-        with pytest.raises(
-            UsageError, match=r"the text does not fit: .* about \d,\d+ tokens, and scripted takes 5,000"
-        ):
+        with pytest.raises(UsageError, match=r"this does not fit: .* about \d,\d+ tokens, and scripted takes 5,000"):
             tome.ask("Who slept?", system="full_context")
         answer = tome.ask("Who slept?", system="full_context:truncated")
         assert 0 < answer.coverage.read < answer.coverage.passages

@@ -84,18 +84,18 @@ class AtOnce:
             given = make_answer_input(question, self.desk.show(pieces), may_decline=not question.force)
             return given.model_copy(update={"text_first": True})
 
-        fitting = fit_to_window(labelled, model, ANSWER, make_input)
-        if len(fitting) < len(labelled) and not self.cut:
-            needed, window = model.count_input_tokens(ANSWER, make_input(labelled)), find_window(model, ANSWER)
+        if self.cut:
+            labelled = fit_to_window(labelled, model, ANSWER, make_input)
+        elif (needed := model.count_input_tokens(ANSWER, make_input(labelled))) > find_room(model, ANSWER):
             raise UsageError(
-                f"the text does not fit: with the question it has about {needed:,} tokens, and "
-                f"{find_name(model, ANSWER)} takes {window:,}, its reply included; name fewer documents, or read it "
-                "part by part (effort=whole)"
+                f"full_context shows a text at once, and this does not fit: with the question it has about {needed:,} "
+                f"tokens, and {find_name(model, ANSWER)} takes {find_window(model, ANSWER):,}, its reply included; "
+                "name fewer documents, or read it part by part (effort=whole)"
             )
         found = list_passages(list(passages.values()))
-        shown = {source for piece in fitting for source in piece.sources}
+        shown = {source for piece in labelled for source in piece.sources}
         evidence = [piece for piece in found if piece.id in shown]
-        return Prepared(make_input(fitting), evidence, found, fitting, len(found) - len(evidence))
+        return Prepared(make_input(labelled), evidence, found, labelled, len(found) - len(evidence))
 
 
 @dataclass(frozen=True, eq=False)

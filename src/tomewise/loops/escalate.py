@@ -121,13 +121,13 @@ class Escalate:
         reason = _describe(first)
         yield make_event("stopped", reason=f"{way.name}: {reason}")
         is_read = size is not None and not failed and not first.coverage.dropped
-        async for item in self._go_on(question, first, reason, is_read=is_read):
+        async for item in self._go_on(question, first, reason, is_read=is_read, fair=0 if size else self.fair):
             yield item
 
     async def _go_on(
-        self, question: Question, first: Answer, reason: str, *, is_read: bool
+        self, question: Question, first: Answer, reason: str, *, is_read: bool, fair: int
     ) -> AsyncIterator[Event | Answer]:
-        """The first answer, or what follows it. After one for which all `is_read` only counting does."""
+        """The first answer, or what follows it. After one for which all `is_read` only a count does."""
         may_compute = bool(first.item) and not (question.options or question.instructions)
         if may_compute and first.reach == "count" and self.count:
             yield report_choice("find", f"the question counts a word: {first.item}")
@@ -147,7 +147,7 @@ class Escalate:
         if is_read or (_suffices(first, question) and not reads_all):
             yield first
             return
-        if not reads_all and (size := await self._find_size(question, self.fair)):
+        if not reads_all and (size := await self._find_size(question, fair)):
             reads_all, reason = True, f"{reason}; the text is read at once ({size.tokens:,} tokens)"
         way = Way("whole", self.whole) if reads_all else self.thorough
         yield report_choice(way.name, reason, passed_over)

@@ -38,6 +38,7 @@ async def count_words(store: Store, question: Question, words: str) -> Answer | 
 
     Such words are a model's own.
     """
+    words = words.strip(" \"'“”„«».")
     find = partial(find_in_documents, kind="words", case=False, limit=_SHOWN, skip=0)
     try:
         hits = await asyncio.to_thread(find, store, question.within, [words])

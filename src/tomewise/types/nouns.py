@@ -25,8 +25,8 @@ Support: TypeAlias = Literal["quoted", "inferred", "contradicted", "none"]
 """How far quotations prove a statement, from its words standing in them to nothing that proves it."""
 Claim: TypeAlias = Literal["full", "partly", "none"]
 """How far the evidence holds an answer, in the word of the model that answered."""
-Reach: TypeAlias = Literal["one", "several", "whole", "list", "count"]
-"""What a question asks about: one place of the text, several, the whole; all of some things; how often words stand."""
+Reach: TypeAlias = Literal["part", "whole", "list", "count"]
+"""What a question asks about: something in the text, the whole of it, all of some things, how often words stand."""
 Form: TypeAlias = Literal["short", "list", "table", "account", "summary"]
 """What an answer looks like: a word to a sentence or two, an item or a row for each thing, paragraphs, or a summary."""
 FindKind: TypeAlias = Literal["words", "name", "value", "pattern"]

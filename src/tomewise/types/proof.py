@@ -208,7 +208,7 @@ class Answer(Noun):
     """True if the model had declined and then had to guess."""
     claimed: Claim = "none"
     """How far the evidence holds the answer in the word of the model; `support` is what was found."""
-    reach: Reach = "one"
+    reach: Reach = "part"
     """What the question asks about in the word of the model. If it asks for all, and not all was read, no statement is
     more than inferred."""
     item: str = ""
@@ -263,7 +263,7 @@ class Answer(Noun):
     @property
     def asks_for_all(self) -> bool:
         """Whether only the whole text holds the answer: the question asks for all of something, or how many."""
-        return self.reach not in ("one", "several")
+        return self.reach != "part"
 
     @property
     def support(self) -> Support:

@@ -97,13 +97,14 @@ def _read_claim(written: Any) -> Any:
 
 
 class AnswerOut(BaseModel):
-    """A model writes its fields in order: first the words that it found, then what follows from them, then the answer.
+    """A model writes its fields in order: the words that it found, then what follows from them, then the answer.
 
-    `supported` and `reach` come before the answer, so that one which counts as declined, or in whose place another will
-    stand, is never shown while it is written. Where `supported` is missing or means nothing it is empty, which claims
-    as little as "none"; such a `reach` is "one". No model sees `unfinished`.
+    `reach` comes first, since it is of the question alone, and `supported` before the answer: an answer which counts as
+    declined, or in whose place another will stand, is never shown while it is written. Where `supported` is missing or
+    means nothing it is empty, which claims as little as "none"; such a `reach` is "part". No model sees `unfinished`.
     """
 
+    reach: Annotated[Reach, read_word(*_REACHES, otherwise="part")] = describe("what the question asks about", "part")
     quotes: Annotated[OptionalRecords[Quote], BeforeValidator(_list_pairs)] = describe(
         "the words of passages that the answer rests on", []
     )
@@ -113,7 +114,6 @@ class AnswerOut(BaseModel):
         BeforeValidator(_read_claim),
         WithJsonSchema({"type": "string", "enum": list(_CLAIMS)}),
     ] = describe("how far the evidence holds the answer")
-    reach: Annotated[Reach, read_word(*_REACHES, otherwise="one")] = describe("what the question asks about", "one")
     answer: TextOrNull = Field(description="the answer alone, as short as the question allows")
     choice: Text | None = describe("letter of the chosen option, for a question with options", None)
     missing: Text = describe("what the evidence lacks, unless it supports the answer in full")
