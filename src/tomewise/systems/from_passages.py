@@ -125,7 +125,6 @@ SYSTEMS = {
         kind="no search",
         summary="Show the whole text at once, in order, then answer; a text that the window does not hold is refused.",
         paper=OURS,
-        ablations={"truncated": {"cut": True}},
     ),
 }
 

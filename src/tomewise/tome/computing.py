@@ -14,7 +14,7 @@ from tomewise.recall.ranking import as_evidence
 from tomewise.run import current_run
 from tomewise.store.contract import Store
 from tomewise.systems.kit import Kit, System
-from tomewise.text.alignment import find_places
+from tomewise.text.alignment import fold
 from tomewise.tome.collected import Row, Table
 from tomewise.tome.collecting import fill_table, plan_table
 from tomewise.tome.hits import find_in_documents
@@ -33,18 +33,22 @@ def let_compute(system: System, kit: Kit) -> System:
     return replace(system, loop=replace(system.loop, count=count, collect=collect))
 
 
-async def count_words(store: Store, question: Question, words: str) -> Answer | None:
-    """How often these words stand in the documents in scope; None where they stand neither there nor in the question.
+async def count_words(store: Store, question: Question, item: str) -> Answer | None:
+    """How often an item stands in the documents in scope, or those of its words that the question has.
 
-    Such words are a model's own.
+    None where it has none, also with another ending: then they are the model's own.
     """
-    words = words.strip(" \"'“”„«».")
+    asked, written = fold(question.text).line, fold(item)
+    words = item.strip(" \"'“”„«».")
+    if written.line.rstrip() not in asked:
+        spans = zip(written.words, written.starts, written.ends, strict=True)
+        words = " ".join(item[start:end] for word, start, end in spans if len(word) > 1 and f" {word}" in asked)
+    if not words:
+        return None
     find = partial(find_in_documents, kind="words", case=False, limit=_SHOWN, skip=0)
     try:
         hits = await asyncio.to_thread(find, store, question.within, [words])
     except UsageError:
-        return None
-    if not hits.total and not next(find_places(words, question.text, least=1), None):
         return None
     documents = len(hits.counts.get("document", ())) or len(store.documents(question.within))
     times = count_noun(hits.total, "time")
