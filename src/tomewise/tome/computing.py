@@ -15,7 +15,7 @@ from tomewise.run import current_run
 from tomewise.store.contract import Store
 from tomewise.systems.kit import Kit, System
 from tomewise.text.alignment import fold
-from tomewise.tome.collected import Row, Table
+from tomewise.tome.collected import Row
 from tomewise.tome.collecting import fill_table, plan_table
 from tomewise.tome.hits import find_in_documents
 from tomewise.tome.holdings import list_unread
@@ -71,20 +71,12 @@ async def collect_rows(kit: Kit, question: Question, item: str) -> Answer | None
     """
     store, report = kit.store, current_run().on_progress
     try:
-        plan = await plan_table(question.text, (), (), kit.model)
+        planned = replace(await plan_table(question.text, (), (), kit.model), within=question.within)
     except (ModelUnavailable, BudgetExceeded):
         raise
     except (ModelError, UsageError):
         return None
-    empty = Table(
-        asked=question.text,
-        item=plan.item or item,
-        columns=plan.columns,
-        key=tuple(plan.columns[at].name for at in plan.key),
-        rows=(),
-        within=question.within,
-    )
-    table, _ = await fill_table(empty, plan, store, kit.model, report)
+    table, *_ = await fill_table(planned, store, kit.model, report)
     if not table.rows:
         return None
     text = f"{len(table.rows):,}:"
