@@ -184,9 +184,16 @@ MUTATIONS = (
     Mutation(
         "escalate: a first answer is not lost to a deeper way that declines",
         "loops/escalate.py",
-        "yield first_answer if is_worse else item",
-        "yield item",
+        "if first.resolved and not item.resolved:",
+        "if False:",
         ("tests/loops/test_escalate.py",),
+    ),
+    Mutation(
+        "coverage: what claims all of a part is inferred at most",
+        "tome/questions.py",
+        "if not answer.asks_for_all or answer.coverage.all_read:",
+        "if True:",
+        ("tests/tome/test_reach.py",),
     ),
     Mutation(
         "hybrid: the best passage without lifts stays first",

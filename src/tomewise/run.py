@@ -201,7 +201,7 @@ class Run:
     on_progress: Report = _ignore
     on_part: Callable[[Event], None] | None = None  # is shown the parts of answers (see `loops.answer_parts`)
     whole_answers: bool = False  # no answer is shown in parts
-    only_full: bool = False  # only parts that the evidence supports in full are shown
+    held_back: frozenset[str] = frozenset()  # no part is shown of an answer whose reply says one of these of itself
 
     def find_listener(self, role: Role[In, Out]) -> Listener | None:
         """Who listens to the replies for this role, if anybody does."""

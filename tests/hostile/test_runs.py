@@ -40,7 +40,6 @@ from tomewise.language.memory_faults import find_fault
 from tomewise.language.reply import decode
 from tomewise.language.roles import ANSWER, PassageIn, PlanReadingIn
 from tomewise.loops.citing import locate
-from tomewise.loops.whole_form import find_forms
 from tomewise.reading.fetching import is_allowed
 from tomewise.reading.metadata import read_front_matter
 from tomewise.reading.places import mark_headings, mark_speakers
@@ -417,7 +416,7 @@ DOORS: dict[str, Callable[[str], object]] = {
     "a passage": lambda text: write_gist(PassageIn(text=text, title=text)),
     "sentences": lambda text: list(find_sentences(text)),
     "names": find_mentions,
-    "a question": lambda text: (find_forms(text), split_comparison(text), read_question(text)),
+    "a question": lambda text: (split_comparison(text), read_question(text)),
     "a nested question": lambda text: plan_reading(PlanReadingIn(question=text, limit=4, nets=2)),
     "a condition": state,
     "an error": hide_credentials,

@@ -72,7 +72,7 @@ def test_a_model_writes_what_it_thinks_before_it_decides(output):
 
 def test_an_answer_is_written_after_what_it_rests_on():
     schema = make_lean_schema(roles.AnswerOut)
-    assert list(schema["properties"])[:4] == ["quotes", "reasoning", "supported", "answer"]
+    assert list(schema["properties"])[:5] == ["reach", "quotes", "reasoning", "supported", "answer"]
     assert schema["required"] == list(schema["properties"]), "a server writes what is required first"
 
 

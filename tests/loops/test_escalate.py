@@ -1,72 +1,71 @@
-"""One shot first; then what the question needs, of what is built, within the limit on calls."""
+"""A short text at once; else one shot first, then what the question and its answer need, of what is built."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import pytest
 from tests.loops.doubles import converse
 
 from tomewise.calls import CallCount
-from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.embedding.hash import HashEmbedder
-from tomewise.errors import UsageError
+from tomewise.errors import BadReply, BudgetExceeded, UsageError
+from tomewise.loops.at_once import Size
 from tomewise.loops.escalate import Escalate, Way
-from tomewise.loops.whole_form import WholeForm, find_forms
 from tomewise.testing import check_loop
-from tomewise.types import Answer, Event, Question, Statement
+from tomewise.types import Answer, Coverage, Event, Question, Statement
 
 DECLINED = Answer(text="", resolved=False, claimed="none", missing="who paid the clerk")
 FULL = Answer(text="at nine", claimed="full", statements=(Statement(text="at nine", end=7, support="quoted"),))
 UNPROVED = replace(FULL, statements=(Statement(text="at nine", end=7),))
 PARTLY = Answer(text="perhaps at nine", claimed="partly", missing="the day")
-ASKED, WHOLE = Question(text="When did the tide turn?"), Question(text="List all keepers.")
+LISTED = replace(FULL, reach="list", item="a keeper")
+COUNTED = replace(FULL, reach="count", item="tide")
+COMPUTED = Answer(text="376", reach="count")
+ASKED = Question(text="When did the tide turn?")
+LONG = 100_000
 
 
 class Fixed:
-    """A loop with a fixed answer that remembers what it was asked."""
+    """A loop with a fixed answer, or error, that remembers what it was asked."""
 
-    def __init__(self, answer, most):
+    calls = CallCount("1", 1)
+
+    def __init__(self, answer):
         self.answer = answer
         self.asked = []
-        self.calls = CallCount("some" if most is None else f"{most:g}", most)
 
     async def run(self, question):
         self.asked.append(question)
         yield Event(name="worked", summary="answer: fixed")
+        if isinstance(self.answer, Exception):
+            raise self.answer
         yield Answer(text="a guess") if question.force and not self.answer.resolved else self.answer
 
 
 class Reader(Fixed):
-    """A loop that estimates its calls; None: it cannot be asked."""
+    """A loop that reads texts of so many tokens, at once up to 50,000; None: it can read none."""
 
-    def __init__(self, calls):
-        super().__init__(FULL, None)
-        self.estimated = calls
+    def __init__(self, tokens, answer=FULL):
+        super().__init__(answer)
+        self.tokens = tokens
 
-    async def estimate_calls(self, question):
-        if self.estimated is None:
+    async def measure(self, question, most):
+        if self.tokens is None:
             raise UsageError("the window is too small")
-        return self.estimated
+        return Size(self.tokens, 1 if self.tokens <= 50_000 else 9) if self.tokens <= most else None
 
 
-def make_loop(first, thorough=None, whole=None, *, before=(), reading=0):
-    """The loop, with a rule that is plain to see. `first` is the last quick way, or its answer."""
-    first = first if isinstance(first, Way) else way("hybrid", first, 1)
-    find_whole = {WHOLE.text: "list"}
-    return Escalate(
-        [*before, first],
-        thorough or way("investigate"),
-        whole or way("reader", most=None),
-        find_whole=lambda text: find_whole.get(text, ""),
-        reading=reading,
-    )
+def make_loop(first, thorough=None, whole=None, *, before=(), **options):
+    """The loop. `first` is the last quick way, or its answer."""
+    first = first if isinstance(first, Way) else way("hybrid", first)
+    whole = whole or Reader(LONG)
+    thorough = thorough or way("investigate")
+    return Escalate(quick=[*before, first], thorough=thorough, whole=whole, short=20_000, fair=40_000, **options)
 
 
-async def play(*ways, question=ASKED, **limits):
+async def play(*ways, question=ASKED, **options):
     """The events, the names of what was chosen, and the answer."""
-    events, answer = await converse(make_loop(*ways, **limits), question)
+    events, answer = await converse(make_loop(*ways, **options), question)
     return events, [event.detail["chosen"] for event in events if event.name == "chosen"], answer
 
 
@@ -83,8 +82,8 @@ class FixedLag:
         return None
 
 
-def way(name, answer=FULL, most=33, lag=()):
-    return Way(name, Fixed(answer, most), FixedLag(lag))
+def way(name, answer=FULL, lag=()):
+    return Way(name, Fixed(answer), FixedLag(lag))
 
 
 async def test_a_full_answer_is_the_answer():
@@ -92,6 +91,7 @@ async def test_a_full_answer_is_the_answer():
     events, chosen, answer = await play(FULL, thorough)
     assert (answer, chosen, thorough.loop.asked) == (FULL, ["hybrid"], [])
     assert events[-1].summary == "reason: hybrid: answered, and its weakest statement is quoted"
+    assert make_loop(FULL).calls.formula == "1, then those of the system that is chosen"
 
 
 @pytest.mark.parametrize(
@@ -122,88 +122,95 @@ async def test_an_answer_in_doubt_stands_where_the_thorough_way_declines(first, 
     assert (await play(first, way("investigate", DECLINED)))[-1].text == text
 
 
-async def test_a_guess_is_asked_of_the_thorough_way_alone():
-    first, thorough = way("hybrid", DECLINED, 1), way("investigate", DECLINED)
+async def test_a_guess_is_asked_of_the_last_way_alone():
+    first, thorough, whole = way("hybrid", DECLINED), way("investigate", DECLINED), Reader(100, DECLINED)
     _, _, answer = await play(first, thorough, question=replace(ASKED, force=True))
     assert [[q.force for q in each.loop.asked] for each in (first, thorough)] == [[False], [True]]
     assert answer.text == "a guess"
+    assert (await play(first, thorough, whole, question=replace(ASKED, force=True)))[-1].text == "a guess"
 
 
-READING = "would take 21 calls, 20 are allowed for reading the whole text"
-UNSTATED = "does not say how many calls it takes, 20 are allowed for reading the whole text"
+@pytest.mark.parametrize("answer", [FULL, PARTLY, DECLINED, LISTED])
+async def test_a_short_text_is_read_at_once_and_nothing_goes_on(answer):
+    first, thorough = way("hybrid"), way("investigate")
+    _, chosen, found = await play(first, thorough, Reader(20_000, answer))
+    assert (chosen, found, first.loop.asked, thorough.loop.asked) == (["whole"], answer, [], [])
+
+
+async def test_a_reply_that_cannot_be_used_goes_on_and_a_limit_does_not():
+    assert (await play(BadReply("no JSON")))[1:] == (["hybrid", "investigate"], FULL)
+    assert (await play(FULL, None, Reader(100, BadReply("no JSON"))))[1:] == (["whole", "investigate"], FULL)
+    with pytest.raises(BudgetExceeded):
+        await play(BudgetExceeded("no more"))
+
+
+@pytest.mark.parametrize(("tokens", "last"), [(40_000, "whole"), (40_001, "investigate")])
+async def test_a_fair_text_is_read_at_once_where_the_first_answer_does_not_suffice(tokens, last):
+    assert (await play(PARTLY, None, Reader(tokens)))[1] == ["hybrid", last]
+    assert (await play(FULL, None, Reader(tokens)))[1] == ["hybrid"]
+
+
+@pytest.mark.parametrize("reach", ["whole", "list", "count"])
+async def test_a_question_for_all_has_all_read_whatever_its_first_answer(reach):
+    first, whole = replace(FULL, reach=reach, item="tide"), Reader(LONG, replace(FULL, text="all of it"))
+    events, chosen, answer = await play(first, None, whole)
+    assert (chosen, answer.text, answer.reach) == (["hybrid", "whole"], "all of it", reach)
+    assert events[-2].detail["because"].startswith(f"the question asks for all ({reach}); answered")
+    assert (await play(first, None, Reader(LONG, DECLINED)))[-1] == first
 
 
 @pytest.mark.parametrize(
     ("whole", "reading", "obstacle"),
     [
-        (way("reader", most=None), 0, ""),
-        (Way("reader", Reader(20)), 20, ""),
-        (Way("reader", Reader(21)), 20, READING),
-        (way("reader", most=None), 20, UNSTATED),
-        (Way("reader", Reader(None)), 20, "the window is too small"),
+        (Reader(LONG), 0, ""),
+        (Reader(LONG), LONG, ""),
+        (Reader(LONG), LONG - 1, "more than 99,999 tokens would be read"),
+        (Reader(None), LONG, "the window is too small"),
     ],
-    ids=["no limit", "within the limit", "beyond the limit", "not stated", "cannot be asked"],
+    ids=["no limit", "within the limit", "beyond the limit", "cannot be read"],
 )
-async def test_a_question_for_the_whole_text_goes_to_the_way_that_may_read_it(whole, reading, obstacle):
-    first = way("hybrid", FULL, 1)
-    thorough = way("investigate", PARTLY)
-    events, names, answer = await play(first, thorough, whole, question=WHOLE, reading=reading)
-    assert first.loop.asked == []
-    assert (names, answer) == ((["none", "investigate"], PARTLY) if obstacle else (["reader"], FULL))
-    assert events[0].detail["passed_over"] == ({"reader": obstacle} if obstacle else {})
-    assert events[0].detail["because"] == "the question needs the whole text (list)"
+async def test_beyond_the_limit_the_first_answer_stands_or_the_thorough_way_goes_on(whole, reading, obstacle):
+    asks_for_all = {"reach": "whole"}
+    first, doubtful = replace(FULL, **asks_for_all), replace(PARTLY, **asks_for_all)
+    assert (await play(first, None, whole, reading=reading))[1] == ["hybrid", *([] if obstacle else ["whole"])]
+    events, chosen, _ = await play(doubtful, None, whole, reading=reading)
+    assert chosen == ["hybrid", "investigate" if obstacle else "whole"]
+    assert events[-2].detail["passed_over"] == ({"whole": obstacle} if obstacle else {})
 
 
-@pytest.mark.parametrize(
-    ("thorough", "whole", "reading", "most"),
-    [(33, 5, 0, None), (33, 5, 20, 34), (33, 5, 40, 40), (None, 5, 40, None)],
-)
-def test_the_calls_are_those_of_a_quick_way_and_the_thorough_one_or_of_the_whole_text(thorough, whole, reading, most):
-    reader = way("reader", most=whole) if whole else None
-    calls = make_loop(FULL, way("investigate", most=thorough), reader, reading=reading).calls
-    assert calls.most == most
-    assert calls.formula.startswith("1, then those of the system that is chosen")
+def make_computing(answer):
+    """A function that computes, and what it was asked."""
+    asked = []
+
+    async def compute(question, item):
+        asked.append(item)
+        return answer
+
+    return compute, asked
 
 
-# ---------------------------------------------------------------- which questions need the whole text
+@pytest.mark.parametrize(("first", "computes", "chosen"), [(COUNTED, "count", "find"), (LISTED, "collect", "collect")])
+async def test_code_answers_what_counts_words_and_what_lists_things(first, computes, chosen):
+    compute, asked = make_computing(COMPUTED)
+    _, names, answer = await play(first, **{computes: compute})
+    assert (names, answer, asked) == (["hybrid", chosen], COMPUTED, [first.item])
+    _, names, _ = await play(first, **{computes: make_computing(None)[0]})
+    assert names == ["hybrid", chosen, "whole"]
+    for unfit in (replace(ASKED, options=("one", "two")), replace(ASKED, instructions="in Latin")):
+        assert (await play(first, question=unfit, **{computes: compute}))[1] == ["hybrid", "whole"]
+    assert (await play(replace(first, item=""), **{computes: compute}))[1] == ["hybrid", "whole"]
+    assert asked == [first.item]
 
 
-@pytest.fixture(scope="module")
-def rule() -> WholeForm:
-    return WholeForm(choose_embedder("bundled"))
+async def test_a_list_beyond_the_limit_is_not_collected_and_words_are_counted():
+    compute, _ = make_computing(COMPUTED)
+    assert (await play(LISTED, reading=10, collect=compute))[1] == ["hybrid"]
+    assert (await play(COUNTED, reading=10, count=compute))[1] == ["hybrid", "find"]
 
 
-WHOLE_TEXT = """Summarise the meeting.
-Give me a short overview of the report.
-How many times was the clock stopped?
-List the characters.
-What themes recur?
-Who are all the suspects?
-What is the main theme?
-How does her view of him change throughout the novel?
-What is the story about?"""
-OF_A_PART = """Who put out the light?
-Why did all the sailors leave?
-How many boats did Tom Hale own?
-When did the meeting begin?
-How often does the ferry run on Sundays?
-What is the main topic of chapter 2?
-Which entire document was lost?"""
-
-
-@pytest.mark.parametrize("question", WHOLE_TEXT.splitlines())
-def test_what_needs_the_whole_text(rule: WholeForm, question: str) -> None:
-    assert rule.find_reason(question)
-
-
-@pytest.mark.parametrize("question", [*OF_A_PART.splitlines(), "", " ", "?"])
-def test_what_does_not(rule: WholeForm, question: str) -> None:
-    assert rule.find_reason(question) == ""
-
-
-def test_a_long_question_is_read_in_bounded_time() -> None:
-    start = time.process_time()
-    for text in ("how many " * 50_000, "from " * 90_000, "which " * 80_000, "list " * 80_000):
-        find_forms(text)
-    WholeForm(HashEmbedder(384)).find_reason("how many " * 50_000)
-    assert time.process_time() - start < 2
+async def test_of_a_text_that_was_read_at_once_words_are_counted_and_lists_stand():
+    compute, _ = make_computing(COMPUTED)
+    assert (await play(FULL, None, Reader(100, COUNTED), count=compute))[1:] == (["whole", "find"], COMPUTED)
+    assert (await play(FULL, None, Reader(100, LISTED), collect=compute))[1:] == (["whole"], LISTED)
+    cut = replace(LISTED, coverage=Coverage(dropped=3))
+    assert (await play(FULL, None, Reader(100, cut), collect=compute))[1:] == (["whole", "collect"], COMPUTED)

@@ -13,6 +13,7 @@ from tomewise.calls import read_calls
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.memory.building import build
 from tomewise.store.sql.sql_store import SqlStore
+from tomewise.systems import auto
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
@@ -23,7 +24,9 @@ QUESTION = Question(text="Whom did Ada meet?")
 
 
 @pytest.fixture
-def store(tmp_path):
+def store(tmp_path, monkeypatch):
+    monkeypatch.setattr(auto, "_SHORT", 0)  # no text is read at once
+    monkeypatch.setattr(auto, "_FAIR", 0)
     made = SqlStore.open(tmp_path / "a.tome")
     put_texts(made, EMBEDDER, "story", *(f"Ada met Tom on day {number}." for number in range(6)))
     yield made

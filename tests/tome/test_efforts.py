@@ -81,4 +81,4 @@ def test_servers_take_it(tome, here):
 
 
 def test_the_whole_text_is_read_by_a_system_of_ours(tome):
-    assert tome.ask(ASKED, effort="whole").system == "read_through"
+    assert tome.ask(ASKED, effort="whole").system == "whole"

@@ -298,7 +298,7 @@ def test_every_citation_on_a_novel_and_on_meetings_stands_where_it_says(here):
         texts = {record.id: tome.documents[record.id].text for record in tome.documents()}
         for passage in tome.store.passages().values():
             assert texts[passage.document][passage.start : passage.end] == passage.text
-        systems = ("naive", "hybrid", "full_context")
+        systems = ("naive", "hybrid", "full_context cut=true")
         answers = [answer for system in systems for answer in tome.ask_many(questions, system=system)]
         citations = [citation for answer in answers for citation in answer.quotes]
         assert len(citations) >= 5

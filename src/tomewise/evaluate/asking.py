@@ -38,6 +38,7 @@ from tomewise.store.rights import work_alone
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import System
 from tomewise.systems.registry import Variant, assemble
+from tomewise.tome.computing import let_compute
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Evidence, Layer, LayerReport, PassageId, Report
 
@@ -141,7 +142,8 @@ async def open_memory(
         # The model keeps its replies in the output folder and charges for each of them: no second cache comes between.
         kit = replace(tome.kit, model=Wrapped(experiment.model, ask_as_before))
         assembled = {
-            variant.name: assemble(variant.recipe or variant.system, kit, **variant.settings) for variant in variants
+            variant.name: let_compute(assemble(variant.recipe or variant.system, kit, **variant.settings), kit)
+            for variant in variants
         }
         refused = _explain_refusals(experiment, assembled) if experiment.retrieval_only else {}
         systems: dict[str, System | ModelError] = {}

@@ -406,7 +406,7 @@ _CAM = PaperExperiment(
     about="Answers, summaries and claims, over one document and over many.",
     data=(_NOVELQA, _QMSUM, _FABLES, _MULTIHOP_RAG, _STORY, _MEETING),
     rows={
-        "FullContext": "full_context",
+        "FullContext": "full_context cut=true",
         "ReadAgent": "read_agent",
         "RAPTOR": "raptor",
         "GraphRAG": "graphrag:global",
@@ -427,7 +427,7 @@ _COSMIR = PaperExperiment(
         replace(_HELMET, name="HELMET InfiniteBench QA", folder="helmet_infbench_qa"),
         replace(_HELMET, name="HELMET InfiniteBench MC", folder="helmet_infbench_choice", metrics=("accuracy",)),
     ),
-    rows={"COSMIR": "cosmir", "CoA": "chain_of_agents chunk=64000", "truncated context": "full_context"},
+    rows={"COSMIR": "cosmir", "CoA": "chain_of_agents chunk=64000", "truncated context": "full_context cut=true"},
     model="openai:gpt-4.1",
     embedder=BUNDLED[0],
 )

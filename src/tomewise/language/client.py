@@ -359,13 +359,13 @@ class _Attempts:
         usage = response.usage
         tokens_in = usage.input_tokens or prompt_tokens
         tokens_out = usage.output_tokens if usage.input_tokens else usage.output_tokens or estimate_tokens(text)
-        cost = _find_cost(response) if usage.input_tokens else None
+        cost, cached = _find_cost(response) if usage.input_tokens else None, usage.cache_read_tokens
         return Cost(
             calls=1,
             input_tokens=tokens_in,
             output_tokens=tokens_out,
-            dollars=find_price(self._client.spec, tokens_in, tokens_out) if cost is None else cost,
-            cached_tokens=usage.cache_read_tokens,
+            dollars=find_price(self._client.spec, tokens_in, tokens_out, cached) if cost is None else cost,
+            cached_tokens=cached,
             reasoning_tokens=usage.output_reasoning_tokens,
         )
 

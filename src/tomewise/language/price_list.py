@@ -60,13 +60,16 @@ def _read_price(name: str, prices: object) -> ModelPrice:
     return ModelPrice(name, *dollars)
 
 
-def find_price(spec: ModelSpec, input_tokens: int, output_tokens: int) -> float | None:
-    """Dollars for one call of the model with so many tokens, or None if the price is unknown."""
+def find_price(spec: ModelSpec, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float | None:
+    """Dollars for one call of the model with so many tokens, or None if the price is unknown.
+
+    Of the input tokens so many are `cached_tokens`.
+    """
     from genai_prices import Usage, calc_price
 
     if not _has_price(spec.provider, spec.model):
         return None
-    used = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+    used = Usage(input_tokens=input_tokens, output_tokens=output_tokens, cache_read_tokens=cached_tokens)
     return float(calc_price(used, spec.model, provider_id=spec.provider).total_price)
 
 

@@ -34,9 +34,12 @@ def answer_whole() -> AbstractContextManager[None]:
     return change_run(whole_answers=True)
 
 
-def show_only_full() -> AbstractContextManager[None]:
-    """Show only parts of answers that the evidence supports in full, for loops that go on after any other answer."""
-    return change_run(only_full=True)
+def hold_back(*words: str) -> AbstractContextManager[None]:
+    """Show no part of an answer whose reply says one of these of its support or its reach, since a loop then goes on.
+
+    Nor of one that says nothing of its support.
+    """
+    return change_run(held_back=current_run().held_back.union(words))
 
 
 async def ask_answer(model: LanguageModel, answer_input: AnswerIn, *, final: bool = True) -> AnswerOut:
@@ -47,7 +50,7 @@ async def ask_answer(model: LanguageModel, answer_input: AnswerIn, *, final: boo
     run = current_run()
     if run.on_part is None or run.whole_answers or not final or answer_input.options:
         return await model.ask(ANSWER, answer_input)
-    parts = _AnswerParts(run.on_part, answer_input, only_full=run.only_full)
+    parts = _AnswerParts(run.on_part, answer_input, run.held_back)
     try:
         with change_run(listener=(ANSWER.name, parts)):
             reply = await model.ask(ANSWER, answer_input)
@@ -63,12 +66,10 @@ async def ask_answer(model: LanguageModel, answer_input: AnswerIn, *, final: boo
 class _AnswerParts:
     """Listens to the replies of the answering role, and emits each new part of the answer."""
 
-    def __init__(self, emit: Callable[[Event], None], given: AnswerIn, *, only_full: bool) -> None:
+    def __init__(self, emit: Callable[[Event], None], given: AnswerIn, held_back: frozenset[str]) -> None:
         self._emit = emit
-        self._unwanted = {"none"} if given.may_decline else set[str]()
+        self._unwanted = held_back | ({"none"} if given.may_decline else set())
         self._labels = len(given.evidence)
-        if only_full:
-            self._unwanted |= {"none", "partly"}
         self._shown = ""
         self.begin()
 
@@ -106,7 +107,8 @@ class _AnswerParts:
         if may_become_failure(answer):
             return False
         supported = fields.get("supported")
-        return not self._unwanted or (supported in ("full", "partly", "none") and supported not in self._unwanted)
+        is_stated = supported in ("full", "partly", "none") or not self._unwanted
+        return is_stated and self._unwanted.isdisjoint([str(supported), str(fields.get("reach") or "").lower()])
 
     def _show(self, answer: str) -> None:
         """Emit the part that turns the text shown so far into `answer`."""

@@ -367,9 +367,14 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
     refused = may_decline and (reply.refused or (reply.claim != "full" and reply.is_declined(may_decline)))
     choice = None if refused else find_choice(reply, question)
     resolved = choice is not None or not (question.options or reply.is_declined(may_decline))
-    coverage = Coverage(dropped=prepared.dropped)
+    about: dict[str, Any] = {
+        "coverage": Coverage(dropped=prepared.dropped),
+        "unfinished": reply.unfinished,
+        "reach": reply.reach,
+        "item": reply.item,
+    }
     if not resolved:
-        return replace(decline(reply.missing, evidence), coverage=coverage, unfinished=reply.unfinished)
+        return replace(decline(reply.missing, evidence), **about)
     cited = cite(store, reply.quotes, prepared.labelled)
     written = (
         Marked(question.options[ord(choice) - ord("A")])
@@ -387,12 +392,11 @@ def read_answer(reply: AnswerOut, question: Question, prepared: Prepared[AnswerI
         choice=choice,
         statements=tuple(_weaken(each, reply, None if number else choice) for number, each in enumerate(statements)),
         evidence=tuple(evidence),
-        coverage=coverage,
         claimed=reply.claim,
-        unfinished=reply.unfinished,
         missing=reply.missing if reply.claim == "partly" else "",
         dropped_quotes=cited.dropped,
         derived_quotes=cited.derived,
+        **about,
     )
 
 

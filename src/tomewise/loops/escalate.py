@@ -1,14 +1,18 @@
-"""Spend what the question needs: one shot first, a longer loop where that does not suffice.
+"""Spend what the question needs: the text at once where it is short, else one search, then what that leaves open.
 
-Ours. No call decides which loop is run: what decides is the question (`whole_form`), what the answer says of itself
-(declined, or supported only partly), the memory that is built, and the limit on reading a whole text.
+Ours. No call decides which loop is run. The reply to the first answering call does: how far the evidence supports its
+answer, and what the question asks about (`Answer.reach`), in whatever language. So do the length of the text and the
+memory that is built.
 
-- A question that needs the whole text goes to the way that reads it, if its estimate for this question is within the
-  limit; else to the thorough way.
-- Any other is asked once, of the first quick way whose memory is built (up to date, if the question says so), and may
-  be declined. A full answer is the answer, and so are quotations without a model, since what goes on would only quote
-  as well. Otherwise the thorough way goes on; if that one declines, a first answer that was supported only partly is
-  the answer.
+- A short text is read at once: that costs no more than a loop would.
+- Any other is searched once, by the first quick way whose memory is built (up to date, if the question says so).
+- How often a word or a name stands is counted by code, in all of the text. A list, or the number of some things, is
+  collected from every passage, and counted by code; so it is where a question has neither options nor instructions.
+- What else asks for the whole text has it read, if it has at most so many tokens; else the first answer stands if the
+  evidence supports it, and says how little was read.
+- A first answer that is supported in full is the answer, and so are quotations without a model, since what goes on
+  would only quote as well. Otherwise the text is read at once where it fits and is no longer than what a loop sends, or
+  the thorough way goes on. If that declines, a first answer that was supported only partly is the answer.
 
 Each choice is an event `chosen`: what, why, what was passed over and why, and which systems a build would make ready.
 """
@@ -16,24 +20,23 @@ Each choice is an event `chosen`: what, why, what was passed over and why, and w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from math import inf
+from typing import Protocol, TypeAlias
 
-from tomewise.calls import CallCount, read_calls, write_number
-from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UsageError
+from tomewise.calls import CallCount, read_calls
+from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UsageError, count_noun
 from tomewise.events import make_event
-from tomewise.loops.answer_parts import show_only_full
+from tomewise.loops.answer_parts import hold_back
+from tomewise.loops.at_once import Size
 from tomewise.loops.desk import decline
 from tomewise.types import Answer, Event, Lagging, Loop, Question
 
-
-@runtime_checkable
-class Estimates(Protocol):
-    """A loop that can say how many calls a question takes at most. Optional."""
-
-    async def estimate_calls(self, question: Question) -> int:
-        """The most calls. Calls no model. Raises UsageError for a question that it could not be asked."""
+# The answer that code computes to a question, by what it counts or lists; None where it cannot.
+Compute: TypeAlias = Callable[[Question, str], Awaitable[Answer | None]]
+_UNSURE = ("none", "partly")  # claims after which another way goes on
+_FOR_ALL = ("whole", "list", "count")  # and so it does after these
 
 
 class Lag(Protocol):
@@ -46,6 +49,13 @@ class Lag(Protocol):
         """How far those that it has lag for this question; None if they do not."""
 
 
+class ReadsAll(Loop, Protocol):
+    """A loop that reads all of a text."""
+
+    async def measure(self, question: Question, most: float = inf) -> Size | None:
+        """What that takes; None if the text has more than `most` tokens. Raises UsageError if it cannot be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """A way of answering. Without a `lag` it needs no memory layers."""
@@ -53,11 +63,6 @@ class Way:
     name: str
     loop: Loop
     lag: Lag | None = None
-
-    @property
-    def most(self) -> float | None:
-        """The most calls that it states, None if it states no upper limit."""
-        return read_calls(self.loop).most
 
 
 def report_choice(
@@ -69,75 +74,90 @@ def report_choice(
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Escalate:
     """Answers with the first of `quick` that is built, and with `thorough` or `whole` where the question needs it.
 
-    The last quick way and the other two need no memory layers. `find_whole` says why a question needs the whole text,
-    empty if it does not; to read it may take `reading` calls, by the estimate of the way, 0 for no limit.
+    The last quick way and the thorough one need no memory layers. A text whose prompt has at most `short` tokens is
+    read at once first, and one of `fair` tokens where the first answer does not suffice; of one that has to be read
+    part by part `reading` tokens are allowed, 0 for any number. `count` and `collect` compute answers, if they can.
     """
 
     quick: Sequence[Way]
     thorough: Way
-    whole: Way
-    find_whole: Callable[[str], str]
+    whole: ReadsAll
+    short: int
+    fair: int
     reading: int = 0
+    count: Compute | None = None
+    collect: Compute | None = None
 
     @property
     def calls(self) -> CallCount:
-        """Those of a quick way and of the thorough one, or those of reading the whole text."""
-        first = read_calls(self.quick[-1].loop)
-        limits = [way.most for way in (*self.quick, self.thorough)]
-        stated = [most for most in limits if most is not None]
-        most = None
-        if len(stated) == len(limits) and self.reading:
-            most = max(max(stated[:-1]) + stated[-1], self.reading)
-        limit = "" if most is None else f", at most {write_number(most)}"
-        return CallCount(f"{first.formula}, then those of the system that is chosen{limit}", most)
+        """The first call, and those of what goes on."""
+        return CallCount(f"{read_calls(self.quick[-1].loop).formula}, then those of the system that is chosen")
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
-        """`chosen` for each way, with the events of that way; `stopped` after a quick one; then the answer."""
-        reason = await asyncio.to_thread(self.find_whole, question.text)
-        if not reason:
-            async for item in self._try_quick(question):
-                yield item
-            return
-        excess = await self._find_excess(question)
-        passed_over = {self.whole.name: excess} if excess else {}
-        reason = f"the question needs the whole text ({reason})"
-        yield report_choice("none" if excess else self.whole.name, reason, passed_over)
-        if excess:
-            yield report_choice(self.thorough.name, "the whole text is not read, so what is found in it answers")
-        async for item in _run_way(self.thorough if excess else self.whole, question):
-            yield item
-
-    async def _try_quick(self, question: Question) -> AsyncIterator[Event | Answer]:
-        """Answer with a quick way, and go on with the thorough one if that answer does not suffice.
-
-        A question that asks for a guess gets it from the thorough way alone.
-        """
-        way, lags = await asyncio.to_thread(self._find_quick, current=question.current)
-        yield report_choice(way.name, "one shot comes first", lags, list(lags))
-        first_answer = decline()
+        """`chosen` for each way, with the events of that way; `stopped` after the first one; then the answer."""
+        hidden: tuple[str, ...] = (*_UNSURE, *_FOR_ALL)
+        if size := await self._find_size(question, self.short):
+            way, asked, hidden = Way("whole", self.whole), question, _FOR_ALL[-1:]
+            yield report_choice(way.name, f"the text is short, and is read at once ({size.tokens:,} tokens)")
+        else:
+            way, lags = await asyncio.to_thread(self._find_quick, current=question.current)
+            asked = replace(question, force=False)  # a guess comes last
+            yield report_choice(way.name, "one shot comes first", lags, list(lags))
+        first, failed = decline(), False
         try:
-            async for item in _run_first(way, replace(question, force=False)):
+            async for item in _run_hiding(way, asked, hidden):
                 if isinstance(item, Answer):
-                    first_answer = item
+                    first = item
                 else:
                     yield item
         except (ModelUnavailable, BudgetExceeded):
             raise
         except ModelError as error:
-            first_answer = decline(str(error))
-        reason = _describe_support(first_answer)
+            first, failed = decline(str(error)), True
+        reason = _describe(first)
         yield make_event("stopped", reason=f"{way.name}: {reason}")
-        if _suffices(first_answer, question):
-            yield first_answer
+        is_read = size is not None and not failed and not first.coverage.dropped
+        async for item in self._go_on(question, first, reason, is_read=is_read, fair=0 if size else self.fair):
+            yield item
+
+    async def _go_on(
+        self, question: Question, first: Answer, reason: str, *, is_read: bool, fair: int
+    ) -> AsyncIterator[Event | Answer]:
+        """The first answer, or what follows it. After one for which all `is_read` only a count does."""
+        may_compute = bool(first.item) and not (question.options or question.instructions)
+        if may_compute and first.reach == "count" and self.count:
+            yield report_choice("find", f"the question counts a word: {first.item}")
+            if answer := await self.count(question, first.item):
+                yield answer
+                return
+        passed_over = {}
+        if first.asks_for_all and not is_read:
+            if excess := await self._find_excess(question):
+                passed_over["whole"] = excess
+            elif may_compute and first.reach == "list" and self.collect:
+                yield report_choice("collect", f"the question lists or counts things: {first.item}")
+                if answer := await self.collect(question, first.item):
+                    yield answer
+                    return
+        reads_all = first.asks_for_all and not passed_over
+        if is_read or (_suffices(first, question) and not reads_all):
+            yield first
             return
-        yield report_choice(self.thorough.name, reason)
-        async for item in _run_way(self.thorough, question):
-            is_worse = isinstance(item, Answer) and first_answer.resolved and not item.resolved
-            yield first_answer if is_worse else item
+        if not reads_all and (size := await self._find_size(question, fair)):
+            reads_all, reason = True, f"{reason}; the text is read at once ({size.tokens:,} tokens)"
+        way = Way("whole", self.whole) if reads_all else self.thorough
+        yield report_choice(way.name, reason, passed_over)
+        async for item in _run_way(way, question):
+            if isinstance(item, Answer):
+                if first.resolved and not item.resolved:
+                    item = first
+                elif first.asks_for_all:
+                    item = replace(item, reach=first.reach, item=first.item)
+            yield item
 
     def _find_quick(self, *, current: bool) -> tuple[Way, dict[str, str]]:
         """The first quick way that is ready, and what those before it need."""
@@ -148,18 +168,21 @@ class Escalate:
             lags[way.name] = f"needs {', '.join(lag)}"
         return way, lags
 
-    async def _find_excess(self, question: Question) -> str:
-        """Why the whole text cannot be read for this question; empty if it can."""
-        calls, loop = self.whole.most, self.whole.loop
+    async def _find_size(self, question: Question, most: int) -> Size | None:
+        """What it takes to read the text at once; None if that is not possible with so many tokens."""
         try:
-            if isinstance(loop, Estimates):
-                calls = await loop.estimate_calls(question)
+            size = await self.whole.measure(question, most)
+        except UsageError:
+            return None
+        return size if size and size.calls == 1 else None
+
+    async def _find_excess(self, question: Question) -> str:
+        """Why the whole text is not read for this question; empty if it may be."""
+        try:
+            size = await self.whole.measure(question, self.reading or inf)
         except UsageError as error:
             return str(error)
-        if not self.reading or (calls is not None and calls <= self.reading):
-            return ""
-        needed = "does not say how many calls it takes" if calls is None else f"would take {write_number(calls)} calls"
-        return f"{needed}, {self.reading} are allowed for reading the whole text"
+        return "" if size else f"more than {count_noun(self.reading, 'token')} would be read"
 
 
 async def _run_way(way: Way, question: Question) -> AsyncIterator[Event | Answer]:
@@ -168,12 +191,12 @@ async def _run_way(way: Way, question: Question) -> AsyncIterator[Event | Answer
         yield replace(item, lagging=item.lagging or lagging) if isinstance(item, Answer) else item
 
 
-async def _run_first(way: Way, question: Question) -> AsyncIterator[Event | Answer]:
-    """As `_run_way`, but no part is shown of an answer after which another way goes on."""
+async def _run_hiding(way: Way, question: Question, words: Sequence[str]) -> AsyncIterator[Event | Answer]:
+    """As `_run_way`, but no part is shown of an answer whose reply says one of these words of itself."""
     items = _run_way(way, question)
     while True:
         # Only around one step: a generator shares its context variables with whoever reads it.
-        with show_only_full():
+        with hold_back(*words):
             try:
                 item = await anext(items)
             except StopAsyncIteration:
@@ -188,14 +211,15 @@ def _suffices(answer: Answer, question: Question) -> bool:
     return answer.is_settled
 
 
-def _describe_support(answer: Answer) -> str:
-    """How far the evidence supports a first answer."""
+def _describe(answer: Answer) -> str:
+    """What a first answer says of the question, and how far the evidence supports it."""
     if answer.only_quotes and answer.statements:
         return "no model is set, and sentences are quoted"
+    lead = f"the question asks for all ({answer.reach}); " if answer.asks_for_all else ""
     if not answer.resolved:
-        return f"declined; missing: {answer.missing}" if answer.missing else "declined"
+        return lead + (f"declined; missing: {answer.missing}" if answer.missing else "declined")
     lack = f"; missing: {answer.missing}" if answer.missing else ""
     if answer.claimed == "partly":
-        return f"the evidence holds the answer partly{lack}"
+        return f"{lead}the evidence holds the answer partly{lack}"
     degree = "not supported" if answer.support == "none" else answer.support
-    return f"answered, and its weakest statement is {degree}"
+    return f"{lead}answered, and its weakest statement is {degree}"

@@ -32,7 +32,7 @@ from tomewise.errors import ModelError
 from tomewise.events import make_event
 from tomewise.language.labels import find_labelled
 from tomewise.language.roles import ENCODE, FUSE, PROBE, EncodeIn, FuseIn, ProbeIn
-from tomewise.loops.answer_parts import show_only_full
+from tomewise.loops.answer_parts import hold_back
 from tomewise.loops.desk import Attempt, Desk, decline
 from tomewise.loops.escalate import Lag, report_choice
 from tomewise.loops.evidence import fold, measure_pieces, measure_texts
@@ -292,7 +292,7 @@ class Probe:
         # Then a first answer that is supported only partly is kept while the loop goes on.
         goes_on = self.adds_up and self.cycles > 0 and not state.step
         may_decline = self.cycles > 0 or not state.question.force
-        with show_only_full() if goes_on else nullcontext():
+        with hold_back("none", "partly") if goes_on else nullcontext():
             call = self._ask(state.question, context, may_decline=may_decline)
             attempt = await state.skipped.try_call(call, None)
         if attempt is None:

@@ -1,21 +1,19 @@
-"""A system that spends what the question needs."""
+"""Systems that spend what the question needs, and that read the whole text, at once where it fits."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from tomewise.embedding.choose_embedder import choose_embedder
+from tomewise.loops.at_once import AtOnce, Whole
 from tomewise.loops.escalate import Escalate, Way
-from tomewise.loops.whole_form import WholeForm
+from tomewise.loops.read_through import ReadThrough
 from tomewise.systems.efforts import EFFORTS
-from tomewise.systems.kit import OURS, Count, Kit, Multiplies, System, SystemDeclaration
+from tomewise.systems.kit import CONTEXT, OURS, Count, Kit, Multiplies, System, SystemDeclaration
 from tomewise.systems.lag import LagFinder
 from tomewise.systems.registry import assemble
 
-if TYPE_CHECKING:
-    from tomewise.types import Embedder
-
-_BUNDLED = "bundled"  # the embedder for which the rule of whole texts is fitted
+# Times the context of one call: what a search costs with all that follows it, and what follows it where it fails.
+_SHORT, _FAIR = 4, 10
 
 
 def auto(
@@ -23,17 +21,18 @@ def auto(
     *,
     reading: Annotated[
         Count,
-        "calls that reading a whole text may take, by its estimate; 0: no limit",
-        Multiplies("calls of a question", most=1_000_000),
-    ] = 20,
+        "tokens of a text that is read part by part where the question asks for all of it; 0: no limit",
+        Multiplies("tokens of a question", most=100_000_000),
+    ] = 500_000,
 ) -> System:
     """The recipe of `auto`: `loops.escalate` over the systems of the other efforts."""
-    (thorough,), (whole,) = EFFORTS["thorough"], EFFORTS["whole"]
+    (thorough,) = EFFORTS["thorough"]
     loop = Escalate(
-        [make_way(kit, name) for name in EFFORTS["quick"]],
-        make_way(kit, thorough),
-        make_way(kit, whole),
-        find_whole=WholeForm(_find_bundled(kit.embedder)).find_reason,
+        quick=[make_way(kit, name) for name in EFFORTS["quick"]],
+        thorough=make_way(kit, thorough),
+        whole=make_whole(kit),
+        short=_SHORT * CONTEXT,
+        fair=_FAIR * CONTEXT,
         reading=reading,
     )
     return System(loop=loop, retriever=assemble("hybrid", kit).retriever)
@@ -45,10 +44,16 @@ def make_way(kit: Kit, name: str) -> Way:
     return Way(name, system.loop, LagFinder(kit, name, system.layers) if system.layers else None)
 
 
-def _find_bundled(embedder: Embedder) -> Embedder:
-    """The bundled embedder: that of the tome, if it is the same one. It is loaded at its first use."""
-    bundled = choose_embedder(_BUNDLED)
-    return embedder if embedder.name == bundled.name else bundled
+def whole(kit: Kit) -> System:
+    """The recipe of `whole`: `loops.at_once`, and `read_through` to the end."""
+    return System(loop=make_whole(kit))
+
+
+def make_whole(kit: Kit) -> Whole:
+    """The loop of `whole`."""
+    by_parts = assemble("read_through", kit, to_end=True).loop
+    assert isinstance(by_parts, ReadThrough)
+    return Whole(AtOnce(kit.desk), by_parts)
 
 
 SYSTEMS = {
@@ -56,16 +61,28 @@ SYSTEMS = {
         recipe=auto,
         kind="chooses a system",
         summary=(
-            "One answer from one search; where that declines or is in doubt, a loop over what is built; the whole text "
-            "where a question needs it."
+            "A short text at once; else one search, and a loop or the whole text where its answer is in doubt or the "
+            "question asks for all."
         ),
         paper=OURS,
         no_recall="chooses a system for each question",
         about=(
             "It needs no layer. `associative` answers first where its graph is built, else `hybrid`; `investigate` "
-            "goes on. A question that needs the whole text, by its meaning and its form, goes to `read_through`, "
-            "unless that would take more than `reading` calls. The trace says what was chosen, why, and which build "
-            "would help."
+            "goes on. What the question asks about is a field of the first reply: how often a word stands is counted "
+            "as `tome find` does, a list is collected as by `tome collect`, and what else needs the whole text goes to "
+            "`whole`, unless that would read more than `reading` tokens. The trace says what was chosen, why, and "
+            "which build would help."
         ),
-    )
+    ),
+    "whole": SystemDeclaration(
+        recipe=whole,
+        kind="reads in order",
+        summary="Read the text at once where half of the window holds it, else part by part as `read_through` does.",
+        paper=OURS,
+        about=(
+            "It needs no layer. The text stands first in the prompt, the same for every question, so the cache of a "
+            "provider or a local server makes a second question cheap. Without a model, `read_through` quotes."
+        ),
+        no_recall="reads everything in order",
+    ),
 }

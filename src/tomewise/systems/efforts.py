@@ -18,9 +18,9 @@ EFFORTS: Mapping[Effort, tuple[str, ...]] = {
     "auto": ("auto",),
     "quick": ("associative", "hybrid"),
     "thorough": ("investigate",),
-    "whole": ("read_through",),
+    "whole": ("whole",),
 }
-OUR_NAMES = tuple(dict.fromkeys(name for names in EFFORTS.values() for name in reversed(names)))
+OUR_NAMES = (*dict.fromkeys(name for names in EFFORTS.values() for name in reversed(names)), "read_through")
 
 
 def choose_by_effort(system: T, effort: Effort | None, kit: Kit, *, current: bool = False, begun: str = "") -> T | str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
+from tomewise.loops.at_once import AtOnce
 from tomewise.loops.last_prompt import DEPTH
-from tomewise.loops.once import Once
 from tomewise.recall.flat import REWRITING, WORDS, Dense, Everything, Lexical, Summed
 from tomewise.recall.rewriting import FindLeads, Rewriter, Rewriting, find_title_leads
 from tomewise.recall.several_searches import ComparedRecall
@@ -26,7 +26,6 @@ from tomewise.systems.kit import (
 )
 from tomewise.types import Retriever
 
-_UNLIMITED = 10**9  # passages
 Comparisons: TypeAlias = Literal["apart", "whole"]
 # Settings of the rewriting, which `associative` has as well.
 Rewritten: TypeAlias = Annotated[Count, "first passages whose names go into questions"]
@@ -70,10 +69,11 @@ def hybrid(
     return answer_once(kit, recall, (), kit.fusing_desk.alone, limit=limit, context=context)
 
 
-def full_context(kit: Kit) -> System:
-    """The recipe of `full_context`."""
-    recall = Everything(kit.store)
-    return System(loop=Once(recall, kit.desk, limit=_UNLIMITED, budget=None), retriever=recall)
+def full_context(
+    kit: Kit, *, cut: Annotated[bool, "whether a text that does not fit is shown from its beginning"] = False
+) -> System:
+    """The recipe of `full_context`: `loops.at_once`."""
+    return System(loop=AtOnce(kit.desk, cut), retriever=Everything(kit.store))
 
 
 def compare(retriever: Retriever, comparisons: Comparisons) -> Retriever:
@@ -123,7 +123,7 @@ SYSTEMS = {
     "full_context": SystemDeclaration(
         recipe=full_context,
         kind="no search",
-        summary="Show the documents from the beginning, as much as the model's window holds, then answer.",
+        summary="Show the whole text at once, in order, then answer; a text that the window does not hold is refused.",
         paper=OURS,
     ),
 }

@@ -85,6 +85,7 @@ SYSTEMS = Declared(
         "hybrid": "from_passages",
         "associative": "graph_walk",
         "investigate": "investigate",
+        "whole": "auto",
         "read_through": "cosmir",
         "naive": "from_passages",
         "bm25": "from_passages",

@@ -121,7 +121,10 @@ Markdown = Annotated[
 ]
 Effort = Annotated[
     EffortName | None,
-    typer.Option(help="How much work the question is worth, in place of a system; whole reads all of the text."),
+    typer.Option(
+        help="How much work the question is worth, in place of a system: quick is one search, thorough a loop, "
+        "whole reads all of the text, auto does what it needs."
+    ),
 ]
 System = Annotated[str | None, make_option("system", "-s", metavar="NAME", autocompletion=complete_systems)]
 SessionSystem = Annotated[

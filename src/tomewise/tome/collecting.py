@@ -43,8 +43,7 @@ from tomewise.text.support import Grounds
 from tomewise.text.values import Key, find_values
 from tomewise.tome.collected import Figure, Row, Table, find_likely, join_rows, join_same
 from tomewise.tome.holdings import list_unread
-from tomewise.tome.questions import check_documents
-from tomewise.tome.scopes import check_scope
+from tomewise.tome.scopes import check_documents, check_scope
 from tomewise.types import (
     Column,
     ColumnKind,

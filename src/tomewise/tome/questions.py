@@ -30,9 +30,10 @@ from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.lag import LagFinder
 from tomewise.systems.registry import DEFAULT, Choice, Variant, choose_variant
 from tomewise.tome.arguments import check_type
+from tomewise.tome.computing import let_compute
 from tomewise.tome.fixed_settings import check_embedder
 from tomewise.tome.holdings import list_unread
-from tomewise.tome.scopes import check_scope
+from tomewise.tome.scopes import check_documents, check_scope
 from tomewise.tome.session_memory import Continuation
 from tomewise.tome.session_record import Turn
 from tomewise.tome.traces import Traces
@@ -156,7 +157,7 @@ class Questions:
         variant = choose_variant(self._settings.system if system is None else system)
         key = (variant.system, variant.recipe, repr(sorted(variant.settings.items())))
         if key not in self._systems:
-            name, wired = variant.label, variant.wire(self._kit)
+            name, wired = variant.label, let_compute(variant.wire(self._kit), self._kit)
             lag = LagFinder(self._kit, name, wired.layers) if wired.layers else None
             self._systems[key] = ReadySystem(name, wired, variant, lag)
         self._systems.move_to_end(key)
@@ -180,13 +181,6 @@ class Questions:
         if ready.lag and (lag := await asyncio.to_thread(ready.lag.find_lag, current=current)):
             raise NotBuilt(_explain_lag(ready, lag, store, current=current))
         return ready
-
-
-def check_documents(store: Store) -> None:
-    """Raise NotBuilt for an empty tome."""
-    if not store.holds_documents():
-        where = quote(store.address)
-        raise NotBuilt(f"{store.address} holds no document yet: add one with `tome add --tome {where} PATH`")
 
 
 def pass_on(events: Iterable[Event], on_event: OnEvent | None) -> None:
@@ -242,10 +236,10 @@ def complete_evidence(found: Sequence[Evidence], store: Store) -> tuple[Evidence
 def complete_answer(answer: Answer, question: Question, store: Store, failed: int) -> Answer:
     """The answer with its scope and coverage, what its evidence rests on, and, if declined, the nearest passages.
 
-    `failed` counts the steps whose replies could not be used.
+    `failed` counts the steps whose replies could not be used. What only the whole text proves is inferred from a part.
     """
     keys = store.keys_within(question.within)
-    return replace(
+    answer = replace(
         answer,
         evidence=complete_evidence(answer.evidence, store),
         coverage=replace(
@@ -262,6 +256,10 @@ def complete_answer(answer: Answer, question: Question, store: Store, failed: in
         within=question.within,
         nearest=() if answer.resolved else _find_nearest(answer, store),
     )
+    if not answer.asks_for_all or answer.coverage.all_read:
+        return answer
+    weaker = (replace(each, support="inferred") if each.support == "quoted" else each for each in answer.statements)
+    return replace(answer, statements=tuple(weaker))
 
 
 def list_shown(answer: Answer) -> set[PassageId]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
+from shlex import quote
 from typing import Literal, TypeAlias, get_args
 
-from tomewise.errors import UnknownName, UsageError, suggest
+from tomewise.errors import NotBuilt, UnknownName, UsageError, suggest
 from tomewise.store.contract import Store
 from tomewise.store.records import DocumentRecord
 from tomewise.tome.arguments import check_type
@@ -125,3 +126,10 @@ def _explain_empty(scope: Scope, store: Store) -> str:
             near = suggest(condition.field, known)
             return f"no document has the field {condition.field!r}; {near}`tome show` lists the fields"
     return "widen it; `tome show` lists the documents with their fields"
+
+
+def check_documents(store: Store) -> None:
+    """Raise NotBuilt for an empty tome."""
+    if not store.holds_documents():
+        where = quote(store.address)
+        raise NotBuilt(f"{store.address} holds no document yet: add one with `tome add --tome {where} PATH`")

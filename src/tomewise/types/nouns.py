@@ -25,6 +25,8 @@ Support: TypeAlias = Literal["quoted", "inferred", "contradicted", "none"]
 """How far quotations prove a statement, from its words standing in them to nothing that proves it."""
 Claim: TypeAlias = Literal["full", "partly", "none"]
 """How far the evidence holds an answer, in the word of the model that answered."""
+Reach: TypeAlias = Literal["part", "whole", "list", "count"]
+"""What a question asks about: something in the text, the whole of it, all of some things, how often words stand."""
 Form: TypeAlias = Literal["short", "list", "table", "account", "summary"]
 """What an answer looks like: a word to a sentence or two, an item or a row for each thing, paragraphs, or a summary."""
 ColumnKind: TypeAlias = Literal["text", "number", "date"]
@@ -275,7 +277,8 @@ class Cost(Noun):
         calls = count_noun(self.calls, "call")
         kept = f" and {count_noun(self.kept, 'kept reply', 'kept replies')}" if self.kept else ""
         dollars = "price unknown" if self.dollars is None else f"${self.dollars:.4f}"
-        tokens = f"{self.input_tokens:,} tokens in, {self.output_tokens:,} out"
+        cached = f" ({self.cached_tokens:,} from a cache)" if self.cached_tokens else ""
+        tokens = f"{self.input_tokens:,} tokens in{cached}, {self.output_tokens:,} out"
         seconds = f"{self.model_seconds:.2f} s model, {self.own_seconds:.2f} s own"
         return f"{calls}{kept} · {tokens} · {dollars} · {seconds}"
 

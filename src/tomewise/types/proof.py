@@ -29,6 +29,7 @@ from tomewise.types.nouns import (
     Metadata,
     Passage,
     PassageId,
+    Reach,
     Scope,
     Support,
 )
@@ -207,6 +208,11 @@ class Answer(Noun):
     """True if the model had declined and then had to guess."""
     claimed: Claim = "none"
     """How far the evidence holds the answer in the word of the model; `support` is what was found."""
+    reach: Reach = "part"
+    """What the question asks about in the word of the model. If it asks for all, and not all was read, no statement is
+    more than inferred."""
+    item: str = ""
+    """Of a "list" what one thing is, of a "count" the words that are counted, in the word of the model."""
     missing: str = ""
     """What the evidence lacks, if the question was declined or is answered only partly, and what was not read."""
     dropped_quotes: int = 0
@@ -255,6 +261,11 @@ class Answer(Noun):
         return self.support in PROVED or (self.claimed == "full" and bool(self.quotes))
 
     @property
+    def asks_for_all(self) -> bool:
+        """Whether only the whole text holds the answer: the question asks for all of something, or how many."""
+        return self.reach != "part"
+
+    @property
     def support(self) -> Support:
         """The weakest support of its statements; "none" without one, or if the question was declined."""
         strengths = [STRENGTHS.index(statement.support) for statement in self.statements if self.resolved]
@@ -297,7 +308,9 @@ def _list_remarks(answer: Answer) -> list[str]:
         return [f"{no_model}: `tome models` lists those that can answer."]
     is_guess = answer.claimed == "none"
     dropped, derived = (count_noun(each, "quotation") for each in (answer.dropped_quotes, answer.derived_quotes))
+    lacks_text = answer.asks_for_all and answer.coverage.read < answer.coverage.passages
     remarks = {
+        f"The question asks for all, and {answer.coverage} were read.": lacks_text,
         "The evidence supports only a part of this answer.": answer.resolved and answer.claimed == "partly",
         "A guess: no evidence supports it.": answer.resolved and is_guess,
         "No quotation was found that supports it.": answer.resolved and not is_guess and not answer.quotes,

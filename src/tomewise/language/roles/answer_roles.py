@@ -10,15 +10,16 @@ from pydantic.json_schema import SkipJsonSchema
 
 from tomewise.language.labels import Label, find_number, read_label
 from tomewise.language.memory_faults import find_excuse
-from tomewise.language.roles.fields import NOTHING, OptionalRecords, Shown, Text, TextOrNull, describe
-from tomewise.types import Claim, Form, Role
+from tomewise.language.roles.fields import NOTHING, OptionalRecords, Shown, Text, TextOrNull, describe, read_word
+from tomewise.types import Claim, Form, Reach, Role
 
 _CLAIMS: tuple[Claim, ...] = get_args(Claim)
+_REACHES: tuple[Reach, ...] = get_args(Reach)
 FAILURE = "*"  # the failure signal: an answering role replies with it when the evidence is not sufficient
 _OPENING = " \n\"'`(["  # signs that may precede the signal
 # A line that begins as a field of the reply does, as in YAML, up to the next such line, without the sign of a block.
 _FIELD = r"^[^\w\n]*+(?:final )?{}[^\w:\n]*+:"
-_ANY_FIELD = _FIELD.format("(?:answer|quotes|reasoning|supported|choice|missing)")
+_ANY_FIELD = _FIELD.format("(?:answer|quotes|reasoning|supported|reach|choice|missing|item)")
 _STATED = re.compile(
     rf"{_FIELD.format('answer')}(?:[^\S\n]*+[|>][+-]?+(?=[^\S\n]*+$))?(.*?)(?={_ANY_FIELD}|\Z)",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
@@ -36,6 +37,8 @@ class AnswerIn(BaseModel):
     evidence: list[Shown] = []
     notes: list[str] = []
     may_decline: bool = False
+    text_first: bool = False
+    """Whether the evidence stands before all that differs from question to question, as a text read at once does."""
 
 
 class Quotable(BaseModel):
@@ -94,13 +97,14 @@ def _read_claim(written: Any) -> Any:
 
 
 class AnswerOut(BaseModel):
-    """A model writes its fields in order: first the words that it found, then what follows from them, then the answer.
+    """A model writes its fields in order: the words that it found, then what follows from them, then the answer.
 
-    `supported` comes before the answer, so that an answer which counts as declined is never shown while it is written.
-    Where `supported` is missing or means nothing it is empty, which claims as little as "none". No model sees
-    `unfinished`.
+    `reach` comes first, since it is of the question alone, and `supported` before the answer: an answer which counts as
+    declined, or in whose place another will stand, is never shown while it is written. Where `supported` is missing or
+    means nothing it is empty, which claims as little as "none"; such a `reach` is "part". No model sees `unfinished`.
     """
 
+    reach: Annotated[Reach, read_word(*_REACHES, otherwise="part")] = describe("what the question asks about", "part")
     quotes: Annotated[OptionalRecords[Quote], BeforeValidator(_list_pairs)] = describe(
         "the words of passages that the answer rests on", []
     )
@@ -113,6 +117,7 @@ class AnswerOut(BaseModel):
     answer: TextOrNull = Field(description="the answer alone, as short as the question allows")
     choice: Text | None = describe("letter of the chosen option, for a question with options", None)
     missing: Text = describe("what the evidence lacks, unless it supports the answer in full")
+    item: TextOrNull = describe("what is listed, or the word that is counted")
     unfinished: SkipJsonSchema[str] = ""
 
     @model_validator(mode="after")

@@ -1,0 +1,114 @@
+"""Answers that code computes where a question asks for all: how often words stand, and what all documents list."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+
+from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UsageError, count_noun
+from tomewise.loops.escalate import Escalate
+from tomewise.loops.evidence import load_passages
+from tomewise.recall.ranking import as_evidence
+from tomewise.run import current_run
+from tomewise.store.contract import Store
+from tomewise.systems.kit import Kit, System
+from tomewise.text.alignment import fold
+from tomewise.tome.collected import Row
+from tomewise.tome.collecting import fill_table, plan_table
+from tomewise.tome.hits import find_in_documents
+from tomewise.tome.holdings import list_unread
+from tomewise.types import Answer, Coverage, Evidence, Question, Quote, Statement, Unread
+from tomewise.types.proof import STRENGTHS
+
+_SHOWN = 3  # hits that are quoted
+
+
+def let_compute(system: System, kit: Kit) -> System:
+    """The system; one that can count and collect does it in the documents of the kit."""
+    if not isinstance(system.loop, Escalate):
+        return system
+    count, collect = partial(count_words, kit.store), partial(collect_rows, kit)
+    return replace(system, loop=replace(system.loop, count=count, collect=collect))
+
+
+async def count_words(store: Store, question: Question, item: str) -> Answer | None:
+    """How often an item stands in the documents in scope, or those of its words that the question has.
+
+    None where it has none, also with another ending: then they are the model's own.
+    """
+    asked, written = fold(question.text).line, fold(item)
+    words = item.strip(" \"'“”„«».")
+    if written.line.rstrip() not in asked:
+        spans = zip(written.words, written.starts, written.ends, strict=True)
+        words = " ".join(item[start:end] for word, start, end in spans if len(word) > 1 and f" {word}" in asked)
+    if not words:
+        return None
+    find = partial(find_in_documents, kind="words", case=False, limit=_SHOWN, skip=0)
+    try:
+        hits = await asyncio.to_thread(find, store, question.within, [words])
+    except UsageError:
+        return None
+    documents = len(hits.counts.get("document", ())) or len(store.documents(question.within))
+    times = count_noun(hits.total, "time")
+    text = f"\u201c{words}\u201d stands {times} in {count_noun(documents, 'document')}"
+    return Answer(
+        text=text,
+        statements=(Statement(text=text, end=len(text), support="quoted", quotes=hits.quotes),),
+        evidence=await asyncio.to_thread(_list_evidence, store, hits.quotes),
+        claimed="full",
+        reach="count",
+        item=words,
+        coverage=Coverage(read=hits.coverage.read),
+    )
+
+
+async def collect_rows(kit: Kit, question: Question, item: str) -> Answer | None:
+    """What all passages in scope say of an item, in one line each, and how many there are.
+
+    None where nothing is found, or where a model gave no usable plan.
+    """
+    store, report = kit.store, current_run().on_progress
+    try:
+        planned = replace(await plan_table(question.text, (), (), kit.model), within=question.within)
+    except (ModelUnavailable, BudgetExceeded):
+        raise
+    except (ModelError, UsageError):
+        return None
+    table, *_ = await fill_table(planned, store, kit.model, report)
+    if not table.rows:
+        return None
+    text = f"{len(table.rows):,}:"
+    statements: list[Statement] = []
+    for row in table.rows:
+        statement = _write_row(row, len(text) + len("\n- "))
+        statements.append(statement)
+        text += f"\n- {statement.text}"
+    known = set(list_unread(store, question.within, 0))
+    lost = Unread(what="row that nothing proves", count=table.dropped_quotes, mend="`--fresh` asks the model again")
+    pairs = Unread(what="pair of rows that may be one", count=len(table.doubtful), mend="look at both")
+    unread = [*(each for each in table.coverage.unread if each not in known), lost, pairs]
+    quotes = [quote for row in table.rows for quote in row.quotes]
+    return Answer(
+        text=text,
+        statements=tuple(statements),
+        evidence=await asyncio.to_thread(_list_evidence, store, quotes),
+        claimed="full",
+        reach="list",
+        item=item,
+        coverage=Coverage(read=table.coverage.read, unread=tuple(each for each in unread if each.count)),
+    )
+
+
+def _write_row(row: Row, start: int) -> Statement:
+    """A row as a statement, with the weakest support of its cells."""
+    cells = [cell for cell in row.cells if cell.text]
+    text = ", ".join(cell.text for cell in cells)
+    support = min((cell.support for cell in cells), key=STRENGTHS.index)
+    return Statement(text=text, start=start, end=start + len(text), support=support, quotes=row.quotes)
+
+
+def _list_evidence(store: Store, quotes: Iterable[Quote]) -> tuple[Evidence, ...]:
+    passages = load_passages(store, dict.fromkeys(quote.passage for quote in quotes))
+    return tuple(as_evidence(passage, 1.0) for passage in passages.values())
