@@ -7,10 +7,10 @@ from contextlib import AbstractAsyncContextManager
 from typing import TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
+from tomewise.recall.outline import find_part as find_named_part
 from tomewise.store.lookups import find_keys, read_record
 from tomewise.store.records import DocumentRecord
 from tomewise.tome.document_names import hide_paths, show_name
-from tomewise.tome.outline import find_part as find_named_part
 from tomewise.tome.tome import Tome
 
 Admit = Callable[[], AbstractAsyncContextManager[object]]  # a question runs inside: a queue, a time limit, a budget

@@ -10,13 +10,13 @@ from itertools import pairwise
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.language.fences import oneline
-from tomewise.store.contract import Store
+from tomewise.store.contract import Texts
 from tomewise.store.records import DocumentRecord
 from tomewise.text.alignment import fold
 from tomewise.types import DocumentId, Noun, Place
 from tomewise.types.place import describe_place, name_document
 
-_PART = re.compile(r"(page|chapter|line|character)s?\s++(.+)", re.IGNORECASE | re.DOTALL)
+_PART = re.compile(r"(page|chapter|line|part|character)s?\s++(.+)", re.IGNORECASE | re.DOTALL)
 _RANGE = re.compile(r"(\d{1,9})(?:\s*(?:-|–|to)\s*(\d{1,9}))?")
 _SHOWN = 5  # chapters in a message
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
@@ -56,7 +56,7 @@ class Outline(Noun):
     """Who speaks in it, each with the number of characters; who says most comes first."""
 
 
-def make_outline(record: DocumentRecord, store: Store) -> Outline:
+def make_outline(record: DocumentRecord, store: Texts) -> Outline:
     """The outline of a document, as far as its source says where what stands."""
     marks = _read_marks(record, store)
     speakers: Counter[str] = Counter()
@@ -74,11 +74,12 @@ def make_outline(record: DocumentRecord, store: Store) -> Outline:
     )
 
 
-def find_part(part: str, record: DocumentRecord, store: Store) -> tuple[int, int]:
+def find_part(part: str, record: DocumentRecord, store: Texts) -> tuple[int, int]:
     """Where a part of a document begins and ends: "page 3", "pages 3-5", "chapter The Lamp", "lines 10-20",
-    "characters 0-500".
+    "parts 2-4", "characters 0-500".
 
-    A chapter is named by its heading, by words of it, or by its number. Raises UsageError, and UnknownName for what
+    A chapter is named by its heading, by words of it, or by its number; parts are passages, as quotations number them.
+    Raises UsageError, and UnknownName for what
     the document does not have.
     """
     read = _PART.fullmatch(part.strip())
@@ -96,6 +97,9 @@ def find_part(part: str, record: DocumentRecord, store: Store) -> tuple[int, int
     elif kind == "line":
         ends = [0, *_find_line_ends(store.document(record.id).text)]
         found = (ends[min(first, len(ends)) - 1], ends[min(last, len(ends) - 1)]) if first else (0, 0)
+    elif kind == "part":
+        parts = list(store.passages(documents=[record.id]).values())[max(first, 1) - 1 : last] if first else []
+        found = (parts[0].start, parts[-1].end) if parts else (0, 0)
     else:
         found = _find_pages(first, last, record, store)
     if found[0] >= found[1]:
@@ -107,14 +111,14 @@ def _find_line_ends(text: str) -> Iterator[int]:
     yield from (line.end() for line in _LINE.finditer(text))
 
 
-def _find_pages(first: int, last: int, record: DocumentRecord, store: Store) -> tuple[int, int]:
+def _find_pages(first: int, last: int, record: DocumentRecord, store: Texts) -> tuple[int, int]:
     pages = [(start, place.page) for start, place in _read_marks(record, store) if place.page]
     inside = [start for start, page in pages if first <= page <= last]
     after = [start for start, page in pages if page > last]
     return (inside[0], min(after, default=record.characters)) if inside else (0, 0)
 
 
-def _find_chapter(name: str, record: DocumentRecord, store: Store) -> tuple[int, int]:
+def _find_chapter(name: str, record: DocumentRecord, store: Texts) -> tuple[int, int]:
     sections = list(_list_sections(record, _read_marks(record, store)))
     wanted = fold(name).line
     headings = [fold(section.chapter[-1]).line for section in sections]
@@ -146,7 +150,7 @@ def _list_sections(record: DocumentRecord, marks: Marks) -> Iterator[Section]:
         yield Section(chapter=place.chapter, start=start, end=end, page=place.page)
 
 
-def _read_marks(record: DocumentRecord, store: Store) -> Marks:
+def _read_marks(record: DocumentRecord, store: Texts) -> Marks:
     """The places that the passages of a document have, by the offsets at which they begin."""
     found: dict[int, Place] = {}
     for passage in store.passages(documents=[record.id]).values():
