@@ -9,6 +9,7 @@ from pydantic import BaseModel
 OURS = {
     "layer": "tree",
     "read": ["E7"],
+    "tools": ["find", "read"],
     "instructions": "One word.",
     "form": "short",
 }  # from this program, and from who asks

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.language.fences import oneline
@@ -21,6 +21,7 @@ _RANGE = re.compile(r"(\d{1,9})(?:\s*(?:-|–|to)\s*(\d{1,9}))?")
 _SHOWN = 5  # chapters in a message
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _LONGEST = 100  # characters of a heading in a message
+_BEGINNING = 50_000  # characters
 
 Marks = Sequence[tuple[int, Place]]
 
@@ -74,13 +75,18 @@ def make_outline(record: DocumentRecord, store: Texts) -> Outline:
     )
 
 
+def list_headings(record: DocumentRecord, store: Texts, most: int) -> list[str]:
+    """The first headings of a document, as far as they stand near its beginning."""
+    marks = _read_marks(record, store, (0, _BEGINNING))
+    return [section.chapter[-1] for section in islice(_list_sections(record, marks), most)]
+
+
 def find_part(part: str, record: DocumentRecord, store: Texts) -> tuple[int, int]:
     """Where a part of a document begins and ends: "page 3", "pages 3-5", "chapter The Lamp", "lines 10-20",
     "parts 2-4", "characters 0-500".
 
     A chapter is named by its heading, by words of it, or by its number; parts are passages, as quotations number them.
-    Raises UsageError, and UnknownName for what
-    the document does not have.
+    Raises UsageError, and UnknownName for what the document does not have.
     """
     read = _PART.fullmatch(part.strip())
     if read is None:
@@ -150,10 +156,10 @@ def _list_sections(record: DocumentRecord, marks: Marks) -> Iterator[Section]:
         yield Section(chapter=place.chapter, start=start, end=end, page=place.page)
 
 
-def _read_marks(record: DocumentRecord, store: Texts) -> Marks:
+def _read_marks(record: DocumentRecord, store: Texts, between: tuple[int, int] | None = None) -> Marks:
     """The places that the passages of a document have, by the offsets at which they begin."""
     found: dict[int, Place] = {}
-    for passage in store.passages(documents=[record.id]).values():
+    for passage in store.passages(documents=[record.id], between=between).values():
         for offset, place in passage.marks or ((0, passage.place),):
             found.setdefault(max(0, passage.start + offset), place)
     return sorted(found.items())
