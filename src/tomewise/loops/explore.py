@@ -1,9 +1,9 @@
 """Explore: a model looks into the documents with tools, keeps evidence, and goes on until it can answer. Ours.
 
-Each reply notes what the last looks told, names the evidence that is kept, and chooses up to three looks, which are
+Each reply notes what the last looks showed, names the evidence that is kept, and chooses up to three looks, which are
 taken side by side (`looks`). A call is shown the evidence of the last looks alone, with all notes and a line for each
 look before: so no call grows with the number of looks. A look that no tool takes, or that was taken before, is refused,
-and the next call is told; two replies in a row without a look that can be taken end the loop.
+and the next call sees why; two replies in a row without a look that can be taken end the loop.
 
 With a recall, the search with the question is the first look, before any call, and the last prompt has one ranking of
 what is kept and what all searches and finds found (`loops.last_prompt`). Without one, as an agent has it who greps in

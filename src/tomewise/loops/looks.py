@@ -29,7 +29,7 @@ from tomewise.types.place import name_document
 TOOLS = ("find", "search", "read", "outline")
 _OF_ONE = ("read", "outline")  # tools that look at one document
 _PLACES = 20  # of a find that are shown
-_COUNTED = 5  # documents, chapters and the like whose counts are told
+_COUNTED = 5  # documents, chapters and the like whose counts are stated
 _LISTED, _HEADINGS = 20, 12  # documents in a list, and headings in it
 _SECTIONS, _SPEAKERS = 60, 12  # in an outline
 _LONGEST, _LONGEST_NAME = 500, 60  # characters of what is looked for, and of a name that is shown
@@ -103,9 +103,9 @@ class Tools:
         tool = next((name for name in self.names if written.tool.lower().startswith(name)), "")
         kind: FindKind = next((kind for kind in kinds if kind == written.kind.lower()), "words")
         if not tool:
-            raise UsageError(f"there is no tool {_cut(written.tool)!r}: {', '.join(self.names)}")
+            raise UsageError(f"no tool is named {_cut(written.tool)!r}: {', '.join(self.names)}")
         if tool == "find" and kind != (written.kind.lower() or kind):
-            raise UsageError(f"there is no kind {_cut(written.kind)!r}: {', '.join(kinds)}")
+            raise UsageError(f"no kind is named {_cut(written.kind)!r}: {', '.join(kinds)}")
         if len(written.what) > _LONGEST or not (written.what or tool in _OF_ONE):
             raise UsageError(f"`what` has {len(written.what):,} characters: 1 to {_LONGEST} can be looked for")
         record = self._find_document(written.document) if written.document or tool in _OF_ONE else None
@@ -129,7 +129,7 @@ class Tools:
                 )
             if found:
                 return found[0]
-        raise UsageError(f"there is no document {_cut(name)!r}: {suggest(name, map(name_record, self.records))}")
+        raise UsageError(f"no document is named {_cut(name)!r}: {suggest(name, map(name_record, self.records))}")
 
     async def take(self, look: Look, room: int, seen: Collection[NodeId]) -> Result:
         """Take a look; what it shows has `room` tokens. A search passes over passages that were `seen`.
@@ -251,7 +251,7 @@ def _describe_counts(hits: Hits) -> str:
     """How many places there are, by document, and by what else their sources say."""
     also = f" (found as: {', '.join(map(_cut, hits.wanted))})" if len(hits.wanted) > 1 else ""
     named = {
-        name: [(name_document(what) if name == "document" else what, count) for what, count in counts]
+        name: [(name_document(what) if name == "document" else what.split(" › ")[-1], count) for what, count in counts]
         for name, counts in hits.counts.items()
     }
     return "; ".join(

@@ -153,7 +153,7 @@ def encode(given: EncodeIn, embedder: Embedder) -> EncodeOut:
 
 
 def choose_looks(given: LooksIn, embedder: Embedder) -> LooksOut:
-    """It keeps the nearest sentences, finds the names of the question, else its words, and searches once more."""
+    """It keeps the nearest sentences, finds names of the question, else its words, and searches, all in one reply."""
     picked = pick(given.question, list_candidates(given.evidence), _CUE, embedder, known=given.notes)
     question = read_question(flatten(given.question))
     wanted = [LookOut(tool="find", what=name) for name in question.names or list_focus_words(question)]
@@ -163,7 +163,7 @@ def choose_looks(given: LooksIn, embedder: Embedder) -> LooksOut:
     return LooksOut(
         note=join(picked),
         keep=list(dict.fromkeys(each.candidate.label for each in picked)),
-        finished=not looks,
+        finished=not looks or any(look.tool == "find" for look in given.results),
         looks=looks,
     )
 
