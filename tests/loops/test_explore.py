@@ -114,7 +114,7 @@ async def test_a_count_is_exact_in_a_note_and_its_places_can_be_cited(play, tome
 async def test_what_is_kept_comes_first_where_little_has_room(play, keep):
     replies = {"looks": [look("read", "chapter 6", "carol")]}, {"keep": keep, "finished": True}
     _, _, answer = await play(*replies, asked="What of heap 1.1?", context=95)
-    assert ["Chapter 6" in piece.text for piece in answer.evidence] == [bool(keep)]
+    assert any("Chapter 6" in piece.text for piece in answer.evidence) is bool(keep)
 
 
 async def test_results_that_no_reply_has_seen_are_shown_to_the_answer(play):

@@ -7,8 +7,8 @@ and the next call sees why; two replies in a row without a look that can be take
 
 With a recall, the search with the question is the first look, before any call, and the last prompt has one ranking of
 what is kept and what all searches and finds found (`loops.last_prompt`). Without one, as an agent has it who greps in
-files, it has what is kept, then what was shown last. In both, what the last looks show, which no reply has seen, counts
-as kept; and what finds counted is a note.
+files, it has what is kept, then what was shown last. A part that was read last, which no reply has seen, counts as
+kept; what finds counted is a note.
 """
 
 from __future__ import annotations
@@ -155,12 +155,10 @@ class Explore:
         return self.desk.fit(CHOOSE_LOOKS, pieces, make_input, budget=None)
 
     async def _prepare(self, state: _ExploreState) -> Prepared[AnswerIn]:
-        """The last prompt: what is kept, what the last looks show, what was found; and notes, with what was counted."""
-        unseen = [node for result in state.results for piece in result.shown for node in piece.sources]
-        wanted = [*state.kept, *unseen]
-        if self.recall is None:
-            newest = [piece for result in reversed(state.all_results) for piece in result.shown]
-            wanted += [node for piece in newest for node in piece.sources]
+        """The last prompt: what is kept, what was read last, what was found; and notes, with what was counted."""
+        unseen = [result for result in state.results if not result.ranking]
+        more = reversed(state.all_results) if self.recall is None else unseen
+        wanted = [*state.kept, *(node for result in more for piece in result.shown for node in piece.sources)]
         ranked = await asyncio.to_thread(self.desk.fetch, list(dict.fromkeys(wanted)), state.question.within)
         if self.recall:
             queries = [each.ranking for each in state.all_results if each.ranking and each.ranking is not state.found]
@@ -205,14 +203,5 @@ class _ExploreState(LoopState):
 
 
 def _report(result: Result, state: _ExploreState) -> Event:
-    look = result.look
-    return make_event(
-        "looked",
-        state.step,
-        tool=look.tool,
-        kind=look.kind,
-        what=look.what,
-        document=look.document,
-        result=result.describe(in_full=True).result,
-        evidence=result.shown,
-    )
+    look = result.describe(in_full=True).model_dump()
+    return make_event("looked", state.step, evidence=result.shown, **look)
