@@ -10,6 +10,8 @@ sentences are the gold of the question.
 - Fusing keeps each sentence once. Merging joins points in pairs, in their order. A note to hand on keeps gold first.
 - It asks for the halves of the question, then for names that stand in what it is shown and not in the question, most
   frequent first, then for quarters and eighths of the question; nothing twice.
+- With tools it searches for these. Where it cannot, it finds their long words, and reads the parts around the places
+  that share most words with the question.
 - It chooses nodes with gold; without any the one that shares most words with the question.
 - It declines the question while it may, and finds nothing settled. A smaller question of a loop it answers with the
   gold that stands there, and declines without any.
@@ -35,6 +37,8 @@ OWN_WORDS = "It is recorded: "
 _NAME = re.compile(r"(?<=[a-z,;] )(?:(?:Mr|Mrs|Miss|Dr|St)\.? )?([A-Z]\w+)")  # none of these opens a sentence
 _SENTENCE = re.compile(r"[^.!?]+[.!?]+[\"'”’)]*")
 _BEGINNING = 5  # words by which a sentence is known
+_AROUND = 2  # places around which it reads
+_LONG = 5  # letters of a word that it finds
 _FEWEST = 8  # words of a sentence that is written beside gold
 _OF_EXTRACTIVE = frozenset(
     """gist extract_triples extract_facts extract_entities extract_relations glean_relations summarise aggregate narrate
@@ -90,6 +94,7 @@ class GoldReader:
             "decompose": lambda given: {"subqueries": self._ask_next([], [], min(2, given.limit))},
             "think": self._think,
             "step": self._step,
+            "choose_looks": self._choose_looks,
         }
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
@@ -279,6 +284,34 @@ class GoldReader:
     def _step(self, given: Any) -> dict[str, Any]:
         queries = self._ask_next(given.findings, given.asked, 1)
         return {"finished": not queries, "subquestion": "".join(queries)}
+
+    def _choose_looks(self, given: Any) -> dict[str, Any]:
+        found = self._find(_read(given.evidence), given.notes)
+        taken = {look.what for look in (*given.tried, *given.results)}
+        looks = [self._look_for(query, given.tools) for query in self._ask_next(_read(given.evidence), [], None)]
+        if any(look.tool == "find" for look in given.results):
+            best = sorted(given.evidence, key=lambda piece: -self._count_shared(piece.text))[:_AROUND]
+            looks[:0] = [_read_around(piece) for piece in best]
+        new = [look for look in looks if look["what"] and look["what"] not in taken][: given.limit]
+        return {
+            "note": self._write(found),
+            "keep": _list_labels(given.evidence, found),
+            "finished": not new,
+            "looks": new,
+        }
+
+    def _look_for(self, query: str, tools: Sequence[str]) -> dict[str, Any]:
+        if "search" in tools:
+            return {"tool": "search", "what": query}
+        words = [word for word in _list_words(query) if len(word) >= _LONG]
+        return {"tool": "find", "what": "|".join(words), "kind": "pattern"}
+
+
+def _read_around(piece: Any) -> dict[str, Any]:
+    """A reading of the part of a place, with its neighbours."""
+    part = re.search(r"part (\d+) of", piece.place)
+    what = f"parts {max(1, int(part[1]) - 1)}-{int(part[1]) + 1}" if part else ""
+    return {"tool": "read", "what": what, "document": piece.title or piece.document}
 
 
 def _holds(text: str, sentence: str) -> bool:

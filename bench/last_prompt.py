@@ -60,7 +60,7 @@ DATA_OF_READER = {"extractive": ("story", "qmsum", "musique"), "gold": FROZEN_TE
 SYSTEMS_OF_READER = {
     "extractive": ("naive", "hybrid", "associative", "comorag", "hybrid+probe", "hgmem"),
     "gold": (
-        *("hybrid", "comorag", "hybrid+probe", "investigate", "hgmem"),
+        *("hybrid", "comorag", "hybrid+probe", "investigate", "explore", "grep_agent", "hgmem"),
         *("read_through", "read_through chunk=3000", "cosmir", "cosmir chunk=3000"),
         *("chain_of_agents", "chain_of_agents chunk=3000", "bm25+interleave", "hybrid+stepwise", "cam", "graphrag"),
     ),
@@ -169,7 +169,7 @@ def measure(asked: Asked, answer: Answer, last: AnswerIn, passages: Mapping[str,
     shown = {source for piece in answer.evidence for source in piece.sources if piece.layer == "passages"}
     found: dict[bool, set[str]] = {False: set(), True: set()}
     for event in answer.events:
-        if event.name in ("searched", "recalled", "explored"):
+        if event.name in ("searched", "recalled", "explored", "looked"):
             found[event.step > 0] |= {piece["id"] for piece in event.detail["evidence"]}
     later = [each for each in gold if each & found[True] and not each & found[False]]
     share, noted = fmean(bool(each & shown) for each in gold), None

@@ -105,6 +105,13 @@ def note_lines(given: Any) -> dict[str, object]:
     return {"facts": [{"label": each.label, "quote": each.text} for each in pieces]}
 
 
+def look_once(given: Any) -> dict[str, object]:
+    """All tools, one after the other in two replies."""
+    first = [{"tool": "find", "what": "Ida"}, {"tool": "search", "what": "Ida"}, {"tool": "read", "what": "part 1"}]
+    asked = {look.tool for look in (*given.tried, *given.results)}
+    return {"looks": [{"tool": "outline"}] if "find" in asked else first, "finished": "outline" in asked}
+
+
 def make_model() -> ScriptedModel:
     """A model that plays every role, and declines to answer as long as it may."""
     return ScriptedModel(
@@ -141,6 +148,7 @@ def make_model() -> ScriptedModel:
             "plan": plan_once,
             "evolve": evolve_points,
             "merge_points": lambda _: {"merges": [{"points": ["M1", "M2"], "description": "Ada met both."}]},
+            "choose_looks": look_once,
             "think": lambda given: {"thought": f"number {len(given.thoughts)}"},
             "step": lambda given: {"subquestion": f"number {len(given.asked)}"},
             "shorten": lambda given: {"gist": f"Page: {given.text[:40]}"},
@@ -257,6 +265,13 @@ def expect_roles(*roles: str) -> Check:
     return expect(lambda ran: {*ran.calls}, {*roles})
 
 
+def expect_no_look(tool: str) -> Check:
+    """No look with this tool is taken."""
+    return expect(
+        lambda ran: tool in [each["tool"] for each in ran.details("looked") if "not taken" not in each["result"]], False
+    )
+
+
 def list_rewrites(ran: Ran) -> set[str]:
     return {piece.rewrite.name for piece in ran.evidence if piece.rewrite}
 
@@ -342,6 +357,7 @@ CHANGES: Mapping[tuple[str, str], Check] = {
     ("read_agent", "sequential"): compare(operator.lt, lambda ran: ran.calls["look_up"]),
     ("read_agent", "without look-up"): expect(lambda ran: (ran.calls["look_up"], ran.kinds), (0, {"pages"})),
     ("read_through", "without recovery"): expect(lambda ran: ran.calls["mark_facts"], 2),
+    **{("explore", f"without {tool}"): expect_no_look(tool) for tool in ("find", "search", "read", "outline")},
     ("read_through", "to the end"): compare(operator.lt, lambda ran: ran.calls["mark_facts"]),
 }
 NAMED = [(system, ablation) for system, changes in ABLATIONS.items() for ablation in changes]

@@ -250,6 +250,31 @@ EVENTS: Mapping[str, Kind] = {
         {"query": _QUERY, "evidence": _NEW, "collected": "integer: how many pieces all searches found so far"},
         _list_fields("query", new="evidence", collected="collected"),
     ),
+    "looked": Kind(
+        "A look into documents with a tool, and what came of it.",
+        {
+            "tool": "text: `find`, `search`, `read` or `outline`, or what the model wrote in its place",
+            "kind": "text: what a find looks for: words, name, value or pattern; empty for words, and for other tools",
+            "what": "text: what is looked for; of a reading, which part; empty for all",
+            "document": "text: the document, as the model named it; empty for all",
+            "result": "text: what came of it, in lines: counts, or why it was refused",
+            "evidence": "list of pieces: what the model is shown of it",
+        },
+        lambda tool, what, document, result, **_: list_facts(
+            tool=tool, what=what, document=document, result=result.partition("\n")[0]
+        ),
+    ),
+    "noted": Kind(
+        "What a model notes of looks, and which of their passages it keeps.",
+        {
+            "notes": "list of texts: the note; none where it notes nothing",
+            "kept": "list of texts: the ids of the passages",
+            "finished": "boolean: whether it wants no further look",
+        },
+        lambda notes, kept, finished: list_facts(
+            note=" ".join(notes) or _NOTHING, kept=kept, finished="yes" if finished else None
+        ),
+    ),
     "recalled": Kind(
         "What is new of what a probe found in one layer.",
         {

@@ -181,6 +181,16 @@ _PLAYS: Mapping[str, Callable[[Reading], dict[str, Any]]] = {
     "select_nodes": _say(reasoning=_ATTACK, keep=[1, 2]),
     "decompose": _say(subqueries=[f"Who put out the light? {_ATTACK}", f"Who is Ada Marsh? {_ATTACK}"]),
     "probe": _probe,
+    "choose_looks": lambda prompt: {
+        "note": f"{_number(prompt)} put out the light. {_ATTACK}",
+        "keep": ["E1", _ATTACK],
+        "finished": False,
+        "looks": [
+            {"tool": "find", "what": "light", "document": _ATTACK},
+            {"tool": "find", "what": "Ada|Marsh" + ".?" * (_number(prompt) % 7), "kind": "pattern"},
+            {"tool": "read", "what": "", "document": f"D{_number(prompt) % 5 + 1}"},
+        ],
+    },
     "encode": lambda prompt: {"cue": f"{_number(prompt)} put out the light. {_ATTACK}", "labels": ["E1", _ATTACK]},
     "plan": lambda prompt: {
         "reasoning": _ATTACK,

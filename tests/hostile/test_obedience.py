@@ -73,6 +73,8 @@ SYSTEMS = {
     "hybrid+interleave": {"think", "answer"},
     "hybrid+stepwise": {"step", "answer"},
     "read_agent order=sequential words=60": {"shorten", "look_up", "answer"},
+    "explore looks=4": {"choose_looks", "answer"},
+    "grep_agent looks=4": {"choose_looks", "answer"},
     "investigate cycles=3 limit=2": {"probe", "encode", "fuse", "answer"},
 }
 

@@ -11,6 +11,7 @@ from tomewise.types import Column
 OURS = {
     "layer": "tree",
     "read": ["E7"],
+    "tools": ["find", "read"],
     "instructions": "One word.",
     "form": "short",
 }  # from this program, and from who asks

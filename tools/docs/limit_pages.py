@@ -409,7 +409,7 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
             "400 `usage`",
             "… characters are too many to look for: give … or fewer",
         ),
-        Limit("places that are counted", "tome.hits:MOST", "", "400 `usage`", "more than … places have this"),
+        Limit("places that are counted", "recall.hits:MOST", "", "400 `usage`", "more than … places have this"),
         Limit("columns of a table", "server.bodies:Collect.columns", "", "400 `usage`"),
         Limit("documents to which a question is narrowed", "server.bodies:Ask.documents", "", "400 `usage`"),
         Limit("tests of metadata", "server.bodies:Ask.where", "", "400 `usage`"),

@@ -329,10 +329,16 @@ class FusingDesk(Desk):
         notes: Sequence[str] = (),
         arrange: Arrange = list,
     ) -> Prepared[AnswerIn]:
-        """What fits of a ranking and of the notes, see `Layout`; in the order of the text, whatever `arrange` is."""
+        """See `lay_out`; in the order of the text, whatever `arrange` is."""
+        return await self.lay_out(question, found, budget, list(map(Note, notes)))
+
+    async def lay_out(
+        self, question: Question, found: Sequence[Evidence], budget: int | None, notes: Sequence[Note] = ()
+    ) -> Prepared[AnswerIn]:
+        """What fits of a ranking and of the notes, see `Layout`, in the order of the text."""
         room = await asyncio.to_thread(self.measure_answer_room, question)
         budget = room if budget is None else min(budget, room)
-        context = await asyncio.to_thread(self.layout.lay_out, found, budget, list(map(Note, notes)))
+        context = await asyncio.to_thread(self.layout.lay_out, found, budget, notes)
         prepared = await self.prepare_context(question, context, may_decline=not question.force)
         return replace(prepared, found=found, dropped=len(found) - len(prepared.evidence))
 

@@ -16,13 +16,13 @@ from mcp.types import CallToolResult, TextContent
 from tomewise.errors import count_noun
 from tomewise.language import fences
 from tomewise.language.fences import fence, oneline
+from tomewise.recall.outline import Outline
 from tomewise.server.replies import Overview, Reply, ScopeReply
 from tomewise.server.tome_endpoints import describe_overview
 from tomewise.store.records import DocumentRecord
 from tomewise.tome.collected import Table
 from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity
-from tomewise.tome.outline import Outline
 from tomewise.tome.reports import BuildCosts, BuildReport, Foresight, Slice
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, DocumentId, Evidence, Hits, Passage, Quote, Statement, read_plain

@@ -17,6 +17,7 @@ from tomewise.concurrency import run_side_by_side
 from tomewise.errors import PartError, TomewiseError, UsageError
 from tomewise.language.fences import oneline
 from tomewise.loops.answer_parts import answer_whole
+from tomewise.recall.outline import Outline, make_outline
 from tomewise.server.choosing import choose_bounded
 from tomewise.server.error_replies import HttpError, log_error
 from tomewise.server.limits import MOST_ADDED
@@ -54,7 +55,6 @@ from tomewise.systems.registry import DEFAULT
 from tomewise.tome.collected import Table
 from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity, find_entity
-from tomewise.tome.outline import Outline, make_outline
 from tomewise.tome.reports import BuildReport, Slice, read_slice, sum_estimates
 from tomewise.tome.tome import Tome
 from tomewise.tome.view import TomeView

@@ -8,10 +8,10 @@ from itertools import chain
 from typing import TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
+from tomewise.recall.outline import find_part as find_named_part
 from tomewise.store.lookups import find_keys, read_record
 from tomewise.store.records import DocumentRecord
 from tomewise.tome.document_names import hide_paths, show_name
-from tomewise.tome.outline import find_part as find_named_part
 from tomewise.tome.tome import Tome
 from tomewise.tome.view import TomeView
 

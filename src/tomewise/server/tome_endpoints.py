@@ -17,6 +17,7 @@ from starlette.concurrency import iterate_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from tomewise.errors import UsageError
+from tomewise.recall.outline import Outline, make_outline
 from tomewise.server.bodies import MOST_ID, MOST_START, PAGE, After, Limit, NewName, NewTome, Start
 from tomewise.server.error_replies import HttpError
 from tomewise.server.library import ServedTome
@@ -42,7 +43,6 @@ from tomewise.store.records import BUILDS
 from tomewise.tome.entities import Entity, find_entity
 from tomewise.tome.holdings import LayerCounts, read_contents
 from tomewise.tome.open_store import export_all
-from tomewise.tome.outline import Outline, make_outline
 from tomewise.tome.reports import RemoveReport, Slice, read_slice
 from tomewise.tome.scopes import parse_condition
 from tomewise.tome.tome import Tome

@@ -20,7 +20,7 @@ GROUPS = {
         "read_through; `auto` chooses for each question."
     ),
     _ONE: "Baselines, and systems of papers: 1 or 2 calls a question, cam up to 6. A build joins what stands apart.",
-    _LOOP: "Systems of papers, for answers that lie in several places: from 2 calls a question to 65.",
+    _LOOP: "Ours and systems of papers, for answers that lie in several places: from 2 calls a question to 65.",
     _WHOLE: "Without a build, at each question: one call in all, or one to three for every chunk of the text.",
     "others": "From packages.",
 }

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from tomewise.recall.outline import Outline
     from tomewise.store.contract import Texts
     from tomewise.systems.registry import Variant
     from tomewise.tome.collected import Table as CollectedTable
     from tomewise.tome.entities import Entity
     from tomewise.tome.holdings import Contents
-    from tomewise.tome.outline import Outline
     from tomewise.tome.reports import BuildCosts, BuildReport
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.traces import Trace

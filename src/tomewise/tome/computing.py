@@ -10,6 +10,7 @@ from functools import partial
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UsageError, count_noun
 from tomewise.loops.escalate import Escalate
 from tomewise.loops.evidence import load_passages
+from tomewise.recall.hits import find_in_documents
 from tomewise.recall.ranking import as_evidence
 from tomewise.run import current_run
 from tomewise.store.contract import Store
@@ -17,7 +18,6 @@ from tomewise.systems.kit import Kit, System
 from tomewise.text.alignment import fold
 from tomewise.tome.collected import Row
 from tomewise.tome.collecting import fill_table, plan_table
-from tomewise.tome.hits import find_in_documents
 from tomewise.tome.holdings import list_unread
 from tomewise.types import Answer, Coverage, Evidence, Question, Quote, Statement, Unread
 from tomewise.types.proof import STRENGTHS

@@ -34,7 +34,7 @@ from tomewise.types import Document, DocumentId, Scope, write_plain
 from tomewise.types.plain import map_texts
 
 if TYPE_CHECKING:
-    from tomewise.tome.outline import Outline
+    from tomewise.recall.outline import Outline
     from tomewise.tome.reports import Foresight, Slice
 
 T = TypeVar("T")
@@ -323,16 +323,17 @@ class Documents:
 
     def outline(self, name: str) -> Outline:
         """How a document is laid out: headings, pages, speakers, lengths. Raises UnknownName."""
-        from tomewise.tome.outline import make_outline
+        from tomewise.recall.outline import make_outline
 
         return make_outline(find_document(name, self._store, self._within), self._store)
 
     def read(self, name: str, part: str) -> Slice:
         """A part of a document: "page 3", "pages 3-5", "chapter The Lamp", "lines 10-20", "characters 0-500".
 
-        A chapter is named by its heading, by words of it, or by its number. Raises UsageError, UnknownName.
+        A chapter is named by its heading, by words of it, or by its number; "parts 2-4" are passages. Raises
+        UsageError, UnknownName.
         """
-        from tomewise.tome.outline import find_part
+        from tomewise.recall.outline import find_part
         from tomewise.tome.reports import read_slice
 
         check_type("part", part, str, "a text")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, overload
 
@@ -216,14 +217,20 @@ class TomeView(PartOfTome):
         document has ten seconds. `limit` and `skip` choose the places that are given; all count. Raises UsageError
         for what cannot be looked for, and for more than a million places.
         """
-        from tomewise.tome.hits import find_in_documents
+        from tomewise.recall.hits import find_in_documents
+        from tomewise.tome.holdings import list_unread
 
         read_texts("what to find", wanted)
         check_type("case", case, bool, "True or False")
         most = None if limit is None else read_integer("limit", limit, "a whole number")
         skip = read_integer("skip", skip, "a whole number")
-        find = partial(find_in_documents, kind=kind, case=case, limit=most, skip=skip)
-        return await asyncio.to_thread(find, self.store, self.scope, wanted)
+
+        def find() -> Hits:
+            hits = find_in_documents(self.store, self.scope, wanted, kind, case=case, limit=most, skip=skip)
+            unread = tuple(list_unread(self.store, self.scope))
+            return replace(hits, coverage=replace(hits.coverage, unread=unread))
+
+        return await asyncio.to_thread(find)
 
     find = plain(afind)
 

@@ -58,6 +58,9 @@ from tomewise.language.roles import (
     InsertionOut,
     KeywordsOut,
     LedgerOut,
+    LookOut,
+    LooksIn,
+    LooksOut,
     LookUpIn,
     LookUpOut,
     MapIn,
@@ -147,6 +150,22 @@ def encode(given: EncodeIn, embedder: Embedder) -> EncodeOut:
     asked = f"{given.question} {given.probe}"
     picked = pick(asked, list_candidates(given.evidence), _CUE, embedder, known=given.known)
     return EncodeOut(cue=join(picked), labels=list(dict.fromkeys(each.candidate.label for each in picked)))
+
+
+def choose_looks(given: LooksIn, embedder: Embedder) -> LooksOut:
+    """It keeps the nearest sentences, finds names of the question, else its words, and searches, all in one reply."""
+    picked = pick(given.question, list_candidates(given.evidence), _CUE, embedder, known=given.notes)
+    question = read_question(flatten(given.question))
+    wanted = [LookOut(tool="find", what=name) for name in question.names or list_focus_words(question)]
+    wanted += [LookOut(tool="search", what=query) for query in ask_next(given.question, 1, known=given.notes)]
+    done = {look.what for look in (*given.tried, *given.results)}
+    looks = [look for look in wanted if look.tool in given.tools and look.what not in done][-given.limit :]
+    return LooksOut(
+        note=join(picked),
+        keep=list(dict.fromkeys(each.candidate.label for each in picked)),
+        finished=not looks or any(look.tool == "find" for look in given.results),
+        looks=looks,
+    )
 
 
 def think(given: ThinkIn, embedder: Embedder) -> ThinkOut:
@@ -399,6 +418,7 @@ EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {
     "look_up": look_up,
     "encode": encode,
     "think": think,
+    "choose_looks": choose_looks,
     "extract_notes": extract_notes,
     "mark_facts": mark_facts,
     "map_reports": map_reports,

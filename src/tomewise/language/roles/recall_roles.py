@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from tomewise.language.labels import Labels, Numbers
-from tomewise.language.roles.fields import Records, Shown, Text, TextOrNull, Texts, describe
+from tomewise.language.roles.fields import OptionalRecords, Records, Shown, Text, TextOrNull, Texts, describe
 from tomewise.types import Role
 
 
@@ -122,6 +122,50 @@ class StepOut(BaseModel):
     answer: Text = describe("the answer from general knowledge; empty where a search is needed")
 
 
+class LookOut(BaseModel):
+    """One look at documents. The caller refuses what no tool takes."""
+
+    tool: Text = Field(description="the tool: one of those named at the end of the prompt")
+    what: TextOrNull = describe("what to find or to search for; of `read` the part")
+    document: TextOrNull = describe("label or name of the one document to look at; empty: all")
+    kind: TextOrNull = describe("of `find`: words, name, value or pattern")
+
+
+class Looked(LookOut):
+    """A look that was taken or refused, and what came of it."""
+
+    result: str
+
+
+class LooksIn(BaseModel):
+    """`results` are those of the last looks, with their `evidence`; `tried` are the looks before, a line each.
+
+    `documents` are a line each, and `more_documents` are not among them; `cut` pieces of evidence had no room. After
+    this reply `left` more follow.
+    """
+
+    question: str
+    documents: list[str] = []
+    more_documents: int = 0
+    tools: list[str] = []
+    tried: list[Looked] = []
+    results: list[Looked] = []
+    notes: list[str] = []
+    evidence: list[Shown] = []
+    cut: int = 0
+    left: int = 0
+    limit: int = 3
+
+
+class LooksOut(BaseModel):
+    """What was learnt comes first, then what to look at next. Labels that were not shown are for the caller to drop."""
+
+    note: TextOrNull = describe("what the last looks add to the answer, in at most 3 sentences; empty if nothing")
+    keep: Labels = describe("labels of the evidence that the answer rests on, the most useful first", [])
+    finished: bool = describe("whether the question can be answered, or no look would help", False)
+    looks: OptionalRecords[LookOut] = describe("the next looks; empty if finished", [])
+
+
 FILTER_FACTS = Role("filter_facts", FilterIn, FilterOut, output_tokens=128)
 DECOMPOSE = Role("decompose", DecomposeIn, DecomposeOut, output_tokens=256)
 KEYWORDS = Role("keywords", KeywordsIn, KeywordsOut, output_tokens=128)
@@ -131,3 +175,4 @@ ENCODE = Role("encode", EncodeIn, EncodeOut, output_tokens=400)
 FUSE = Role("fuse", FuseIn, CueOut, output_tokens=500)
 THINK = Role("think", ThinkIn, ThinkOut, output_tokens=200)
 STEP = Role("step", StepIn, StepOut, output_tokens=300)
+CHOOSE_LOOKS = Role("choose_looks", LooksIn, LooksOut, output_tokens=500)

@@ -6,21 +6,22 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.language.fences import oneline
-from tomewise.store.contract import Store
+from tomewise.store.contract import Texts
 from tomewise.store.records import DocumentRecord
 from tomewise.text.alignment import fold
 from tomewise.types import DocumentId, Noun, Place
 from tomewise.types.place import describe_place, name_document
 
-_PART = re.compile(r"(page|chapter|line|character)s?\s++(.+)", re.IGNORECASE | re.DOTALL)
+_PART = re.compile(r"(page|chapter|line|part|character)s?\s++(.+)", re.IGNORECASE | re.DOTALL)
 _RANGE = re.compile(r"(\d{1,9})(?:\s*(?:-|–|to)\s*(\d{1,9}))?")
 _SHOWN = 5  # chapters in a message
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _LONGEST = 100  # characters of a heading in a message
+_BEGINNING = 50_000  # characters
 
 Marks = Sequence[tuple[int, Place]]
 
@@ -56,7 +57,7 @@ class Outline(Noun):
     """Who speaks in it, each with the number of characters; who says most comes first."""
 
 
-def make_outline(record: DocumentRecord, store: Store) -> Outline:
+def make_outline(record: DocumentRecord, store: Texts) -> Outline:
     """The outline of a document, as far as its source says where what stands."""
     marks = _read_marks(record, store)
     speakers: Counter[str] = Counter()
@@ -74,12 +75,18 @@ def make_outline(record: DocumentRecord, store: Store) -> Outline:
     )
 
 
-def find_part(part: str, record: DocumentRecord, store: Store) -> tuple[int, int]:
-    """Where a part of a document begins and ends: "page 3", "pages 3-5", "chapter The Lamp", "lines 10-20",
-    "characters 0-500".
+def list_headings(record: DocumentRecord, store: Texts, most: int) -> list[str]:
+    """The first headings of a document, as far as they stand near its beginning."""
+    marks = _read_marks(record, store, (0, _BEGINNING))
+    return [section.chapter[-1] for section in islice(_list_sections(record, marks), most)]
 
-    A chapter is named by its heading, by words of it, or by its number. Raises UsageError, and UnknownName for what
-    the document does not have.
+
+def find_part(part: str, record: DocumentRecord, store: Texts) -> tuple[int, int]:
+    """Where a part of a document begins and ends: "page 3", "pages 3-5", "chapter The Lamp", "lines 10-20",
+    "parts 2-4", "characters 0-500".
+
+    A chapter is named by its heading, by words of it, or by its number; parts are passages, as quotations number them.
+    Raises UsageError, and UnknownName for what the document does not have.
     """
     read = _PART.fullmatch(part.strip())
     if read is None:
@@ -96,6 +103,9 @@ def find_part(part: str, record: DocumentRecord, store: Store) -> tuple[int, int
     elif kind == "line":
         ends = [0, *_find_line_ends(store.document(record.id).text)]
         found = (ends[min(first, len(ends)) - 1], ends[min(last, len(ends) - 1)]) if first else (0, 0)
+    elif kind == "part":
+        parts = list(store.passages(documents=[record.id]).values())[max(first, 1) - 1 : last] if first else []
+        found = (parts[0].start, parts[-1].end) if parts else (0, 0)
     else:
         found = _find_pages(first, last, record, store)
     if found[0] >= found[1]:
@@ -107,14 +117,14 @@ def _find_line_ends(text: str) -> Iterator[int]:
     yield from (line.end() for line in _LINE.finditer(text))
 
 
-def _find_pages(first: int, last: int, record: DocumentRecord, store: Store) -> tuple[int, int]:
+def _find_pages(first: int, last: int, record: DocumentRecord, store: Texts) -> tuple[int, int]:
     pages = [(start, place.page) for start, place in _read_marks(record, store) if place.page]
     inside = [start for start, page in pages if first <= page <= last]
     after = [start for start, page in pages if page > last]
     return (inside[0], min(after, default=record.characters)) if inside else (0, 0)
 
 
-def _find_chapter(name: str, record: DocumentRecord, store: Store) -> tuple[int, int]:
+def _find_chapter(name: str, record: DocumentRecord, store: Texts) -> tuple[int, int]:
     sections = list(_list_sections(record, _read_marks(record, store)))
     wanted = fold(name).line
     headings = [fold(section.chapter[-1]).line for section in sections]
@@ -146,10 +156,10 @@ def _list_sections(record: DocumentRecord, marks: Marks) -> Iterator[Section]:
         yield Section(chapter=place.chapter, start=start, end=end, page=place.page)
 
 
-def _read_marks(record: DocumentRecord, store: Store) -> Marks:
+def _read_marks(record: DocumentRecord, store: Texts, between: tuple[int, int] | None = None) -> Marks:
     """The places that the passages of a document have, by the offsets at which they begin."""
     found: dict[int, Place] = {}
-    for passage in store.passages(documents=[record.id]).values():
+    for passage in store.passages(documents=[record.id], between=between).values():
         for offset, place in passage.marks or ((0, passage.place),):
             found.setdefault(max(0, passage.start + offset), place)
     return sorted(found.items())

@@ -12,13 +12,12 @@ from typing import TypeAlias, get_args
 
 from tomewise.errors import UsageError
 from tomewise.reading.places import find_place
-from tomewise.store.contract import Store
+from tomewise.store.contract import Texts
 from tomewise.store.records import DocumentRecord
 from tomewise.text import finding
 from tomewise.text.alignment import fold
 from tomewise.text.finding import Finder, make_finder
 from tomewise.text.stop_words import STOP
-from tomewise.tome.holdings import list_unread
 from tomewise.types import Coverage, FindKind, Hits, Passage, Place, Quote, Scope
 
 MOST = 1_000_000  # hits that are counted
@@ -33,7 +32,7 @@ _BEFORE = re.compile(rf"(?<![\w.&'’-])(?P<name>{_NAME})\s?\((?:{_CALLED})?$")
 
 
 def find_in_documents(
-    store: Store,
+    store: Texts,
     within: Scope | None,
     wanted: Sequence[str],
     kind: FindKind,
@@ -42,7 +41,7 @@ def find_in_documents(
     limit: int | None,
     skip: int,
 ) -> Hits:
-    """See `Tome.find`."""
+    """See `Tome.find`. Its coverage says what was read, and not what nobody read when it was added."""
     if kind not in get_args(FindKind):
         raise UsageError(f"kind must be one of {', '.join(get_args(FindKind))}, not {kind!r:.200}")
     if skip < 0 or (limit or 0) < 0:
@@ -79,7 +78,7 @@ def find_in_documents(
         total=counts.total,
         counts={name: tuple(counter.most_common()) for name, counter in counts.by.items() if counter},
         quotes=tuple(quotes),
-        coverage=Coverage(passages=passages, read=passages, unread=tuple(list_unread(store, within))),
+        coverage=Coverage(passages=passages, read=passages),
     )
 
 
@@ -99,7 +98,7 @@ def _find_all(finders: Iterable[Finder], text: str, most: int) -> list[finding.P
 _Located: TypeAlias = tuple[Passage, Place, int, int]
 
 
-def _locate(store: Store, record: DocumentRecord, text: str, places: Sequence[finding.Place]) -> Iterator[_Located]:
+def _locate(store: Texts, record: DocumentRecord, text: str, places: Sequence[finding.Place]) -> Iterator[_Located]:
     """Each place with the passage in which it begins, and what the source says of where that is."""
     passages = list(store.passages(documents=[record.id]).values())
     starts = [passage.start for passage in passages]
@@ -152,7 +151,7 @@ class _Counts:
 # ---------------------------------------------------------------- aliases
 
 
-def _list_aliases(store: Store, records: Iterable[DocumentRecord], names: Sequence[str]) -> list[str]:
+def _list_aliases(store: Texts, records: Iterable[DocumentRecord], names: Sequence[str]) -> list[str]:
     """The names, and those that the documents give as others for one of them: "World Health Organization (WHO)"."""
     found = dict.fromkeys(names)
     words = [make_finder(name) for name in names]
