@@ -23,7 +23,7 @@ from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
 from tomewise.events import make_event, report_retrieved
 from tomewise.language.labels import find_labelled
-from tomewise.language.roles import CHOOSE_LOOKS, AnswerIn, LookOut, LooksIn, LooksOut, Shown
+from tomewise.language.roles import CHOOSE_LOOKS, AnswerIn, LookOut, LooksIn, LooksOut
 from tomewise.loops.desk import FusingDesk, Prepared
 from tomewise.loops.last_prompt import DEPTH, Note, Searched
 from tomewise.loops.looks import TOOLS, Look, Result, Tools, refuse
@@ -92,7 +92,7 @@ class Explore:
     async def _take_step(self, state: _ExploreState) -> AsyncIterator[Event]:
         """Ask for notes and for looks, and take these."""
         prepared = await asyncio.to_thread(self._show, state)
-        reply = await state.skipped.try_call(self.desk.model.ask(CHOOSE_LOOKS, prepared.input), None)
+        reply = await state.ask(self.desk, CHOOSE_LOOKS, prepared.input)
         if reply is None:
             state.end = "the reply was not usable"
             return
@@ -137,22 +137,19 @@ class Explore:
         pieces = drop_repeats(piece for result in state.results for piece in result.shown)
         before = state.all_results[: len(state.all_results) - len(state.results)]
 
-        def make_input(shown: Sequence[Shown]) -> LooksIn:
-            return LooksIn(
-                question=state.question.text,
-                documents=state.documents,
-                more_documents=state.more_documents,
-                tools=list(self.tools),
-                tried=[result.describe(in_full=False) for result in before],
-                results=[result.describe(in_full=True) for result in state.results],
-                notes=[note.text for note in state.notes],
-                evidence=list(shown),
-                cut=len(pieces) - len(shown),
-                left=self.looks - state.step,
-                limit=_AT_ONCE,
-            )
-
-        return self.desk.fit(CHOOSE_LOOKS, pieces, make_input, budget=None)
+        given = LooksIn(
+            question=state.question.text,
+            documents=state.documents,
+            more_documents=state.more_documents,
+            tools=list(self.tools),
+            tried=[result.describe(in_full=False) for result in before],
+            results=[result.describe(in_full=True) for result in state.results],
+            notes=[note.text for note in state.notes],
+            left=self.looks - state.step,
+            limit=_AT_ONCE,
+        )
+        prepared = self.desk.fit(CHOOSE_LOOKS, pieces, given)
+        return replace(prepared, input=prepared.input.model_copy(update={"cut": prepared.dropped}))
 
     async def _prepare(self, state: _ExploreState) -> Prepared[AnswerIn]:
         """The last prompt: what is kept, what was read last, what was found; and notes, with what was counted."""
