@@ -40,8 +40,8 @@ def tome(tmp_path_factory):
 def play(tome):
     """Answers a question with these replies. Returns the model, the events and the answer."""
 
-    async def ask(*replies, system="explore", asked=ASKED, answer=ANSWERED, within=None, **settings):
-        model = ScriptedModel({"choose_looks": replies, "answer": [answer]})
+    async def ask(*replies, system="explore", asked=ASKED, answer=ANSWERED, within=None, window=128_000, **settings):
+        model = ScriptedModel({"choose_looks": replies, "answer": [answer]}, window=window)
         kit = type(tome.kit)(tome.store, model, tome.kit.embedder)
         question = Question(text=asked, within=within or Scope(documents=frozenset(list_ids(tome) - {"secret"})))
         return model, *(await converse(assemble(system, kit, **settings).loop, question))
@@ -121,6 +121,12 @@ async def test_results_that_no_reply_has_seen_are_shown_to_the_answer(play):
     model, events, _ = await play({"looks": [look("read", "", "letters")]}, looks=1, context=60)
     assert [piece.text for piece in model.calls[-1].given.evidence] == [LETTERS]
     assert get_reason(events) == "no reply is left (allowed: 1)"
+
+
+async def test_what_a_window_does_not_hold_is_counted(play):
+    model, events, _ = await play({"looks": [look("read", "", "carol")]}, {"finished": True}, window=1500)
+    given, looked = list_inputs(model, "choose_looks")[1], list_details(events, "looked")[1]
+    assert given.cut == len(looked["evidence"]) - len(given.evidence) > 0
 
 
 async def test_without_looks_one_search_answers(play):

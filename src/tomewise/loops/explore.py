@@ -92,7 +92,7 @@ class Explore:
     async def _take_step(self, state: _ExploreState) -> AsyncIterator[Event]:
         """Ask for notes and for looks, and take these."""
         prepared = await asyncio.to_thread(self._show, state)
-        reply = await state.skipped.try_call(self.desk.model.ask(CHOOSE_LOOKS, prepared.input), None)
+        reply = await state.ask(self.desk, CHOOSE_LOOKS, prepared.input)
         if reply is None:
             state.end = "the reply was not usable"
             return
@@ -145,7 +145,6 @@ class Explore:
             tried=[result.describe(in_full=False) for result in before],
             results=[result.describe(in_full=True) for result in state.results],
             notes=[note.text for note in state.notes],
-            cut=len(pieces),  # so that its line has room
             left=self.looks - state.step,
             limit=_AT_ONCE,
         )
