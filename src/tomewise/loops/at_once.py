@@ -18,14 +18,13 @@ from tomewise.errors import UsageError
 from tomewise.events import report_retrieved
 from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.language.wrapped import find_name, find_room, find_window
-from tomewise.loops.chunking import Chunk, find_chunks
+from tomewise.loops.chunking import Chunk
 from tomewise.loops.citing import only_quotes
 from tomewise.loops.desk import Desk, Prepared, make_answer_input
 from tomewise.loops.evidence import fit_to_window
 from tomewise.loops.last_prompt import join
-from tomewise.loops.ledger_relay import open_memory
 from tomewise.loops.read_through import ReadThrough
-from tomewise.loops.relay import list_passages
+from tomewise.loops.relay import find_chunks, list_passages
 from tomewise.types import Answer, Event, Evidence, Question
 from tomewise.working.ledger import LedgerMemory
 
@@ -102,8 +101,6 @@ class AtOnce:
 class Whole:
     """Reads at once what fits half of the window, and all else `by_parts`, as does a model that only quotes."""
 
-    open_memory = staticmethod(open_memory)
-
     at_once: AtOnce
     by_parts: ReadThrough
 
@@ -111,6 +108,10 @@ class Whole:
     def calls(self) -> CallCount:
         """One, or those of reading part by part."""
         return CallCount(f"1 where half of the window holds the text, else {self.by_parts.calls.formula}")
+
+    def open_memory(self, data: object = None) -> LedgerMemory:
+        """That of reading part by part."""
+        return self.by_parts.open_memory(data)
 
     async def estimate_calls(self, question: Question) -> int:
         """The most calls, where no reply is full. Calls no model. Raises UsageError if a window is too small."""

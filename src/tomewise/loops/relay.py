@@ -78,9 +78,7 @@ class InOrder(ABC):
 
     async def find_chunks(self, question: Question) -> list[Chunk]:
         """All documents in the question's scope, in document order. Raises UsageError, see `measure_size`."""
-        size = await asyncio.to_thread(self.measure_size, question)
-        found = await Everything(self.desk.store).retrieve(question.text, _ALL, within=question.within)
-        return await asyncio.to_thread(cut_chunks, self.desk, [piece.id for piece in found], size)
+        return await find_chunks(self.desk, question, await asyncio.to_thread(self.measure_size, question))
 
     async def estimate_calls(self, question: Question) -> int:
         """The most calls, where no reply is full. Calls no model. Raises UsageError if a window is too small."""
@@ -128,6 +126,12 @@ class InOrder(ABC):
             missing=answer.missing,
         )
         yield answer
+
+
+async def find_chunks(desk: Desk, question: Question, size: int) -> list[Chunk]:
+    """All documents in the question's scope, in document order, in chunks of `size` tokens."""
+    found = await Everything(desk.store).retrieve(question.text, _ALL, within=question.within)
+    return await asyncio.to_thread(cut_chunks, desk, [piece.id for piece in found], size)
 
 
 def list_passages(passages: Sequence[Passage]) -> list[Evidence]:
