@@ -31,7 +31,7 @@ def client(tmp_path: Path, asked: OpenAIServer, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     make_tome(tmp_path / "novel.tome")
     offer = "openai:gpt-4o-mini openai:broken extractive"
-    with make_client(tmp_path, model="openai:own", base_url=asked.url, offer=offer, max_calls=50) as made:
+    with make_client(tmp_path, model="openai:own", base_url=asked.url, offer=offer, budget="50 calls") as made:
         yield made
 
 
@@ -63,7 +63,7 @@ def test_a_question_is_asked_of_the_model_that_it_names(client: TestClient, aske
 
 
 def test_a_build_asks_the_model_that_it_names(client: TestClient, asked: OpenAIServer):
-    body = {"system": "cogitorag", "accept": {"calls": 50}, "model": "openai:gpt-4o-mini"}
+    body = {"system": "cogitorag", "accept": "50 calls", "model": "openai:gpt-4o-mini"}
     finish_job(client, f"{NOVEL}/builds", body)
     assert set(list_asked(asked)) == {"gpt-4o-mini"}
     costs = client.post(f"{NOVEL}/estimate", json={"system": "raptor", "model": "openai:gpt-4o-mini"}).json()

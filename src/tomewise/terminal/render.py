@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from tomewise.errors import count_noun
+from tomewise.errors import count_noun, describe_seconds
 from tomewise.events import is_event, name_layers, read_common, shorten
 from tomewise.language.fences import oneline
 from tomewise.memory.schemata.network import describe_network
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tomewise.tome.entities import Entity
     from tomewise.tome.holdings import Contents
     from tomewise.tome.outline import Outline
-    from tomewise.tome.reports import BuildCosts, BuildReport
+    from tomewise.tome.reports import BuildReport, Price
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.traces import Trace
     from tomewise.types import Answer, Cost, Event, Evidence, FromSession, Hits, Lagging, Quote, Scope, Statement
@@ -368,14 +368,14 @@ def _print_rewrite(text: str, origin: str, out: Console) -> None:
     out.print(f"    [dim]asked again: “{escape(shorten(text))}”{escape(shorten(origin))}[/dim]")
 
 
-def print_costs(costs: BuildCosts, out: Console) -> None:
-    """What `tome build --estimate` prints."""
-    table = make_table("layer")
-    for heading in ("calls", "tokens in", "tokens out", "cost"):
+def print_price(costs: Price, out: Console) -> None:
+    """What `--estimate` prints."""
+    table = make_table("layer" if costs.layers else "")
+    for heading in ("calls", "tokens in", "tokens out", "cost", *(["time"] if costs.total.model_seconds else [])):
         table.add_column(heading, justify="right")
     for layer in costs.layers:
         table.add_row(escape(layer.layer), *_list_costs(layer.cost))
-    table.add_row("in all", *_list_costs(costs.total))
+    table.add_row("at most" if costs.is_most else "in all", *_list_costs(costs.total))
     out.print(table)
     out.print(f"[dim]{escape(costs.system)} with {escape(costs.model)}; nothing was asked yet[/dim]")
     if costs.total.calls:
@@ -383,14 +383,13 @@ def print_costs(costs: BuildCosts, out: Console) -> None:
             "[dim]calls that repair a reply or ask again for inventions, and requests tried again, come on top[/dim]"
         )
     if instead := costs.instead:
-        _, tokens_in, tokens_out, cost = _list_costs(instead.total)
-        words = f"{count_noun(instead.total.calls, 'call')}, {tokens_in} tokens in, {tokens_out} out, cost {cost}"
-        out.print(f"[dim]for comparison: --system {escape(quote(instead.system))} takes {words}[/dim]")
+        out.print(f"[dim]for comparison: --system {escape(quote(instead.system))} takes {instead.text}[/dim]")
 
 
-def _list_costs(cost: Cost) -> tuple[str, str, str, str]:
+def _list_costs(cost: Cost) -> list[str]:
     dollars = "unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
-    return f"{cost.calls:,}", f"{cost.input_tokens:,}", f"{cost.output_tokens:,}", dollars
+    time = [describe_seconds(cost.model_seconds)] if cost.model_seconds else []
+    return [f"{cost.calls:,}", f"{cost.input_tokens:,}", f"{cost.output_tokens:,}", dollars, *time]
 
 
 def print_build(report: BuildReport, variant: Variant, options: str | None, out: Console) -> None:

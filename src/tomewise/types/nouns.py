@@ -6,9 +6,11 @@ Nouns are frozen dataclasses, and their ids derive from their content. Character
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from math import ceil, inf
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from tomewise.errors import count_noun
@@ -36,6 +38,13 @@ Metadata: TypeAlias = Mapping[str, Scalar | Sequence[Scalar]]
 
 _NO_PLACE = Place()
 _NAMED = 3  # documents in a sentence
+_WHOLE, _PART = r"(\d[\d,]{0,14})", r"(\d[\d,]{0,14}(?:\.\d{1,6})?)"
+_LIMITS = {  # by field how it is written
+    "calls": re.compile(rf"{_WHOLE} calls?"),
+    "tokens": re.compile(rf"{_WHOLE} tokens?"),
+    "dollars": re.compile(rf"\${_PART}"),
+    "minutes": re.compile(rf"{_PART} minutes?"),
+}
 
 
 def content_id(kind: str, *parts: object) -> str:
@@ -262,6 +271,11 @@ class Cost(Noun):
     roles: Mapping[str, Cost] = field(default_factory=dict)
     """What the calls of each role used, by the name of the role; a sum has none."""
 
+    @property
+    def tokens(self) -> int:
+        """Of prompts and replies."""
+        return self.input_tokens + self.output_tokens
+
     def __add__(self, more: Cost) -> Cost:
         names = ("calls", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "kept")
         seconds = ("model_seconds", "own_seconds")
@@ -276,6 +290,61 @@ class Cost(Noun):
         tokens = f"{self.input_tokens:,} tokens in, {self.output_tokens:,} out"
         seconds = f"{self.model_seconds:.2f} s model, {self.own_seconds:.2f} s own"
         return f"{calls}{kept} · {tokens} · {dollars} · {seconds}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit(Noun):
+    """The most that something may cost; None sets no limit. Everywhere outside it is written as a text.
+
+    `Limit.parse("20 calls, 90,000 tokens, $0.50, 5 minutes")`
+    """
+
+    calls: int | None = None
+    """Requests that are sent, retries and refusals too."""
+    tokens: int | None = None
+    """Those of the prompts and of the replies."""
+    dollars: float | None = None
+    minutes: float | None = None
+    """In which at least one call is running."""
+
+    @classmethod
+    def parse(cls, text: str | None) -> Limit:
+        """The limit that a text writes; for None no limit. Raises ValueError."""
+        values: dict[str, float] = {}
+        for part in [] if text is None else re.split(r",\s+", text.strip()):
+            found = next(((name, each) for name, form in _LIMITS.items() if (each := form.fullmatch(part))), None)
+            if found is None or found[0] in values:
+                raise ValueError(
+                    "a limit should be such as '20 calls', '90,000 tokens', '$0.50' or '5 minutes', or several of them "
+                    f"with commas between, not {text!r:.200}"
+                )
+            number = float(found[1][1].replace(",", ""))
+            values[found[0]] = number if "." in found[1][1] else int(number)
+        return cls(**values)  # type: ignore[arg-type]  # calls and tokens have no point
+
+    def __str__(self) -> str:
+        dollars = "" if self.dollars is None else f"${self.dollars:,.6f}".rstrip("0").rstrip(".")
+        calls, tokens, minutes = (
+            "" if most is None else f"{most:,.12g} {noun}{'' if most == 1 else 's'}"
+            for noun, most in (("call", self.calls), ("token", self.tokens), ("minute", self.minutes))
+        )
+        return ", ".join(filter(None, (calls, tokens, dollars, minutes)))
+
+    def narrow(self, other: Limit) -> Limit:
+        """The lower one of each."""
+        both = ((name, (getattr(self, name), getattr(other, name))) for name in self.__slots__)
+        return Limit(**{name: min((each for each in pair if each is not None), default=None) for name, pair in both})
+
+    def raise_by(self, factor: float) -> Limit:
+        """So many times as much."""
+        grown = {name: most * factor for name in self.__slots__ if (most := getattr(self, name)) is not None}
+        return Limit(**{name: ceil(most) if name in ("calls", "tokens") else most for name, most in grown.items()})
+
+    def holds(self, cost: Cost) -> bool:
+        """Whether a cost is within it; an unknown price is beyond any number of dollars."""
+        spent = (cost.calls, cost.tokens, inf if cost.dollars is None else cost.dollars, cost.model_seconds / 60)
+        limits = (self.calls, self.tokens, self.dollars, self.minutes)
+        return all(most is None or each <= most for most, each in zip(limits, spent, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
