@@ -13,10 +13,9 @@ from tomewise.events import make_event
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.price_list import find_price
-from tomewise.language.prompts import needs_short
 from tomewise.language.roles import ANSWER
 from tomewise.language.spec import ModelSpec
-from tomewise.language.wrapped import Wrapped, find_abilities, find_model, find_name, find_window, list_models
+from tomewise.language.wrapped import Wrapped, find_abilities, find_name, list_models
 from tomewise.run import change_run
 from tomewise.systems.recipe_settings import list_settings
 from tomewise.systems.registry import Variant, choose_variant
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from tomewise.systems.kit import Kit, System
 
 _MOST_PLAYED, _SECONDS = 40, 10.0  # calls that are played for one price, and how long
-_REPLY = 4_096  # tokens of a long reply
+_REPLY = 256  # tokens of a usual reply
 _READING = 60.0  # seconds that a call of a slow model may take to read what it is shown
 _CONTEXTS = (4_500, 3_000, 2_000, 1_200)  # few, so that another measurement rarely makes another prompt
 
@@ -45,7 +44,7 @@ async def price_question(wire: Callable[[Kit], System], kit: Kit, question: Ques
 
     A loop that foresees its calls is asked. Any other one is played without a model, with the prompts that the model
     would read. Where it may make more calls than it makes so, each counts as the longest. Replies have their mean
-    length in this tome, or all that the role allows.
+    length in this tome; without enough of them, a usual one.
     """
     played: list[Foreseen] = []
     enough = asyncio.Event()
@@ -90,8 +89,7 @@ def _sum_costs(foreseen: Iterable[Foreseen], kit: Kit) -> Cost:
     for role, calls, read in foreseen:
         name, abilities = find_name(kit.model, role), find_abilities(kit.model, role)
         mean = kit.store.calls.mean_reply_bytes(role.name, name)
-        short = needs_short(find_model(kit.model, role).name, find_window(kit.model, role))
-        written = role.limit_reply(short=short) if mean is None else mean / 4
+        written = min(role.output_tokens, _REPLY) if mean is None else mean / 4
         cost = Cost(calls=calls, input_tokens=read, output_tokens=round(calls * (written + abilities.thoughts)))
         total += complete_cost(cost, name, abilities.pace)
     return total

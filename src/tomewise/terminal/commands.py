@@ -450,8 +450,13 @@ def confirm_price(price: Price | None) -> None:
         return
     with pause_work():
         print_message(f"this takes {price.text}")
-        if sys.stdin.isatty() and sys.stderr.isatty():
+        if stands_at_terminal():
             typer.confirm("Go on?", abort=True, err=True)
+
+
+def stands_at_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def repeat_options(tome: str | None, stated: Stated = NOTHING) -> str:
