@@ -107,7 +107,7 @@ def test_a_system_that_is_wired_already_has_no_price(filled):
 
 def test_minutes_of_a_question_and_of_a_build_are_those_that_they_take(open_book, server):
     """The server is as slow as it was measured to be: within a factor of 1.5."""
-    speed = (4_000, 200)
+    speed = (4_000, 2_000)
 
     def reply(request: dict[str, Any]) -> Behaviour:
         made = play(request)
@@ -167,7 +167,6 @@ def stand_at_a_terminal(monkeypatch):
         answers = io.StringIO(typed)
         monkeypatch.setattr("sys.stdin", answers)
         monkeypatch.setattr(answers, "isatty", lambda: True, raising=False)
-        monkeypatch.setattr("tomewise.terminal.commands.stands_at_terminal", lambda: True)
 
     return stand
 
@@ -211,7 +210,7 @@ def test_an_estimate_of_a_question_prints_and_asks_nobody(ask, server):
     price = json.loads(ask("ask", QUESTION, "--estimate", "--json").out)
     assert price["total"]["calls"] == 1
     assert price["total"]["model_seconds"] > 60
-    assert price["accept"] == "1 call"
+    assert price["accept"] == "2 calls"
     assert not server.requests
 
 
@@ -248,7 +247,6 @@ def test_a_limit_holds_what_it_bounds_and_the_lower_one_counts():
     assert Limit.parse("2 calls, 120 tokens, 1.5 minutes").holds(cost)
     assert not any(Limit.parse(text).holds(cost) for text in ("1 call", "119 tokens", "$9", "1.4 minutes"))
     assert Limit.parse("2 calls, $1").narrow(Limit.parse("3 calls, 1 minute")) == Limit.parse("2 calls, $1, 1 minute")
-    assert Limit.parse("10 calls, $1, 2 minutes").raise_by(1.25) == Limit.parse("13 calls, $1.25, 2.5 minutes")
 
 
 def test_minutes_are_bounded_and_what_came_is_kept(open_book, server):

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 family = Family("/api", "jobs")
 _PAUSE = 0.1  # seconds between two events of one job
-_OVER = 1.1  # an estimate may be so much too low
 _DOCUMENT = NewDocument.model_json_schema()
 _DOCUMENTS = {
     "type": "object",
@@ -92,10 +91,8 @@ async def add_documents(tome: str, request: Request, service: Wanted) -> JobRepl
 async def build(tome: str, body: Build, request: Request, service: Wanted) -> JobReply:
     """Build the layers of a system, if its estimate is within what is accepted; else 409 with the estimate."""
     costs = await run_while_connected(request, service.estimate(tome, body))
-    limit = types.Limit.parse(body.accept)
-    refuse_price(None if limit.holds(costs.total) else costs)
-    budget = str(limit.raise_by(_OVER))
-    task = {"system": costs.system, "budget": budget, "model": body.model}  # the system with its settings
+    refuse_price(None if types.Limit.parse(body.accept).holds(costs.total) else costs)
+    task = {"system": costs.system, "budget": body.accept, "model": body.model}  # the system with its settings
     async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
         return service.jobs.add(tome, "build", task, folder).describe()
 

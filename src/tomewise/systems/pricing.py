@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tomewise.calls import CallCount, read_calls
-from tomewise.errors import ModelError, UsageError
+from tomewise.errors import ModelError, ModelUnavailable, UsageError
 from tomewise.events import make_event
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.extractive import ExtractiveModel
@@ -19,7 +20,7 @@ from tomewise.language.wrapped import Wrapped, find_abilities, find_name, list_m
 from tomewise.run import change_run
 from tomewise.systems.recipe_settings import list_settings
 from tomewise.systems.registry import Variant, choose_variant
-from tomewise.types import Cost, Estimate, Event, LanguageModel, Limit, Loop, Pace, Question, Role
+from tomewise.types import Cost, Estimate, Event, LanguageModel, Limit, Pace, Question, Role
 
 if TYPE_CHECKING:
     from tomewise.loops.relay import Foreseen
@@ -47,41 +48,26 @@ async def price_question(wire: Callable[[Kit], System], kit: Kit, question: Ques
     length in this tome; without enough of them, a usual one.
     """
     played: list[Foreseen] = []
-    enough = asyncio.Event()
     rules = ExtractiveModel(kit.embedder)
 
     async def play(model: LanguageModel, role: Role[Any, Any], given: Any) -> Any:
         played.append((role, 1, model.count_input_tokens(role, given)))
         if len(played) >= (limit or _MOST_PLAYED):
-            enough.set()
-            await asyncio.Event().wait()  # nothing that follows would count
+            raise ModelUnavailable("nothing that follows would count")
         return await rules.ask(role, given)
 
     loop = wire(replace(kit, model=Wrapped(kit.model, play))).loop
     limit = read_calls(loop).most
     if isinstance(loop, Foresees):
-        foreseen = await loop.foresee(question)
-        return _sum_costs(foreseen, kit), bool(foreseen)
-    with change_run(meters=(), used=None, listener=None):
-        tasks = [asyncio.create_task(_run(loop, question)), asyncio.create_task(enough.wait())]
-    try:
-        await asyncio.wait(tasks, timeout=_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        if tasks[0].done() and not isinstance(tasks[0].exception(), ModelError):  # that of a role that is not played
-            tasks[0].result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        return _sum_costs(await loop.foresee(question), kit), True
+    with change_run(meters=(), used=None, listener=None), suppress(ModelError, TimeoutError):
+        async with asyncio.timeout(_SECONDS):
+            async for _ in loop.run(question):
+                pass
     costs = [_sum_costs([each], kit) for each in played]
     if not limit or limit <= len(played) or not played:
         return sum(costs, Cost()), False
-    longest = max(costs, key=lambda cost: cost.tokens)
-    return sum([longest] * int(limit), Cost()), True
-
-
-async def _run(loop: Loop, question: Question) -> None:
-    async for _ in loop.run(question):
-        pass
+    return sum([max(costs, key=lambda cost: cost.tokens)] * int(limit), Cost()), True
 
 
 def _sum_costs(foreseen: Iterable[Foreseen], kit: Kit) -> Cost:

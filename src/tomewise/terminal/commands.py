@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from tomewise.systems.registry import Variant
     from tomewise.tome.reports import Price
     from tomewise.tome.tome import OnProgress, Tome
-    from tomewise.types import Answer, Event
+    from tomewise.tome.view import TomeView
+    from tomewise.types import Answer, Event, Question
 
 _LONGEST = 1_000_000  # bytes of a question
 _TOGETHER = 4  # passages in a call: the size that bench/RESULTS.md compares with one
@@ -123,7 +124,7 @@ def build(
                 costs = _estimate_costs(opened, variant, work.report, layer or ())
             else:
                 if not (yes or extractions or again):
-                    confirm_price(opened.price_above(find_threshold(), system=variant, layers=layer or ()))
+                    confirm_price(opened, variant, layers=layer or ())
                 collect_as_usual()
                 report = opened.build(
                     variant,
@@ -224,7 +225,7 @@ def ask(
                 price = part.estimate(asked, system=variant)
             else:
                 if not yes:
-                    confirm_price(part.price_above(find_threshold(), asked, system=variant))
+                    confirm_price(part, variant, asked)
                 with nullcontext() if work.is_shown else answer_whole():
                     if session is None:
                         answer = part.ask(asked, system=variant, fresh=fresh, on_event=listener)
@@ -444,19 +445,16 @@ def show(
 app.add_typer(evaluation)
 
 
-def confirm_price(price: Price | None) -> None:
-    """Show a price, if there is one, and ask on a terminal whether to pay it: a no ends the command."""
-    if price is None:
-        return
-    with pause_work():
-        print_message(f"this takes {price.text}")
-        if stands_at_terminal():
-            typer.confirm("Go on?", abort=True, err=True)
-
-
-def stands_at_terminal() -> bool:
-    """Whether somebody can be asked."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+def confirm_price(
+    part: TomeView, variant: Variant, question: Question | None = None, layers: Sequence[str] = ()
+) -> None:
+    """Show the price if it is high, and ask on a terminal whether to pay it: a no ends the command."""
+    price = part.price_above(configuration.load().ask_above, question, system=variant, layers=layers)
+    if price:
+        with pause_work():
+            print_message(f"this takes {price.text}")
+            if sys.stdin.isatty():
+                typer.confirm("Go on?", abort=True, err=True)
 
 
 def repeat_options(tome: str | None, stated: Stated = NOTHING) -> str:
@@ -468,11 +466,6 @@ def repeat_options(tome: str | None, stated: Stated = NOTHING) -> str:
 def find_system() -> str:
     """The system that the environment or a configuration file names, or the default."""
     return configuration.load().system
-
-
-def find_threshold() -> str:
-    """The price above which is asked before."""
-    return configuration.load().ask_above
 
 
 def find_tome(tome: str | None) -> TomeAddress:

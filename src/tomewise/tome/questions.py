@@ -11,7 +11,6 @@ from secrets import token_hex
 from shlex import quote
 from typing import Any, TypeAlias, TypeVar
 
-from tomewise.calls import CallCount, read_calls
 from tomewise.concurrency import run_side_by_side
 from tomewise.errors import NotBuilt, UsageError
 from tomewise.events import make_event, shorten
@@ -140,10 +139,6 @@ class Questions:
             raise UsageError(f"{ready.name} cannot be priced: make it with a recipe, which takes the kit")
         cost, is_most = await price_question(ready.variant.wire, kit, question)
         return Price(system=ready.name, model=kit.model.name, total=cost, is_most=is_most)
-
-    def count_calls(self, system: Choice | System | None) -> CallCount:
-        """The calls of a question to a system, as its loop states them."""
-        return read_calls(self.wire(system).system.loop)
 
     async def search(self, question: Question, system: Choice | System | None, limit: int) -> list[Evidence]:
         """The evidence that the retriever of a system finds, best first. Raises NotBuilt, UsageError."""

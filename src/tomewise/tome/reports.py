@@ -91,9 +91,10 @@ class Price(Noun):
 
     @property
     def accept(self) -> str:
-        """The limit on calls and dollars that it keeps."""
-        dollars = self.total.dollars
-        return str(Limit(calls=self.total.calls, dollars=None if dollars is None else ceil(dollars * 10_000) / 10_000))
+        """A limit on calls and dollars that it keeps where a tenth comes on top, as repairs do."""
+        calls, dollars = self.total.calls, self.total.dollars
+        most = None if dollars is None else ceil(dollars * 11_000) / 10_000
+        return str(Limit(calls=ceil(calls * 11 / 10), dollars=most))
 
     @property
     def text(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, overload
 
-from tomewise.calls import NOT_STATED
+from tomewise.calls import NOT_STATED, read_calls
 from tomewise.errors import UsageError
 from tomewise.notebook_display import show_bars
 from tomewise.tome.arguments import check_type, make_question, read_integer, read_names, read_texts
@@ -142,15 +142,16 @@ class TomeView(PartOfTome):
     ) -> Price | None:
         """The price of a question, or of a build, if it is above a limit such as "2 minutes"; else None.
 
-        Where even the longest prompts would keep the limit nothing is counted. A price that is not known counts as
-        none.
+        Nothing is counted where even the longest prompts keep the limit. What is not known counts as nothing.
         """
         from tomewise.systems.pricing import is_cheap, keeps
         from tomewise.tome.tome_memory import Memory
 
         most, questions = Limit.parse(limit), self._opened.questions
         system = await questions.choose(system, effort, current=bool(question and question.current))
-        if is_cheap(most, questions.count_calls(system) if question else NOT_STATED, self._opened.kit.model):
+        if is_cheap(
+            most, read_calls(questions.wire(system).system.loop) if question else NOT_STATED, self._opened.kit.model
+        ):
             return None
         if question:
             price = await self.aestimate(question, system=system)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from math import ceil, inf
+from math import inf
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from tomewise.errors import count_noun
@@ -38,13 +38,10 @@ Metadata: TypeAlias = Mapping[str, Scalar | Sequence[Scalar]]
 
 _NO_PLACE = Place()
 _NAMED = 3  # documents in a sentence
-_WHOLE, _PART = r"(\d[\d,]{0,14})", r"(\d[\d,]{0,14}(?:\.\d{1,6})?)"
-_LIMITS = {  # by field how it is written
-    "calls": re.compile(rf"{_WHOLE} calls?"),
-    "tokens": re.compile(rf"{_WHOLE} tokens?"),
-    "dollars": re.compile(rf"\${_PART}"),
-    "minutes": re.compile(rf"{_PART} minutes?"),
-}
+_WHOLE, _PART = r"\d[\d,]{0,14}", r"\d[\d,]{0,14}(?:\.\d{1,6})?"
+_LIMIT = re.compile(
+    rf"(?P<calls>{_WHOLE}) calls?|(?P<tokens>{_WHOLE}) tokens?|\$(?P<dollars>{_PART})|(?P<minutes>{_PART}) minutes?"
+)
 
 
 def content_id(kind: str, *parts: object) -> str:
@@ -312,14 +309,15 @@ class Limit(Noun):
         """The limit that a text writes; for None no limit. Raises ValueError."""
         values: dict[str, float] = {}
         for part in [] if text is None else re.split(r",\s+", text.strip()):
-            found = next(((name, each) for name, form in _LIMITS.items() if (each := form.fullmatch(part))), None)
-            if found is None or found[0] in values:
+            found = _LIMIT.fullmatch(part)
+            name = found.lastgroup if found else None
+            if not found or not name or name in values:
                 raise ValueError(
                     "a limit should be such as '20 calls', '90,000 tokens', '$0.50' or '5 minutes', or several of them "
                     f"with commas between, not {text!r:.200}"
                 )
-            number = float(found[1][1].replace(",", ""))
-            values[found[0]] = number if "." in found[1][1] else int(number)
+            number = found[name].replace(",", "")
+            values[name] = float(number) if "." in number else int(number)
         return cls(**values)  # type: ignore[arg-type]  # calls and tokens have no point
 
     def __str__(self) -> str:
@@ -334,11 +332,6 @@ class Limit(Noun):
         """The lower one of each."""
         both = ((name, (getattr(self, name), getattr(other, name))) for name in self.__slots__)
         return Limit(**{name: min((each for each in pair if each is not None), default=None) for name, pair in both})
-
-    def raise_by(self, factor: float) -> Limit:
-        """So many times as much."""
-        grown = {name: most * factor for name in self.__slots__ if (most := getattr(self, name)) is not None}
-        return Limit(**{name: ceil(most) if name in ("calls", "tokens") else most for name, most in grown.items()})
 
     def holds(self, cost: Cost) -> bool:
         """Whether a cost is within it; an unknown price is beyond any number of dollars."""
