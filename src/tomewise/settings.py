@@ -347,8 +347,7 @@ def refuse_risks(values: Mapping[str, Any], path: Path, own: Mapping[str, Any]) 
         if name in ("budget", "ask_above"):
             from tomewise.types import Limit
 
-            before, now = Limit.parse(most), Limit.parse(values[name])
-            return before.narrow(now) != now  # it leaves out a part, or has more of it
+            return Limit.parse(most, values[name]) != Limit.parse(values[name])  # it lacks a part, or has more of it
         return name == "max_failures" and values[name] > most
 
     risky = {"sets": [name for name in values if not SETTINGS[name].free], "raises": list(filter(is_raised, values))}

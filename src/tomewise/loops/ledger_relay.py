@@ -42,7 +42,7 @@ from tomewise.loops.chunking import Chunk, find_chunks, measure_room
 from tomewise.loops.citing import locate
 from tomewise.loops.desk import Desk, Prepared, make_answer_input
 from tomewise.loops.evidence import fit_to_window, load_passages
-from tomewise.loops.relay import Foreseen, Written, describe_passages, foresee_reading, list_passages, relay
+from tomewise.loops.relay import Written, describe_passages, list_passages, relay
 from tomewise.recall.ranking import as_evidence
 from tomewise.text.quotable import find_sentences
 from tomewise.types import Answer, Event, Evidence, In, Out, Passage, PassageId, Question, Role, content_id
@@ -235,15 +235,6 @@ class Cosmir:
         """The plan, three a chunk, the answer. Calls no model. Raises UsageError if a window is too small."""
         chunks = await self.find_chunks(question)
         return 2 + 3 * len(chunks) if chunks else 0
-
-    async def foresee(self, question: Question) -> list[Foreseen]:
-        """See `foresee_reading`. The ledger has as many inferences as facts."""
-
-        def make_input(shown: list[Shown]) -> NotesIn:
-            return NotesIn(question=question.text, evidence=shown, limit=FACTS)
-
-        notes = 2 * int(self.share * self.size) + OF_QUESTIONS
-        return await foresee_reading(self, question, EXTRACT_NOTES, make_input, beside=OF_QUESTIONS, notes=notes)
 
     async def run(self, question: Question, memory: LedgerMemory | None = None) -> AsyncIterator[Event | Answer]:
         """See `relay`. A `memory` that is given is used and changed."""

@@ -20,13 +20,13 @@ from math import ceil
 from tomewise.calls import CallCount
 from tomewise.concurrency import gather_calls
 from tomewise.events import make_event
-from tomewise.language.roles import MARK_FACTS, UPDATE_LEDGER, AnswerIn, Entry, LedgerOut, MarkIn, Shown
+from tomewise.language.roles import MARK_FACTS, UPDATE_LEDGER, AnswerIn, Entry, LedgerOut, MarkIn
 from tomewise.loops.chunking import Chunk, cut_chunks, find_chunks, measure_room
 from tomewise.loops.desk import Desk, Prepared, make_answer_input
 from tomewise.loops.evidence import EXTRACTS, PASSAGE, drop_near_repeats, load_passages, measure_pieces, measure_texts
 from tomewise.loops.last_prompt import DEPTH, Searched, join
-from tomewise.loops.ledger_relay import FACTS, OF_QUESTIONS, OpenLedger, begin, open_memory, tell_lost
-from tomewise.loops.relay import Foreseen, foresee_reading, relay
+from tomewise.loops.ledger_relay import OF_QUESTIONS, OpenLedger, begin, open_memory, tell_lost
+from tomewise.loops.relay import relay
 from tomewise.loops.steps import rank_found
 from tomewise.recall.ranking import as_evidence, take_turns
 from tomewise.types import Answer, Event, Evidence, Passage, PassageId, Question, Retriever, content_id
@@ -80,17 +80,6 @@ class ReadThrough:
         most = self.recovery * sum(chunk.tokens for chunk in chunks) if len(chunks) > 1 else 0
         again = ceil(most / min(chunk.tokens for chunk in chunks[:-1])) if most else 0
         return 2 + sum(number + ceil(number / self.wave) for number in (len(chunks), again)) if chunks else 0
-
-    async def foresee(self, question: Question) -> list[Foreseen]:
-        """See `foresee_reading`. Each chunk has as many facts as a reply."""
-
-        def make_input(shown: list[Shown]) -> MarkIn:
-            return MarkIn(question=question.text, evidence=shown, limit=FACTS)
-
-        chunks, beside = await self.find_chunks(question), OF_QUESTIONS + _KNOWN * _OF_KNOWN
-        notes = max(self.context, len(chunks) * FACTS * _OF_KNOWN) + OF_QUESTIONS
-        again = self.recovery if len(chunks) > 1 else 0.0
-        return await foresee_reading(self, question, MARK_FACTS, make_input, beside=beside, notes=notes, again=again)
 
     async def run(self, question: Question, memory: LedgerMemory | None = None) -> AsyncIterator[Event | Answer]:
         """See `relay`. A `memory` that is given is used and changed."""

@@ -8,23 +8,21 @@ was not read, or had no room, is named to the answering role.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, runtime_checkable
 
 from tomewise.calls import CallCount
 from tomewise.events import make_event
-from tomewise.language.roles import ANSWER, CARRY_NOTE, AnswerIn, CarryIn, Shown
+from tomewise.language.roles import CARRY_NOTE, AnswerIn, CarryIn
 from tomewise.loops.chunking import Chunk, find_chunks, measure_room
 from tomewise.loops.desk import Desk, Prepared, decline, make_answer_input
 from tomewise.loops.steps import Skipped
 from tomewise.recall.ranking import as_evidence
 from tomewise.store.records import PASSAGES
-from tomewise.types import Answer, Event, Evidence, In, Passage, Question, Role
+from tomewise.types import Answer, Event, Evidence, Passage, Question
 from tomewise.types.proof import Unread
 
-Foreseen: TypeAlias = tuple[Role[Any, Any], int, int]
-"""A role, so many calls of it, and the tokens that they read together."""
 _TOKENS_PER_WORD = 2
 _UNREAD = "This part of the text could not be read: {}."
 _LEFT = "The reading ended early, as nothing seemed open any more. Not read: {}."
@@ -48,6 +46,7 @@ class Written:
         return None
 
 
+@runtime_checkable
 class InOrder(Protocol):
     """A loop that reads in order."""
 
@@ -110,34 +109,6 @@ async def relay(loop: InOrder, written: Written) -> AsyncIterator[Event | Answer
     yield answer
 
 
-async def foresee_reading(
-    loop: InOrder,
-    question: Question,
-    role: Role[In, Any],
-    make_input: Callable[[list[Shown]], In],
-    *,
-    beside: int = 0,
-    notes: int = 0,
-    again: float = 0.0,
-) -> list[Foreseen]:
-    """What reading takes at most, where no reply is full: one call of `role` for each chunk, and the other calls.
-
-    A call for a chunk has `beside` tokens more than `make_input` gives it, any other one so many tokens of `notes`.
-    The share `again` of the text is read twice.
-    """
-    desk, chunks = loop.desk, await loop.find_chunks(question)
-    others = await loop.estimate_calls(question) - len(chunks)
-
-    def count() -> tuple[int, int]:
-        inputs = (make_input(desk.show(list_passages(chunk.passages))) for chunk in chunks)
-        read = sum(desk.model.count_input_tokens(role, given) + beside for given in inputs)
-        own = desk.model.count_input_tokens(ANSWER, make_answer_input(question, []))
-        return read, others * (own + notes) + round(again * read)
-
-    read, more = await asyncio.to_thread(count)
-    return [(role, len(chunks), read), (ANSWER, others, more)] if chunks else []
-
-
 def list_passages(passages: Sequence[Passage]) -> list[Evidence]:
     """The passages as evidence, in this order: E1, E2, ..."""
     return [as_evidence(passage, 1.0) for passage in passages]
@@ -180,15 +151,6 @@ class ChainOfAgents:
         """One a chunk, and the answer. Calls no model. Raises UsageError if the window is too small."""
         chunks = await self.find_chunks(question)
         return len(chunks) + 1 if chunks else 0
-
-    async def foresee(self, question: Question) -> list[Foreseen]:
-        """See `foresee_reading`. A note has all its words."""
-
-        def make_input(shown: list[Shown]) -> CarryIn:
-            return CarryIn(question=question.text, evidence=shown, words=self.words)
-
-        most = _TOKENS_PER_WORD * self.words
-        return await foresee_reading(self, question, CARRY_NOTE, make_input, beside=most, notes=most)
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """See `relay`."""

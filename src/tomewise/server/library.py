@@ -389,8 +389,7 @@ class Library:
 
         No request raises what the settings allow. What it has spent counts in `spent`.
         """
-        limit = Limit.parse(self._settings.budget).narrow(Limit.parse(lower))
-        budget = Budget(limit, name=self.name_model(model))
+        budget = Budget(Limit.parse(self._settings.budget, lower), name=self.name_model(model))
         try:
             with change_run(budget=budget):
                 yield budget

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tomewise.calls import CallCount, read_calls
 from tomewise.errors import ModelError, ModelUnavailable, UsageError
@@ -17,35 +17,31 @@ from tomewise.language.price_list import find_price
 from tomewise.language.roles import ANSWER
 from tomewise.language.spec import ModelSpec
 from tomewise.language.wrapped import Wrapped, find_abilities, find_name, list_models
+from tomewise.loops.relay import InOrder
 from tomewise.run import change_run
 from tomewise.systems.recipe_settings import list_settings
 from tomewise.systems.registry import Variant, choose_variant
 from tomewise.types import Cost, Estimate, Event, LanguageModel, Limit, Pace, Question, Role
 
 if TYPE_CHECKING:
-    from tomewise.loops.relay import Foreseen
     from tomewise.systems.kit import Kit, System
 
+Foreseen: TypeAlias = tuple[Role[Any, Any], int, int]
+"""A role, so many calls of it, and the tokens that they read together."""
 _MOST_PLAYED, _SECONDS = 40, 10.0  # calls that are played for one price, and how long
 _REPLY = 256  # tokens of a usual reply
+# Models count tokens in their own way, and some text is read twice; rules, questions and notes stand beside it.
+_SURE, _BESIDE = 1.5, 4_000
 _READING = 60.0  # seconds that a call of a slow model may take to read what it is shown
 _CONTEXTS = (4_500, 3_000, 2_000, 1_200)  # few, so that another measurement rarely makes another prompt
-
-
-@runtime_checkable
-class Foresees(Protocol):
-    """A loop that can say what a question takes at most. Optional."""
-
-    async def foresee(self, question: Question) -> list[Foreseen]:
-        """By role the calls, and the tokens that they read. Calls no model. Raises UsageError where it cannot ask."""
 
 
 async def price_question(wire: Callable[[Kit], System], kit: Kit, question: Question) -> tuple[Cost, bool]:
     """What a question to a system would use, and whether it may be less.
 
-    A loop that foresees its calls is asked. Any other one is played without a model, with the prompts that the model
-    would read. Where it may make more calls than it makes so, each counts as the longest. Replies have their mean
-    length in this tome; without enough of them, a usual one.
+    Of a loop that reads in order, the text counts once, and what stands beside it in each call. Any other one is played
+    without a model, with the prompts that the model would read; where it may make more calls than it makes so, each
+    counts as the longest. Replies have their mean length in this tome; without enough of them, a usual one.
     """
     played: list[Foreseen] = []
     rules = ExtractiveModel(kit.embedder)
@@ -58,8 +54,10 @@ async def price_question(wire: Callable[[Kit], System], kit: Kit, question: Ques
 
     loop = wire(replace(kit, model=Wrapped(kit.model, play))).loop
     limit = read_calls(loop).most
-    if isinstance(loop, Foresees):
-        return _sum_costs(await loop.foresee(question), kit), True
+    if isinstance(loop, InOrder):
+        chunks, calls = await loop.find_chunks(question), await loop.estimate_calls(question)
+        read = round(_SURE * sum(chunk.tokens for chunk in chunks)) + calls * _BESIDE
+        return _sum_costs([(ANSWER, calls, read)], kit), True
     with change_run(meters=(), used=None, listener=None), suppress(ModelError, TimeoutError):
         async with asyncio.timeout(_SECONDS):
             async for _ in loop.run(question):

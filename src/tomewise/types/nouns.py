@@ -305,19 +305,20 @@ class Limit(Noun):
     """In which at least one call is running."""
 
     @classmethod
-    def parse(cls, text: str | None) -> Limit:
-        """The limit that a text writes; for None no limit. Raises ValueError."""
+    def parse(cls, *texts: str | None) -> Limit:
+        """The limit that texts write together: the lower one of each; None sets none. Raises ValueError."""
         values: dict[str, float] = {}
-        for part in [] if text is None else re.split(r",\s+", text.strip()):
+        given = [text for text in texts if text is not None]
+        for part in re.split(r",\s+", ", ".join(given).strip()) if given else ():
             found = _LIMIT.fullmatch(part)
             name = found.lastgroup if found else None
-            if not found or not name or name in values:
+            if not found or not name:
                 raise ValueError(
                     "a limit should be such as '20 calls', '90,000 tokens', '$0.50' or '5 minutes', or several of them "
-                    f"with commas between, not {text!r:.200}"
+                    f"with commas between, not {part!r:.200}"
                 )
             number = found[name].replace(",", "")
-            values[name] = float(number) if "." in number else int(number)
+            values[name] = min(values.get(name, inf), float(number) if "." in number else int(number))
         return cls(**values)  # type: ignore[arg-type]  # calls and tokens have no point
 
     def __str__(self) -> str:
@@ -327,11 +328,6 @@ class Limit(Noun):
             for noun, most in (("call", self.calls), ("token", self.tokens), ("minute", self.minutes))
         )
         return ", ".join(filter(None, (calls, tokens, dollars, minutes)))
-
-    def narrow(self, other: Limit) -> Limit:
-        """The lower one of each."""
-        both = ((name, (getattr(self, name), getattr(other, name))) for name in self.__slots__)
-        return Limit(**{name: min((each for each in pair if each is not None), default=None) for name, pair in both})
 
     def holds(self, cost: Cost) -> bool:
         """Whether a cost is within it; an unknown price is beyond any number of dollars."""
