@@ -383,7 +383,9 @@ def print_price(costs: Price, out: Console) -> None:
             "[dim]calls that repair a reply or ask again for inventions, and requests tried again, come on top[/dim]"
         )
     if instead := costs.instead:
-        out.print(f"[dim]for comparison: --system {escape(quote(instead.system))} takes {instead.text}[/dim]")
+        _, tokens_in, tokens_out, cost, *_ = _list_costs(instead.total)
+        words = f"{count_noun(instead.total.calls, 'call')}, {tokens_in} tokens in, {tokens_out} out, cost {cost}"
+        out.print(f"[dim]for comparison: --system {escape(quote(instead.system))} takes {words}[/dim]")
 
 
 def _list_costs(cost: Cost) -> list[str]:
