@@ -148,9 +148,7 @@ async def test_several_things_are_learnt_from_one_request():
         assert [await fuse(model), await fuse(model)] == [CUE] * 2
     assert len(server.requests) == 6
     assert server.requests[-1].keys() == {"model", "messages", "stream", "max_completion_tokens"}
-    assert model.adapter.known.describe().startswith(
-        "takes no temperature, response_format, max_tokens; takes no system role; reads "
-    )
+    assert model.adapter.known.describe() == ("takes no temperature, response_format, max_tokens; takes no system role")
 
 
 @pytest.mark.parametrize("message", ["Your temperature is too high today", "what is this", "the system role is ill"])

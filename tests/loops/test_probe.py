@@ -278,6 +278,37 @@ async def test_no_call_reads_what_another_reads_or_no_new_passage(store):
     assert played.reason == "no new evidence was found", "a summary of what was read is no news"
 
 
+@pytest.mark.parametrize("context", [60, 600])
+async def test_the_cues_of_the_first_read_are_shown_before_the_loop_ends(store, context):
+    everything = " ".join(f"v{number}" for number in range(8))
+    found, question = {STEM: everything}, Question(text=STEM)
+    played = await play(
+        store, found, [DECLINED, ANSWERED], [[]], question=question, cycles=3, budget=context, reading=600
+    )
+    first, *later = list_inputs(played.model, "answer")
+    assert (len(first.evidence) < 8) == bool(later) == played.answer.resolved
+    assert [attempt.notes for attempt in later] == [["When? v"]] * len(later)
+    assert played.reason == ("it was answered" if later else "no new probe was thought of")
+
+
+@pytest.mark.parametrize("published", [True, False])
+async def test_a_call_reads_no_more_than_there_is_room_for(store, published):
+    passages, room = list(store.passages().values()), 120
+    texts = {"v": "tide " * 70, "s": "light " * 60}
+    layers = {"v": PASSAGES, "s": "s"}
+    recall = {
+        name: Shelves({STEM: [Evidence(id=name, layer=layers[name], text=text, score=1, sources=(passages[0].id,))]})
+        for name, text in texts.items()
+    }
+    model = make_model([DECLINED] * 2, [[]])
+    loop = build(store, model, recall, published=published, cycles=1, budget=60, reading=room)
+    events, _ = await converse(loop, Question(text=STEM))
+    read = [sum(COUNT([piece.text for piece in given.evidence])) for given in list_inputs(model, "encode")]
+    assert read == ([COUNT([text])[0] for text in texts.values()] if published else COUNT([texts["v"]]))
+    assert max(read) <= room
+    assert [event.name for event in events].count("skipped") == (not published)
+
+
 async def test_a_later_attempt_has_the_cues_of_the_newest_step_first_and_what_they_rest_on(store):
     found = {STEM: "v0 v1 v2", "a": "v3 v4 v5", "b": "v6 v7"}
 

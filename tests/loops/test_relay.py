@@ -15,6 +15,7 @@ from tomewise.language.cached import Cache
 from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
+from tomewise.language.roles import PLAN_READING, PlanReadingIn
 from tomewise.language.wrapped import Wrapped
 from tomewise.loops.read_through import ReadThrough
 from tomewise.recall.flat import Lexical
@@ -235,6 +236,13 @@ async def test_cosmir_makes_the_calls_of_its_paper_and_shows_in_each_what_the_le
     expected = [(role, shown) for role, _, shown in expected] + [("answer", (facts, [*notes, *inferred]))]
     assert [(call.role, read_shown(call.role, call.given)) for call in model.calls] == expected
     assert answer.text == "Ada"
+
+
+async def test_the_planner_of_cosmir_is_not_asked_for_what_nobody_reads():
+    asked = [
+        Prompts().render(PLAN_READING, PlanReadingIn(question="Who?", limit=limit, nets=limit)) for limit in (None, 5)
+    ]
+    assert ["`needs_all`" in prompt for prompt in asked] == [False, True]
 
 
 async def test_a_fact_of_cosmir_is_cited_where_its_words_stand_in_the_text(store):
@@ -727,6 +735,29 @@ async def test_what_fails_when_it_is_read_again_was_read_before(store):
     assert (answer.text, answer.missing) == ("Ada", "")
     assert list_events(answer, "unread"), "the trace has the call that failed"
     assert {*list_facts(answer)} == {"Tom lived there."}
+
+
+async def test_what_was_not_read_is_not_named_once_it_is_read_again(store):
+    plain = at_second_sight(quote_all, lambda given: BAD if LIVED in given.evidence[0].text else quote_all(given))
+    model = script(mark_facts=plain)
+    answer = await read(store, model, LIVED, RAINED, "It snowed.", recovery=1.0)
+    assert list_read(model) == [LIVED, RAINED, "It snowed.", LIVED]
+    assert answer.missing == ""
+    assert not any("could not be read" in note for note in list_inputs(model, "answer")[0].notes)
+    assert LIVED in list_facts(answer)
+
+
+async def test_a_fact_that_was_overtaken_is_not_counted_as_lost(store):
+    long = [
+        f"{text} {'The wind rose over the sea. ' * 9}".strip() for text in ("The lamp has nine wicks.", "It has ten.")
+    ]
+    marked = [quote_first("The lamp has nine wicks."), quote_first("It has ten.")]
+    update = {"inferences": [{"rests_on": ["F2"], "inference": "It has ten wicks.", "replaces": ["F1"]}]}
+    model = script(mark_facts=marked, update_ledger=[{}, update])
+    answer = await read(store, model, *long, context=75)
+    (given,) = list_inputs(model, "answer")
+    assert find_texts(given.evidence) == ["It has ten."]
+    assert (given.notes, answer.coverage.dropped) == (["It has ten wicks. (in place of: The lamp has nine wicks.)"], 0)
 
 
 async def test_recovery_searches_within_the_scope_and_skips_what_is_cited(store):

@@ -23,7 +23,7 @@ from typing import Any
 from filelock import FileLock
 
 from tomewise.credentials import hide_credentials
-from tomewise.language.pace import KEPT, Timing, measure_pace
+from tomewise.language.pace import KEPT, Timing
 from tomewise.language.usage import estimate_tokens
 from tomewise.settings import find_cache_folder
 from tomewise.types import Cost, read_plain
@@ -92,7 +92,7 @@ class Learnt:
     """Of its latest calls."""
 
     def describe(self) -> str:
-        """What is known, in one line; empty where nothing is."""
+        """What is known beside the speed, in one line; empty where nothing is."""
         fields = ", ".join(name for name in self.refused if name != SYSTEM)
         words = {
             f"takes no {fields}": fields,
@@ -103,8 +103,6 @@ class Learnt:
             f"{self.batch:,} texts a request": self.batch,
             f"{self.text:,} tokens a text": self.text,
         }
-        if pace := measure_pace(self.timings, 1):
-            words[f"reads {pace.reads:,.3g} tokens a second and writes {pace.writes:,.3g}"] = 1
         return "; ".join(fact for fact, is_known in words.items() if is_known)
 
 

@@ -31,7 +31,7 @@ Foreseen: TypeAlias = tuple[Role[Any, Any], int, int]
 _MOST_PLAYED, _SECONDS = 40, 10.0  # calls that are played for one price, and how long
 _REPLY = 256  # tokens of a usual reply
 # Models count tokens in their own way, and some text is read twice; rules, questions and notes stand beside it.
-_SURE, _BESIDE = 1.5, 4_000
+_SURE, _BESIDE = 1.3, 4_000
 _READING = 60.0  # seconds that a call of a slow model may take to read what it is shown
 _CONTEXTS = (4_500, 3_000, 2_000, 1_200)  # few, so that another measurement rarely makes another prompt
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from tomewise.errors import count_noun, describe_seconds
+from tomewise.errors import count_noun
 from tomewise.events import is_event, name_layers, read_common, shorten
 from tomewise.language.fences import oneline
 from tomewise.memory.schemata.network import describe_network
@@ -371,27 +371,28 @@ def _print_rewrite(text: str, origin: str, out: Console) -> None:
 def print_price(costs: Price, out: Console) -> None:
     """What `--estimate` prints."""
     table = make_table("layer" if costs.layers else "")
-    for heading in ("calls", "tokens in", "tokens out", "cost", *(["time"] if costs.total.model_seconds else [])):
+    for heading in ("calls", "tokens in", "tokens out", "cost"):
         table.add_column(heading, justify="right")
     for layer in costs.layers:
         table.add_row(escape(layer.layer), *_list_costs(layer.cost))
     table.add_row("at most" if costs.is_most else "in all", *_list_costs(costs.total))
     out.print(table)
     out.print(f"[dim]{escape(costs.system)} with {escape(costs.model)}; nothing was asked yet[/dim]")
+    if costs.time:
+        out.print(f"[dim]{costs.time} at the speed that was measured of it[/dim]")
     if costs.total.calls:
         out.print(
             "[dim]calls that repair a reply or ask again for inventions, and requests tried again, come on top[/dim]"
         )
     if instead := costs.instead:
-        _, tokens_in, tokens_out, cost, *_ = _list_costs(instead.total)
+        _, tokens_in, tokens_out, cost = _list_costs(instead.total)
         words = f"{count_noun(instead.total.calls, 'call')}, {tokens_in} tokens in, {tokens_out} out, cost {cost}"
         out.print(f"[dim]for comparison: --system {escape(quote(instead.system))} takes {words}[/dim]")
 
 
-def _list_costs(cost: Cost) -> list[str]:
+def _list_costs(cost: Cost) -> tuple[str, str, str, str]:
     dollars = "unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
-    time = [describe_seconds(cost.model_seconds)] if cost.model_seconds else []
-    return [f"{cost.calls:,}", f"{cost.input_tokens:,}", f"{cost.output_tokens:,}", dollars, *time]
+    return f"{cost.calls:,}", f"{cost.input_tokens:,}", f"{cost.output_tokens:,}", dollars
 
 
 def print_build(report: BuildReport, variant: Variant, options: str | None, out: Console) -> None:

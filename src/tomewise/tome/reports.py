@@ -26,6 +26,8 @@ from tomewise.types.plain import describe_object
 if TYPE_CHECKING:
     pass
 
+_LONG = 10.0  # seconds
+
 
 @dataclass(frozen=True, slots=True)
 class AddReport(Noun):
@@ -97,13 +99,18 @@ class Price(Noun):
         return str(Limit(calls=ceil(calls * 11 / 10), dollars=most))
 
     @property
+    def time(self) -> str:
+        """How long the model would work; empty for less than ten seconds, and where its speed is not known."""
+        seconds = self.total.model_seconds
+        return f"about {describe_seconds(seconds)}" if seconds >= _LONG else ""
+
+    @property
     def text(self) -> str:
         """In a line for people."""
         total = self.total
-        most, seconds = "at most " if self.is_most else "", total.model_seconds
-        time = f", about {describe_seconds(seconds)}" if seconds else ""
         dollars = "an unknown price" if total.dollars is None else f"${total.dollars:.4f}"
-        return f"{most}{count_noun(total.calls, 'call')}, {total.tokens:,} tokens, {dollars}{time}"
+        parts = (count_noun(total.calls, "call"), f"{total.tokens:,} tokens", dollars, self.time)
+        return ("at most " if self.is_most else "") + ", ".join(filter(None, parts))
 
 
 @dataclass(frozen=True, slots=True)
