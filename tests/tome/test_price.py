@@ -51,8 +51,8 @@ def server() -> Iterator[OpenAIServer]:
         yield running
 
 
-@pytest.fixture
-def filled(here):
+@pytest.fixture(name="filled")
+def fill_tome(here):
     with Tome.open(here / "a.tome", embedder="hash", settings={"passage_tokens": 64}) as tome:
         tome.add(write_book(range(5)))
     return here / "a.tome"

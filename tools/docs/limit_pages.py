@@ -549,6 +549,8 @@ def _write_number(limit: Limit) -> str:
     number = read_number(limit.source) if limit.source else None
     if number is None:
         return limit.unit if not limit.source else SETTINGS[limit.setting].unset
+    if isinstance(number, str):
+        return number
     if limit.unit == "bytes" and number >= _MIB and number % _MIB == 0:
         return f"{number // _MIB} MiB"
     return f"{number:,g} {limit.unit}".strip() if isinstance(number, float) else f"{number:,} {limit.unit}".strip()

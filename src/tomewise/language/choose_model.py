@@ -65,7 +65,7 @@ def choose_model(
 
 
 def limit_spending(model: LanguageModel, budget: str | None) -> LanguageModel:
-    """The model within this limit; the model itself where there is none."""
+    """The model within this limit; without one the model itself."""
     if budget is None:
         return model
     from tomewise.language.budget import Budget

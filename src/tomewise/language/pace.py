@@ -44,6 +44,6 @@ def measure_pace(timings: Sequence[Timing], beside: int) -> Pace | None:
         ratio = 1.2**step
         each = [log(seconds / (read + ratio * written)) for read, written, seconds in latest]
         middle = median(each)
-        error = sum(abs(one - middle) for one in each) + _TRUST * abs(log(ratio / _USUAL))
+        error = sum(abs(share - middle) for share in each) + _TRUST * abs(log(ratio / _USUAL))
         best = min(best, (error, exp(-middle), exp(-middle) / ratio))
     return Pace(reads=best[1], writes=best[2], beside=beside) if latest else None

@@ -301,6 +301,7 @@ class Limit(Noun):
     tokens: int | None = None
     """Those of the prompts and of the replies."""
     dollars: float | None = None
+    """By the price list, or as the provider says."""
     minutes: float | None = None
     """In which at least one call is running."""
 

@@ -148,10 +148,12 @@ async def _do_nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast a model was measured to be, in tokens a second."""
+    """How fast a model was measured to be."""
 
     reads: float
+    """Tokens of a prompt in a second."""
     writes: float
+    """Tokens of a reply in a second."""
     beside: int = 1
     """How many calls run beside each other and take no longer; 1 where they share a machine."""
 

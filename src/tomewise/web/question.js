@@ -157,7 +157,7 @@ export function CompareView({ tome, query, info }) {
   const ask = (event) => {
     event?.preventDefault();
     if (!question.trim() || busy) return;
-    sides.forEach((side, place) => side.ask(makeBody(question, { choice: choices[place], extras, model, accept: info.limits.ask_above })));
+    sides.forEach((side, place) => side.ask(makeBody(question, { choice: choices[place], extras, model })));
   };
   const { data, error } = summary;
   const turns = sides.map((side) => side.turn);
