@@ -40,6 +40,7 @@ class Keeper:
     url: str
     file: Path
     plain: bool
+    patience: int = PATIENCE  # seconds
     asked: list[dict[str, Any]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -52,19 +53,17 @@ class Keeper:
             request.pop("response_format", None)
         body = json.dumps(request).encode()  # the order of a schema's fields is that of the reply
         digest = sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:16]
-        with self.lock:
-            row = self.kept.get(digest) or self._ask(digest, request, body)
-            is_again = any(
-                turn["role"] == "assistant" for turn in request["messages"]
-            )  # it shows a reply that did not fit
-            self.asked.append({**row, "again": is_again})
+        row = self.kept.get(digest) or self.ask(digest, request, body)
+        is_again = any(turn["role"] == "assistant" for turn in request["messages"])  # it shows a reply that did not fit
+        self.asked.append({**row, "again": is_again, "request": request})
         return row["status"], json.dumps(row["reply"]).encode()
 
-    def _ask(self, digest: str, request: dict[str, Any], body: bytes) -> dict[str, Any]:
+    def ask(self, digest: str, request: dict[str, Any], body: bytes) -> dict[str, Any]:
+        """What the model replies now; several may ask at a time."""
         started = time.monotonic()
         ask = urllib.request.Request(f"{self.url}/chat/completions", body, {"Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(ask, timeout=PATIENCE) as response:
+            with urllib.request.urlopen(ask, timeout=self.patience) as response:
                 status, reply = response.status, json.loads(response.read())
         except urllib.error.HTTPError as error:
             status, text = error.code, error.read().decode(errors="replace")
@@ -76,8 +75,8 @@ class Keeper:
         row = {"digest": digest, "status": status, "seconds": round(time.monotonic() - started, 1), "reply": kept}
         if status >= 500 or status == 429:  # the same request may be answered later
             return row
-        self.kept[digest] = row
-        with self.file.open("a", encoding="utf-8") as file:
+        with self.lock, self.file.open("a", encoding="utf-8") as file:
+            self.kept[digest] = row
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
         return row
 

@@ -6,6 +6,8 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
+from tomewise.types import Column
+
 OURS = {
     "layer": "tree",
     "read": ["E7"],
@@ -38,8 +40,10 @@ def _make_value(annotation: Any, texts: Sequence[str]) -> Any:
     return _make_value(first, texts) if get_origin(annotation) is UnionType else first
 
 
-def _make_item(kind: type[BaseModel], texts: Sequence[str], text: str) -> BaseModel:
+def _make_item(kind: type[BaseModel] | type[Column], texts: Sequence[str], text: str) -> BaseModel | Column:
     """A row of a list: one of the texts, and all of them as its longest text."""
+    if not issubclass(kind, BaseModel):
+        return kind(name=text, about=text)
     values = {name: _make_value(field.annotation, [text]) for name, field in kind.model_fields.items()}
     longest = {name: " ".join(texts) for name in ("text", "description", "answer") if name in values}
     return kind(**{**values, **longest})

@@ -245,8 +245,8 @@ async def test_an_answer_with_too_many_long_quotations_is_cut(story: Path, monke
 
 async def test_a_question_above_what_is_accepted_is_not_asked(story: Path) -> None:
     async with connect(story) as client:
-        said = await fail(client, "ask", question=QUESTION, system="hybrid", accept="0 calls")
-        assert said.startswith("this needs 1 call, ")
+        message = await fail(client, "ask", question=QUESTION, system="hybrid", accept="0 calls")
+        assert message.startswith("this needs 1 call, ")
         assert (await call(client, "ask", question=QUESTION, system="hybrid", accept="1 call"))["answer"]
 
 

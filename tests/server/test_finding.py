@@ -70,3 +70,24 @@ def test_an_open_scope_knows_what_of_it_was_read(served: Served) -> None:
     refused = served.post(f"{NOVEL}/find", {"wanted": ["the"], "documents": ["light"], **scope})
     assert read_code(refused) == (400, "usage")
     assert read_code(served.post(f"{NOVEL}/find", {"wanted": ["the"], "scope": "x"})) == (404, "unknown_name")
+
+
+def test_what_a_session_showed_and_what_was_read_counts_in_the_scope(served: Served) -> None:
+    opened = served.post(f"{NOVEL}/scopes", {"documents": ["light", "letter"]}).json()
+    scope = {"scope": opened["id"]}
+
+    def count_read() -> int:
+        read: int = served.http.get(f"{NOVEL}/scopes/{opened['id']}").json()["coverage"]["read"]
+        return read
+
+    def read_text(document: str, **scope: str) -> Any:
+        return served.http.get(f"{NOVEL}/text", params={"document": document, **scope})
+
+    text = read_text("light", **scope).json()
+    assert (text["start"], text["end"], count_read()) == (0, text["characters"], 1)
+    letters = served.post(f"{NOVEL}/scopes", {"documents": ["letter"]}).json()
+    assert read_code(read_text("light", scope=letters["id"])) == (400, "usage")
+    assert read_code(read_text("light", scope="x")) == (404, "unknown_name")
+    asked = {"question": "Who put out the light?", "system": "naive", "session": "keepers", **scope}
+    assert served.post(f"{NOVEL}/ask", asked).json()["resolved"]
+    assert count_read() == 2

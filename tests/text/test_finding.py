@@ -35,6 +35,13 @@ def test_words_are_found_in_each_spelling(wanted, text, found):
     assert find(text, wanted) == found
 
 
+def test_tags_between_two_words_do_not_hide_them():
+    tag = f'<a href="{"x" * 250}">'
+    for tags in (1, 2, 10):
+        text = f"{'filler ' * 600}Ada {tag * tags}Marsh kept it. {'filler ' * 600}"
+        assert [text[start:end].startswith("Ada <a") for start, end in make_finder("Ada Marsh")(text)] == [True], tags
+
+
 def test_capitals_count_where_they_are_asked_for():
     assert find("Reed, reed, REED", "Reed", case=True) == ["Reed"]
     assert find("Tom Reed and tom reed", "Tom Reed", case=True) == ["Tom Reed"]

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from tomewise.errors import UsageError
 from tomewise.tome.collected import (
-    Column,
     Row,
     Table,
     find_likely,
@@ -18,7 +17,7 @@ from tomewise.tome.collected import (
     read_date,
     read_key,
 )
-from tomewise.types import Statement
+from tomewise.types import Column, Statement
 
 
 def make_rows(*rows):
@@ -64,6 +63,10 @@ def test_two_cells_say_the_same_by_their_values_and_words(cell, later, same):
         ("none", None),
         ("-5", (-5, "")),
         ("", None),
+        ("£40 a year", (40.0, "pound a year")),
+        ("forty pounds every year", (40.0, "pound a year")),
+        ("3 per week", (3.0, "a week")),
+        ("£40" + " a year" * 5_000, None),
     ],
 )
 def test_a_number_is_read_with_its_unit(text, amount):

@@ -122,6 +122,29 @@ def test_likely_pairs_are_judged_or_named(here, verdict):
     assert table.doubtful == (((0, 1),) if verdict == "unusable" else ())
 
 
+def test_a_short_name_is_likely_the_long_one_though_the_date_is_spelt_otherwise(here):
+    rows = {
+        "Ines Quill had £40 on 3 May 1851.": ["Ines Quill", "£40", "3 May 1851"],
+        "Quill was paid on the 3rd of May, 1851.": ["Quill", "", "3rd of May, 1851"],
+        "Quill was paid on the 4th of May, 1851.": ["Quill", "", "4th of May, 1851"],
+    }
+    asked = []
+
+    def judge(given):
+        asked.extend((pair.first, pair.second) for pair in given.pairs)
+        return {"same": [1]}
+
+    script = {
+        "collect": lambda given: {"rows": [{"quote": given.text, "cells": rows[given.text]}]},
+        "same_rows": judge,
+    }
+    documents = [Document(id=f"d{number}", text=text) for number, text in enumerate(rows)]
+    with open_tome(here, ScriptedModel(script), *documents) as tome:
+        table = tome.collect("payments", columns=("payee", "paid:number", "day:date"), key=("payee", "day"))
+    assert asked == [("payee: Ines Quill; paid: £40; day: 3 May 1851", "payee: Quill; day: 3rd of May, 1851")]
+    assert [row.cells[1].text for row in table.rows] == ["£40", ""]
+
+
 def test_cells_that_the_passage_does_not_state_are_marked_and_rows_without_any_ground_dropped(here):
     text = "The clerk paid twelve pounds to Reed. Nobody saw it."
     rows = [
@@ -136,6 +159,16 @@ def test_cells_that_the_passage_does_not_state_are_marked_and_rows_without_any_g
     assert supports[0] == ["quoted", "inferred", "none"]
     assert supports[1][0] == "quoted"
     assert supports[1][1] in ("contradicted", "none")
+
+
+def test_a_view_forgets_a_failure_that_was_mended(here):
+    replies = [BadReply("no"), {"rows": []}]
+    with open_tome(here, ScriptedModel({"collect": replies}), Document(id="a", text="Reed came.")) as tome:
+        part = tome.within("a")
+        part.collect("guests", columns=("name",))
+        assert [each.what for each in part.coverage.unread] == ["failed step"]
+        part.collect("guests", columns=("name",))
+        assert (part.coverage.all_read, part.coverage.unread) == (True, ())
 
 
 def test_what_was_not_read_is_said_and_all_is_not_claimed(here):

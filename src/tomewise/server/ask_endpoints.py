@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 from fastapi import Request, Response
@@ -21,7 +22,8 @@ from tomewise.server.service import Service, Wanted, find_variant, narrow
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event
 from tomewise.tome.collected import Table
 from tomewise.tome.reports import Price
-from tomewise.types import Answer, Cost, Event, Hits, Question
+from tomewise.tome.view import TomeView
+from tomewise.types import Answer, Cost, Event, Hits, Noun, Question
 
 _MOST_ESTIMATED = 5000  # passages
 family = Family("/api/tomes/{tome}", "asking")
@@ -67,7 +69,10 @@ async def show_scope(tome: str, id: str, service: Wanted) -> Any:
 @family.post("/find", reply=Hits, errors=(*BUSY, "locked"), tool=Tool(name="find", title="Find a text"))
 async def find(tome: str, body: Find, request: Request, service: Wanted) -> dict[str, Any]:
     """Every place that has one of these texts, exactly, without a model: what `tome find --json` prints."""
-    return await run_while_connected(request, _find(service, tome, body))
+    ask = partial(TomeView.afind, kind=body.kind, case=body.case, limit=body.limit, skip=body.skip)
+    return await run_while_connected(
+        request, _ask_part(service, tome, body, None, lambda part: ask(part, *body.wanted))
+    )
 
 
 @family.post(
@@ -75,13 +80,16 @@ async def find(tome: str, body: Find, request: Request, service: Wanted) -> dict
 )
 async def collect(tome: str, body: Collect, request: Request, service: Wanted) -> dict[str, Any]:
     """A table of all things of one kind, for which every passage is read: what `tome collect --json` prints."""
-    return await run_while_connected(request, _collect(service, tome, body))
+    given = body.model_dump(include={"asked", "columns", "key", "figures", "fresh"})
+    ask = partial(TomeView.acollect, **given)
+    return await run_while_connected(request, _ask_part(service, tome, body, body.model, ask))
 
 
 @family.post("/verify", reply=Answer, errors=ASKING, tool=Tool(name="verify", title="Verify a text", asks_model=True))
 async def verify(tome: str, body: Verify, request: Request, service: Wanted) -> dict[str, Any]:
     """Say of each statement of a text whether documents state it: what `tome verify --json` prints."""
-    return await run_while_connected(request, _verify(service, tome, body))
+    ask = partial(TomeView.averify, text=body.text, judge=body.judge)
+    return await run_while_connected(request, _ask_part(service, tome, body, body.model, ask))
 
 
 @family.post("/estimate", errors=(*ASKING, "read_only"))
@@ -152,28 +160,12 @@ async def _search(service: Service, name: str, body: Search) -> Any:
         return await asyncio.to_thread(tome.documents.names.hide, {"evidence": found, "lagging": lagging})
 
 
-async def _find(service: Service, name: str, body: Find) -> Any:
-    async with service.take_turn(name, None) as tome:
-        part = await narrow(tome, body, service.scopes)
-        hits = await part.afind(*body.wanted, kind=body.kind, case=body.case, limit=body.limit, skip=body.skip)
-        return await asyncio.to_thread(tome.documents.names.hide, hits)
-
-
-async def _collect(service: Service, name: str, body: Collect) -> Any:
-    async with service.take_turn(name, body.model) as tome:
-        await service.library.import_client(body.model)
-        with service.library.budget(body.model):
-            part = await narrow(tome, body, service.scopes)
-            table = await part.acollect(
-                body.asked, columns=body.columns, key=body.key, figures=body.figures, fresh=body.fresh
-            )
-        return await asyncio.to_thread(tome.documents.names.hide, table)
-
-
-async def _verify(service: Service, name: str, body: Verify) -> Any:
-    async with service.take_turn(name, body.model) as tome:
-        await service.library.import_client(body.model)
-        with service.library.budget(body.model):
-            part = await narrow(tome, body, service.scopes)
-            answer = await part.averify(body.text, judge=body.judge)
-        return await asyncio.to_thread(tome.documents.names.hide, answer)
+async def _ask_part(
+    service: Service, name: str, body: Narrowed, model: str | None, ask: Callable[[TomeView], Awaitable[Noun]]
+) -> Any:
+    """What is asked of the part of a tome that a request names, when its turn comes, within the server's budget."""
+    async with service.take_turn(name, model) as tome:
+        await service.library.import_client(model)
+        with service.library.budget(model):
+            found = await ask(await narrow(tome, body, service.scopes))
+        return await asyncio.to_thread(tome.documents.names.hide, found)

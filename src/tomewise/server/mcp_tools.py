@@ -315,8 +315,8 @@ class Tools:
     ) -> TextResult:
         """Read a part of a document, or a passage with its neighbours. Calls no model."""
         _, opened = find_tome(tome, self._tomes)
-        view = self._scopes.find(opened, scope) if scope else None
-        return await asyncio.to_thread(_read, opened, document, (start, end), passage, neighbours, part, view)
+        view = self._scopes.find(opened, scope) if scope else opened
+        return await asyncio.to_thread(_read, view, document, (start, end), passage, neighbours, part)
 
     async def outline(self, document: Name, skip: Skip = 0, tome: TomeName = "") -> OutlineResult:
         """Show how a document is laid out: its headings, pages, speakers and lengths. Calls no model."""
@@ -463,18 +463,15 @@ def _keep_small(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return metadata if len(str(metadata)) <= ITEM_BYTES // 2 else {}
 
 
-def _read(
-    tome: Tome, document: str, span: Stretch, passage: str, neighbours: int, part: str, view: TomeView | None
-) -> TextResult:
-    record, (start, last) = find_part(document, span, passage, neighbours, tome, tome.documents.names.match, part)
-    if view and record.id not in {each.id for each in view.documents}:
-        raise UsageError(f"{show_name(record.title or document)} is not in this scope: leave it out to read there")
+def _read(view: TomeView, document: str, span: Stretch, passage: str, neighbours: int, part: str) -> TextResult:
+    names = view.documents.names
+    record, (start, last) = find_part(document, span, passage, neighbours, view, names.match, part)
     end = record.characters if last is None else min(last, record.characters)
     if not 0 <= start < end:
         raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")
     # A longer part cannot fit.
-    read = read_slice(record, start, min(end, start + MOST_BYTES), tome.store)
-    whole = read_plain(Slice, tome.documents.names.hide(read))
+    read = read_slice(record, start, min(end, start + MOST_BYTES), view.store)
+    whole = read_plain(Slice, names.hide(read))
 
     def make(length: int) -> TextResult:
         last, shown = start + length, show_name(whole.document)
@@ -484,8 +481,7 @@ def _read(
         return TextResult(part=neutralise(Slice, shorter.to_dict(), MOST_BYTES * 10), rest=rest)  # as long as it was
 
     result = fit(make, len(whole.text))
-    if view:
-        view.note_slice(result.part)
+    view.note_slice(result.part)
     return result
 
 

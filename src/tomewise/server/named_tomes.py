@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from itertools import chain
 from typing import TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
@@ -12,6 +13,7 @@ from tomewise.store.records import DocumentRecord
 from tomewise.tome.document_names import hide_paths, show_name
 from tomewise.tome.outline import find_part as find_named_part
 from tomewise.tome.tome import Tome
+from tomewise.tome.view import TomeView
 
 Admit = Callable[[], AbstractAsyncContextManager[object]]  # a question runs inside: a queue, a time limit, a budget
 
@@ -46,12 +48,11 @@ def find_part(
     span: Stretch,
     passage: str,
     neighbours: int,
-    tome: Tome,
+    view: TomeView,
     find: Callable[[str], DocumentRecord],
-    part: str = "",
+    part: str,
 ) -> tuple[DocumentRecord, Stretch]:
-    """What to read: a span or a named part of a document that `find` finds, or the passage of this id and its
-    neighbours.
+    """What to read in a view: a span or a named part of a document that `find` finds, or a passage and its neighbours.
 
     Raises UsageError, UnknownName.
     """
@@ -59,13 +60,17 @@ def find_part(
         raise UsageError("name either a document or a passage to read")
     if part and (passage or span != (0, None)):
         raise UsageError("name either a part, or characters, or a passage to read")
+    store = view.store
     if document:
         record = find(document)
-        return record, find_named_part(part, record, tome.store) if part else span
-    store = tome.store
-    for key, found in store.passages(find_keys(store, [passage]).values()).items():
-        keys = [key, *store.find_neighbours([key], neighbours).get(key, ())] if neighbours else [key]
-        near = store.passages(keys).values()
+        span = find_named_part(part, record, store) if part else span
+    else:
+        keys = [*store.passages(find_keys(store, [passage]).values())]
+        if not keys:
+            raise UnknownName(f"no passage {show_name(passage)!r}: take the id from a quote or from search")
+        near = store.passages(chain(keys, *store.find_neighbours(keys, neighbours).values())).values()
         span = min(each.start for each in near), max(each.end for each in near)
-        return read_record(store, found.document), span
-    raise UnknownName(f"no passage {show_name(passage)!r}: take the id from a quote or from search")
+        record = read_record(store, next(iter(near)).document)
+    if view.scope and record.id not in view.documents:
+        raise UsageError(f"{show_name(record.title or document)} is not in this scope: leave it out to read there")
+    return record, span

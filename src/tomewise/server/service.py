@@ -52,7 +52,7 @@ class AdmittedQuestion:
                 # Without a listener no provider is asked to stream.
                 listener = (lambda event: on_event(event, budget.spent)) if on_event else None
                 if body.session:
-                    session = tome.sessions[body.session]
+                    session = self.part.sessions[body.session]
                     return await session.aask(self.question, system=self.variant, on_event=listener)
                 return await self.part.aask(self.question, system=self.variant, on_event=listener, turns=self.turns)
 
@@ -86,7 +86,7 @@ class Service:
                 variant = await find_variant(tome, body)
                 part = await narrow(tome, body, self.scopes)
                 question = _make_question(body, part)
-                check = tome.sessions[body.session].acheck if body.session else tome.acheck
+                check = part.sessions[body.session].acheck if body.session else part.acheck
                 await check(question, system=variant)
                 if body.accept is not None:
                     with self.library.use_model(body.model, tome):

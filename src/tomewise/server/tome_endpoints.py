@@ -147,18 +147,23 @@ def show_removal(opened: Opened, document: DocumentName) -> Any:
 @family.get("/{tome}/text", reply=Slice, tool=Tool(name="read", title="Read a document"))
 def read_text(
     opened: Opened,
+    service: Wanted,
     document: AnyDocument = "",
     passage: Passage = "",
     neighbours: Annotated[int, Query(ge=0, le=20, description="So many passages around the passage too.")] = 0,
     start: Start = 0,
     end: Annotated[int | None, Query(ge=0, le=MOST_START)] = None,
     part: Part = "",
+    scope: Annotated[str, Query(max_length=MOST_ID, description="The id of an open scope, which notes this.")] = "",
 ) -> Any:
     """A part of a document, or a passage with its neighbours: at most 100,000 characters, and the passages in it."""
-    find = opened.documents.names.find
-    record, (start, end) = find_part(document, (start, end), passage, neighbours, opened, find, part)
+    view = service.scopes.find(opened, scope) if scope else opened
+    names = view.documents.names
+    record, (start, end) = find_part(document, (start, end), passage, neighbours, view, names.find, part)
     last = min(start + _MOST_CHARACTERS, record.characters if end is None else end)
-    return opened.documents.names.hide(read_slice(record, start, last, opened.store))
+    read = read_slice(record, start, last, view.store)
+    view.note_slice(read)
+    return names.hide(read)
 
 
 @family.get("/{tome}/outline", reply=Outline, tool=Tool(name="outline", title="Outline of a document"))

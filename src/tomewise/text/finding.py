@@ -28,6 +28,7 @@ LONGEST = 1_000  # characters of what is looked for
 _SECONDS = 10  # for one text: hits that each look at all of it take time that grows with its square
 _MEMORY = 1 << 24  # bytes of a pattern that is compiled
 _AROUND = 300  # characters that are read on either side of a word, cut at blanks
+_TAGGED = 10  # times as many where tags stand
 _PLAIN_PART = re.compile(r"(?<!\^)[a-z0-9]+", re.ASCII)  # of a folded word; a power is written in other signs
 _LINE_END = r"-[^\S\n]*\n\s*(?:[0-9-][0-9 -]{0,8}\n\s*)?"  # of a word that is cut, with the number of a page
 _ASCII = re.compile(r"[a-z0-9]", re.ASCII | re.IGNORECASE)
@@ -153,10 +154,11 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 
 def _join_windows(text: str, places: Iterable[Place], around: int) -> Iterator[Place]:
-    """The text `around` places, from blank to blank; what overlaps is one window."""
+    """The text `around` places, from blank to blank, and more of it among tags; what overlaps is one window."""
     begun: Place | None = None
     for start, end in places:
-        first, last = max(0, start - around), min(len(text), end + around)
+        reach = around if text.find("<", max(0, start - around), end + around) < 0 else around * _TAGGED
+        first, last = max(0, start - reach), min(len(text), end + reach)
         blank = max(text.rfind(" ", 0, first), text.rfind("\n", 0, first)) if first else -1
         after = _BLANK.search(text, last)
         first, last = blank + 1, after.start() if after else len(text)

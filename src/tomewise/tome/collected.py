@@ -23,28 +23,18 @@ from tomewise.errors import MissingDependency, UsageError, count_noun, suggest
 from tomewise.text.alignment import fold
 from tomewise.text.stop_words import STOP
 from tomewise.text.values import Key, find_values
-from tomewise.types import Cost, Coverage, Noun, Quote, Scope, Statement
+from tomewise.types import Column, Cost, Coverage, Noun, Quote, Scope, Statement
 from tomewise.types.place import describe_source
 from tomewise.types.proof import PROVED, STRENGTHS, escape_markdown
 
-Kind: TypeAlias = Literal["text", "number", "date"]
 _PLAIN_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 _ARTICLE = re.compile(r"\b(?:the|an?)\s|\A\s*(?:The|An?)\s(?=\s*\w)")
 _WRITTEN = re.compile(r"\d\.\d|\b0\d")
 _UNIT_SIGN = re.compile(r"[¥₽₹₩₪¢]|\b[A-Z]{3}\b|\b[A-Z]{1,2}(?=\s*\Z|\s\s)")  # money unknown to `find_values`
+_RATE = re.compile(r"\s(?:an?|per|each|every)\s(hour|day|week|month|quarter|year)\s*\Z")
 _WEIGHT = re.compile(r"lbs?\b", re.IGNORECASE)
 Figure: TypeAlias = Literal["count", "sum", "mean", "least", "greatest", "first", "last"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column(Noun):
-    """A column of a table."""
-
-    name: str
-    kind: Kind = "text"
-    """What its cells are read as: a number may have a unit."""
-    about: str = ""
-    """What a cell says."""
+_Key: TypeAlias = tuple[str | tuple[frozenset[Key], bool], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,8 +232,7 @@ def _write_date(date: tuple[int, int, int] | None) -> str | None:
     if date is None:
         return None
     year, month, day = date
-    parts = [f"{year:04}" if year else "-", *([f"{month:02}"] if month else []), *([f"{day:02}"] if day else [])]
-    return "-".join(parts)
+    return "-".join([f"{year:04}" if year else "-", *(f"{part:02}" for part in (month, day) if part)])
 
 
 def _escape_formula(text: str) -> str:
@@ -258,7 +247,12 @@ def read_amount(text: str) -> tuple[float, str] | None:
     """The number of a text with its unit, that of which others are multiples, so that "2 km" is 2000 metre.
 
     None where there are several numbers, or figures that belong to none: "£2 to £3", "1/2", "3 lb 2 oz", "1e5".
+    What is paid or done "a year" has that in its unit.
     """
+    rate = _RATE.search(text)
+    if rate and not _RATE.search(text, 0, rate.start()):
+        amount = read_amount(text[: rate.start()])
+        return amount and (amount[0], f"{amount[1]} a {rate[1]}".lstrip())
     values = [value for value in find_values(f"of {text}") if value.kind in ("number", "ordinal", "quantity", "time")]
     rest = f"of {text}"
     for value in reversed(values):
@@ -334,13 +328,13 @@ def _agree(row: Row, later: Row) -> bool:
     return all(not cell.text or not same.text or read_key(cell.text) == read_key(same.text) for cell, same in pairs)
 
 
-def read_key(text: str) -> tuple[object, ...]:
+def read_key(text: str) -> _Key:
     """What two texts that name the same share: their values, in whatever spelling, and their words, in order.
 
     Articles do not count. A number with a point, with zeros before it, or as a clock time is what is written.
     """
     whole = f"of {text}"
-    parts: list[object] = []
+    parts: list[str | tuple[frozenset[Key], bool]] = []
     at = 3
     for value in find_values(whole):
         reading = next(filter(None, value.readings), None)
@@ -358,22 +352,30 @@ def _list_words(text: str) -> list[str]:
 
 
 def find_likely(rows: Sequence[Row], key: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Pairs of rows whose keys differ but may name one thing: the words of one are among those of the other."""
-    texts = [" ".join(row.cells[at].text for at in key) for row in rows]
+    """Pairs of rows whose keys differ but may name one thing: the words and values of one are among the other's."""
     keys = [tuple(read_key(row.cells[at].text) for at in key) for row in rows]
-    bags = [frozenset(word for word in fold(text).words if word not in STOP) for text in texts]
-    holders: dict[str, list[int]] = {}
+    bags = [frozenset(chain.from_iterable(map(_list_parts, texts))) for texts in keys]
+    holders: dict[object, list[int]] = {}
     for number, bag in enumerate(bags):
-        for word in bag:
-            holders.setdefault(word, []).append(number)
+        for part in bag:
+            holders.setdefault(part, []).append(number)
     for number, bag in enumerate(bags):
         if not bag:
             continue
-        rarest = min(bag, key=lambda word: len(holders[word]))
+        rarest = min(bag, key=lambda part: len(holders[part]))
         for wider in holders[rarest]:
             is_once = bag != bags[wider] or number < wider
             if wider != number and bag <= bags[wider] and is_once and keys[number] != keys[wider]:
                 yield min(number, wider), max(number, wider)
+
+
+def _list_parts(text: _Key) -> Iterator[object]:
+    """The words of a key that say something, and what its values are made of: a date has its day and its year."""
+    for part in text:
+        if isinstance(part, tuple):
+            yield from part[0]
+        elif part not in STOP:
+            yield part
 
 
 def join_same(rows: Sequence[Row], pairs: Iterable[tuple[int, int]]) -> tuple[list[Row], list[int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from secrets import token_hex
 from typing import get_args
@@ -24,7 +24,6 @@ from tomewise.language.roles import (
     CollectedRow,
     CollectIn,
     CollectOut,
-    PlannedColumn,
     PlanTableIn,
     RowPair,
     SameRowsIn,
@@ -42,25 +41,27 @@ from tomewise.text.alignment import find_places, fold
 from tomewise.text.stop_words import STOP
 from tomewise.text.support import Grounds
 from tomewise.text.values import Key, find_values
-from tomewise.tome.collected import Column, Figure, Kind, Row, Table, find_likely, join_rows, join_same
+from tomewise.tome.collected import Figure, Row, Table, find_likely, join_rows, join_same
 from tomewise.tome.holdings import list_unread
 from tomewise.tome.questions import check_documents
 from tomewise.tome.scopes import check_scope
-from tomewise.types import Coverage, LanguageModel, Passage, PassageId, Question, Report, Statement, Unread
+from tomewise.types import (
+    Column,
+    ColumnKind,
+    Coverage,
+    LanguageModel,
+    Passage,
+    PassageId,
+    Question,
+    Report,
+    Statement,
+    Unread,
+)
 from tomewise.types.proof import PROVED
 
 TOGETHER = 8  # passages in one call
 _PAIRS = 20  # that one call judges
 _MOST_PAIRS = 400  # that are judged at all
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TablePlan:
-    """What a row is, its columns, and the numbers of those by which two rows are one thing."""
-
-    item: str
-    columns: tuple[Column, ...]
-    key: tuple[int, ...]
 
 
 def read_columns(written: Sequence[str | Column]) -> tuple[Column, ...]:
@@ -75,18 +76,18 @@ def read_columns(written: Sequence[str | Column]) -> tuple[Column, ...]:
 def _read_column(written: str) -> Column:
     name, _, rest = (part.strip() for part in written.partition(":"))
     kind, _, about = (part.strip() for part in rest.partition(":"))
-    if not name or (kind and kind not in get_args(Kind)):
+    if not name or (kind and kind not in get_args(ColumnKind)):
         raise UsageError(f'cannot read the column {written!a}: write it as "amount", "amount:number" or "paid:date"')
     return Column(name=name, kind=kind or "text", about=about)  # type: ignore[arg-type]  # one of them
 
 
-def find_key(named: Sequence[str], columns: Sequence[Column]) -> tuple[int, ...]:
-    """The numbers of the columns of these names; the first without any. Raises UsageError."""
-    names = [column.name.casefold() for column in columns]
+def find_key(named: Sequence[str], columns: Sequence[Column]) -> tuple[str, ...]:
+    """The names of these columns as the columns have them; that of the first without any. Raises UsageError."""
+    names = {column.name.casefold(): column.name for column in columns}
     for name in named:
         if name.strip().casefold() not in names:
             raise UsageError(f"no column is called {name!a}: the key is one or more of {', '.join(names)}")
-    return tuple(names.index(name.strip().casefold()) for name in named) or (0,)
+    return tuple(names[name.strip().casefold()] for name in named) or (columns[0].name,)
 
 
 async def collect_table(
@@ -98,29 +99,23 @@ async def collect_table(
     report: Report,
     *,
     fresh: bool,
-) -> tuple[Table, list[PassageId]]:
-    """See `Tome.collect`; the text of the question is what is asked for. Also returns the passages that were read."""
+) -> tuple[Table, list[PassageId], list[PassageId]]:
+    """See `Tome.collect`; the text of the question is what is asked for.
+
+    Also returns the passages that were read, and those without a usable reply.
+    """
     store, within = kit.store, asked.within
     computed = [read_figure(each) for each in figures]
     with open_run(queue=object(), fresh_mark=token_hex(8) if fresh else "") as used:
         if within:
             await asyncio.to_thread(check_scope, within, store)
         check_documents(store)
-        plan = await plan_table(asked.text, columns, key, kit.model)
-        planned = Table(
-            asked=asked.text,
-            item=plan.item,
-            columns=plan.columns,
-            key=tuple(plan.columns[at].name for at in plan.key),
-            rows=(),
-            within=within,
-            model=find_name(kit.model, COLLECT),
-        )
+        planned = replace(await plan_table(asked.text, columns, key, kit.model), within=within)
         for figure, column in computed:
             planned.compute(figure, column)  # what cannot be computed is refused before anything is read
-        table, read = await fill_table(planned, plan, store, kit.model, report)
+        table, read, failed = await fill_table(planned, store, kit.model, report)
         found = (table.compute("count"), *(table.compute(figure, column) for figure, column in computed))
-        return replace(table, figures=found, cost=used.measure_cost()), read
+        return replace(table, figures=found, cost=used.measure_cost()), read, failed
 
 
 def read_figure(written: str) -> tuple[Figure, str]:
@@ -133,49 +128,51 @@ def read_figure(written: str) -> tuple[Figure, str]:
     return figure, column.strip()  # type: ignore[return-value]  # one of them
 
 
-async def plan_table(asked: str, columns: Sequence[Column], key: Sequence[str], model: LanguageModel) -> TablePlan:
-    """The table that is asked for. Without columns a model plans them. Raises UsageError, ModelError."""
-    if find_name(model, COLLECT) == EXTRACTIVE:
+async def plan_table(asked: str, columns: Sequence[Column], key: Sequence[str], model: LanguageModel) -> Table:
+    """The table that is asked for, without rows. Without columns a model plans them. Raises UsageError, ModelError."""
+    name = find_name(model, COLLECT)
+    if name == EXTRACTIVE:
         raise UsageError("a model has to read, and none is set: name one, as --model ollama:qwen3, or use `tome find`")
     if columns:
-        return TablePlan(item=asked, columns=tuple(columns), key=find_key(key, columns))
+        key = find_key(key, columns)
+        return Table(asked=asked, item=asked, columns=tuple(columns), key=key, rows=(), model=name)
     reply = await model.ask(PLAN_TABLE, PlanTableIn(question=asked))
-    planned = tuple(Column(name=each.name, kind=each.kind, about=each.about) for each in reply.columns if each.name)
-    planned = tuple({column.name.casefold(): column for column in planned}.values()) or (Column(name="name"),)
-    known = {column.name.casefold() for column in planned}
-    named = key or [name for name in reply.key if name.strip().casefold() in known]
-    return TablePlan(item=reply.item or asked, columns=planned, key=find_key(named, planned))
+    known = {each.name.casefold(): Column(**each.model_dump()) for each in reply.columns if each.name}
+    planned = tuple(known.values()) or (Column(name="name"),)
+    key = find_key(key or [name for name in reply.key if name.strip().casefold() in known], planned)
+    return Table(asked=asked, item=reply.item or asked, columns=planned, key=key, rows=(), model=name)
 
 
 async def fill_table(
-    planned: Table, plan: TablePlan, store: Store, model: LanguageModel, report: Report
-) -> tuple[Table, list[PassageId]]:
-    """The table of all passages in scope. A passage whose reply cannot be used is not read, which `coverage` says."""
+    planned: Table, store: Store, model: LanguageModel, report: Report
+) -> tuple[Table, list[PassageId], list[PassageId]]:
+    """The table of all passages in scope, what was read of them, and what was not since no reply could be used."""
     within = planned.within
     keys = await asyncio.to_thread(store.keys_within, within)
     passages = await asyncio.to_thread(store.passages, None if keys is None else keys.tolist())
-    replies = await _ask_each_passage(passages, plan, store, model, report)
-    rows, dropped = await asyncio.to_thread(_prove_rows, passages, replies, plan)
-    joined, doubtful = await _join_likely(await asyncio.to_thread(join_rows, rows, plan.key), plan, model)
+    replies = await _ask_each_passage(passages, planned, store, model, report)
+    key = [planned.find_column(name) for name in planned.key]
+    rows, dropped = await asyncio.to_thread(_prove_rows, passages, replies, key, len(planned.columns))
+    joined, doubtful = await _join_likely(await asyncio.to_thread(join_rows, rows, key), key, planned, model)
     reasons = tuple(shorten(reason) for reason in list(replies.failed.values())[:1])
-    failed = Unread(
+    unusable = Unread(
         what="passage without a usable reply", count=len(replies.failed), names=reasons, mend="collect again"
     )
-    unread = (*([failed] if failed.count else []), *list_unread(store, within, 0))
+    unread = (*([unusable] if unusable.count else []), *list_unread(store, within, 0))
     coverage = Coverage(passages=len(passages), read=len(replies), unread=unread)
     table = replace(planned, rows=tuple(joined), doubtful=tuple(doubtful), coverage=coverage, dropped_quotes=dropped)
-    return table, [passages[key].id for key in replies]
+    return table, [passages[key].id for key in replies], [passages[key].id for key in replies.failed]
 
 
 async def _ask_each_passage(
-    passages: Mapping[int, Passage], plan: TablePlan, store: Store, model: LanguageModel, report: Report
+    passages: Mapping[int, Passage], planned: Table, store: Store, model: LanguageModel, report: Report
 ) -> Replies[int, CollectOut]:
     """The reply for each passage by its node key; neighbours share a call, as many as the window has room for."""
     leads = await asyncio.to_thread(find_leads, store, passages.values())
-    columns = [PlannedColumn(name=each.name, kind=each.kind, about=each.about) for each in plan.columns]
+    columns = list(planned.columns)
     inputs = {
         key: CollectIn(
-            text=each.text, title=each.title, before=leads[each.id], item=plan.item, columns=columns
+            text=each.text, title=each.title, before=leads[each.id], item=planned.item, columns=columns
         )
         for key, each in passages.items()
     }  # fmt: skip
@@ -192,7 +189,7 @@ async def _ask_each_passage(
 
 
 def _prove_rows(
-    passages: Mapping[int, Passage], replies: Mapping[int, CollectOut], plan: TablePlan
+    passages: Mapping[int, Passage], replies: Mapping[int, CollectOut], key_columns: Sequence[int], count: int
 ) -> tuple[list[Row], int]:
     """The rows in document order, and how many were dropped: neither their quotation nor their key stands there."""
     rows: list[Row] = []
@@ -202,7 +199,7 @@ def _prove_rows(
     for before, key, after in zip([None, *order], order, [*order[1:], None], strict=False):
         near = [passages[each] for each in (key, before, after) if each is not None]
         own = [each for each in near if each.document == near[0].document]
-        proved = [_prove_row(written, own, plan) for written in replies[key].rows]
+        proved = [_prove_row(written, own, key_columns, count) for written in replies[key].rows]
         dropped += proved.count(None)
         found = [row for row in proved if row and not any(_is_shared(row, each) for each in earlier)]
         rows += found
@@ -219,15 +216,17 @@ def _is_shared(row: Row, earlier: Row) -> bool:
     return meets and [cell.text for cell in row.cells] == [cell.text for cell in earlier.cells]
 
 
-def _prove_row(written: CollectedRow, passages: Sequence[Passage], plan: TablePlan) -> Row | None:
+def _prove_row(
+    written: CollectedRow, passages: Sequence[Passage], key_columns: Sequence[int], count: int
+) -> Row | None:
     """A row whose cells are proved by its quotation, and by the sentences of its passage that are most like them.
 
     Its passage is the first, or the one beside it that has its quotation. None without both that and its key.
     """
-    texts = [*written.cells, *[""] * len(plan.columns)][: len(plan.columns)]
+    texts = [*written.cells, *[""] * count][:count]
     located = next(((quote, each) for each in passages if (quote := locate(written.quote, each))), None)
     quote, passage = located or (None, passages[0])
-    if not any(map(str.strip, texts)) or len(written.cells) > len(plan.columns):
+    if not any(map(str.strip, texts)) or len(written.cells) > count:
         return None
 
     def prove(text: str) -> Statement:
@@ -247,7 +246,7 @@ def _prove_row(written: CollectedRow, passages: Sequence[Passage], plan: TablePl
         return proved(support=judged.support, quotes=(*own, *found))
 
     cells = tuple(map(prove, texts))
-    stands = any(cells[at].support in PROVED for at in plan.key)
+    stands = any(cells[at].support in PROVED for at in key_columns)
     return Row(cells=cells) if quote or stands else None
 
 
@@ -265,19 +264,19 @@ def _has_values(text: str, quotation: str) -> bool:
 
 
 async def _join_likely(
-    rows: list[Row], plan: TablePlan, model: LanguageModel
+    rows: list[Row], key: Sequence[int], planned: Table, model: LanguageModel
 ) -> tuple[list[Row], list[tuple[int, int]]]:
     """The rows, those joined that a model takes for one thing, and the likely pairs that nobody judged."""
-    pairs = await asyncio.to_thread(lambda: list(find_likely(rows, plan.key)))
+    pairs = await asyncio.to_thread(lambda: list(find_likely(rows, key)))
     judged = pairs[:_MOST_PAIRS]
 
     def write(row: Row) -> str:
-        cells = zip(plan.columns, row.cells, strict=True)
+        cells = zip(planned.columns, row.cells, strict=True)
         return "; ".join(f"{column.name}: {cell.text}" for column, cell in cells if cell.text)
 
     async def ask(group: Sequence[tuple[int, int]]) -> list[tuple[int, int]] | None:
         pairs = [RowPair(first=write(rows[first]), second=write(rows[second])) for first, second in group]
-        given = SameRowsIn(item=plan.item, pairs=pairs)
+        given = SameRowsIn(item=planned.item, pairs=pairs)
         reply = await catch_failure(model.ask(SAME_ROWS, given))
         return None if isinstance(reply, ModelError) else [group[n - 1] for n in reply.same if 0 < n <= len(group)]
 

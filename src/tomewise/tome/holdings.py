@@ -130,13 +130,13 @@ class ReadLedger:
     """
 
     passages: set[PassageId] = field(default_factory=set)
-    failed: int = 0
-    """Steps of answers whose replies could not be used, and passages without a usable reply."""
+    failed: set[PassageId] = field(default_factory=set)
+    """Passages without a usable reply. One that is read later is read."""
 
-    def add(self, passages: Iterable[PassageId], failed: int = 0) -> None:
+    def add(self, passages: Iterable[PassageId], failed: Iterable[PassageId] = ()) -> None:
         """Note what was read, and what failed."""
         self.passages.update(passages)
-        self.failed += failed
+        self.failed.update(failed)
 
     def describe(self, store: Store, within: Scope | None) -> Coverage:
         """How much of the scope that is, and what nobody can have read."""
@@ -147,7 +147,7 @@ class ReadLedger:
         return Coverage(
             passages=store.count_passages() if keys is None else len(keys),
             read=len(inside),
-            unread=tuple(list_unread(store, within, self.failed)),
+            unread=tuple(list_unread(store, within, len(self.failed - self.passages))),
         )
 
 

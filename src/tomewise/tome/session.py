@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.store.records import SESSIONS
@@ -14,7 +14,7 @@ from tomewise.tome.arguments import check_type
 from tomewise.tome.damaged import skip_damaged
 from tomewise.tome.open_tome import OpenTome, PartOfTome, names_damage, plain
 from tomewise.tome.session_record import SessionRecord, check_name, find_session
-from tomewise.types import Form, Question, Scope
+from tomewise.types import Form, PassageId, Question, Scope
 
 if TYPE_CHECKING:
     from tomewise.systems.answer import OnEvent
@@ -22,14 +22,19 @@ if TYPE_CHECKING:
     from tomewise.systems.registry import Choice
     from tomewise.types import Answer
 
+NoteRead: TypeAlias = Callable[[Iterable[PassageId]], None]  # takes what an answer was shown
 _ANOTHER = "leave that out, or begin another session"
 
 
 class Sessions(PartOfTome):
     """The sessions of a tome. `tome.sessions["letters"]` is the one of this name; it begins with its first answer."""
 
+    def __init__(self, opened: OpenTome, within: Scope | None, note_read: NoteRead) -> None:
+        super().__init__(opened, within)
+        self._note_read = note_read
+
     def __getitem__(self, name: str) -> Session:
-        return Session(name, self._opened, self.scope)
+        return Session(name, self._opened, self.scope, self._note_read)
 
     def __iter__(self) -> Iterator[SessionRecord]:
         """What the tome keeps of each, in the order of their names. A damaged one is left out, with a warning."""
@@ -56,9 +61,10 @@ class Session(PartOfTome):
     answered, so a question that fails or is killed leaves the session as it was.
     """
 
-    def __init__(self, name: str, opened: OpenTome, within: Scope | None = None) -> None:
+    def __init__(self, name: str, opened: OpenTome, within: Scope | None, note_read: NoteRead) -> None:
         super().__init__(opened, within)
         self.name = check_name(name)
+        self._note_read = note_read
 
     def read(self) -> SessionRecord | None:
         """What the tome keeps of this session, None before its first answer."""
@@ -84,6 +90,7 @@ class Session(PartOfTome):
         (`tome.within(...).sessions[name]`) are those of the first question: later they may be left out, but must not
         differ. Raises Locked if another question of this session is under way.
         """
+        from tomewise.tome.questions import list_shown
         from tomewise.tome.session_memory import Continuation
 
         asked = self._make_question(question, options=options, instructions=instructions, form=form, force=force)
@@ -93,13 +100,15 @@ class Session(PartOfTome):
             begun = before.system if before else ""
             chosen = await questions.choose(system, effort, current=asked.current, begun=begun)
             record = await self._begin(asked, chosen)
-            return await questions.answer(
+            answer = await questions.answer(
                 replace(asked, within=record.within),
                 record.system,
                 on_event,
                 fresh=fresh,
                 session=Continuation(record, settings.session_limit, self.store),
             )
+        self._note_read(list_shown(answer))
+        return answer
 
     ask = plain(aask)
 

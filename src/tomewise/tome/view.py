@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from tomewise.systems.efforts import Effort
     from tomewise.systems.kit import System
     from tomewise.systems.registry import Choice
-    from tomewise.tome.collected import Column, Table
+    from tomewise.tome.collected import Table
     from tomewise.tome.document_names import Documents
     from tomewise.tome.holdings import ReadLedger
     from tomewise.tome.reports import Price, Slice
     from tomewise.tome.session_record import Turn
-    from tomewise.types import Answer, Coverage, Event, Evidence, Hits, Lagging, PassageId, Progress
+    from tomewise.types import Answer, Column, Coverage, Event, Evidence, Hits, Lagging, PassageId, Progress
 
 
 class TomeView(PartOfTome):
@@ -68,7 +68,7 @@ class TomeView(PartOfTome):
     @cached_property
     def sessions(self) -> Sessions:
         """The sessions: by a name, the one to ask questions in that follow one another; iterated, their records."""
-        return Sessions(self._opened, self.scope)
+        return Sessions(self._opened, self.scope, self.note_read)
 
     @names_damage
     async def aask(
@@ -321,8 +321,9 @@ class TomeView(PartOfTome):
         question, planned = self._make_question(asked), read_columns(listed)
         named, wanted = read_names("key", key), read_names("figures", figures)
         with show_bars(on_progress) as report:
-            table, read = await collect_table(self._opened.kit, question, planned, named, wanted, report, fresh=fresh)
-        self._ledger.add(read, failed=table.coverage.passages - len(read))
+            kit = self._opened.kit
+            table, *seen = await collect_table(kit, question, planned, named, wanted, report, fresh=fresh)
+        self._ledger.add(*seen)
         return table
 
     collect = plain(acollect)

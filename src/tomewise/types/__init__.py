@@ -3,6 +3,8 @@
 from tomewise.types.nouns import (
     Change,
     Claim,
+    Column,
+    ColumnKind,
     Condition,
     Cost,
     Document,
@@ -55,6 +57,8 @@ __all__ = [
     "CallCache",
     "Change",
     "Claim",
+    "Column",
+    "ColumnKind",
     "Condition",
     "Cost",
     "Coverage",

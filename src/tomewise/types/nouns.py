@@ -29,6 +29,8 @@ Claim: TypeAlias = Literal["full", "partly", "none"]
 """How far the evidence holds an answer, in the word of the model that answered."""
 Form: TypeAlias = Literal["short", "list", "table", "account", "summary"]
 """What an answer looks like: a word to a sentence or two, an item or a row for each thing, paragraphs, or a summary."""
+ColumnKind: TypeAlias = Literal["text", "number", "date"]
+"""What the cells of a column are read as."""
 FindKind: TypeAlias = Literal["words", "name", "value", "pattern"]
 """How texts are looked for, see `Tome.find`."""
 Scalar: TypeAlias = str | int | float | bool
@@ -500,3 +502,15 @@ class Progress(Noun):
 
 Report: TypeAlias = Callable[[Progress], None]
 """A function that gets the progress of a task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column(Noun):
+    """A column of a table."""
+
+    name: str
+    """Its heading."""
+    kind: ColumnKind = "text"
+    """What its cells are read as: a number may have a unit."""
+    about: str = ""
+    """What a cell says."""

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import BaseModel, Field
 
 from tomewise.language.labels import Numbers
 from tomewise.language.roles.fields import Records, Text, describe
 from tomewise.language.roles.memory_roles import PassageIn
-from tomewise.types import Role
+from tomewise.types import Column, ColumnKind, Role
 
 
 class PlannedColumn(BaseModel):
     name: Text = Field(description="one to three words")
-    kind: Literal["text", "number", "date"] = "text"
+    kind: ColumnKind = "text"
     about: Text = describe("what a cell of it says, in a few words")
 
 
 class PlanTableIn(BaseModel):
-    """What is asked for. Columns that are given are not planned."""
-
     question: str
-    columns: list[PlannedColumn] = []
 
 
 class PlanTableOut(BaseModel):
@@ -35,7 +30,7 @@ class CollectIn(PassageIn):
     """A passage, and the rows that are wanted of it."""
 
     item: str
-    columns: list[PlannedColumn]
+    columns: list[Column]
 
 
 class CollectedRow(BaseModel):
