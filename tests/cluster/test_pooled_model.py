@@ -236,7 +236,7 @@ async def test_parts_of_a_reply_that_a_worker_skips_are_counted_here(station: St
 
 async def test_requests_that_wait_keep_out_none_that_ends(station: Station, tmp_path: Path) -> None:
     """Ray's own limit is 1,000 calls at a time."""
-    hub = station.pool.start_beside(Hub, tmp_path / "calls.tome", partial(Budget, name="a model", calls=1))
+    hub = station.pool.start_beside(Hub, tmp_path / "calls.tome", partial(Budget, Limit(calls=1), name="a model"))
     assert await hub.reserve.remote(HERE, "first", REQUEST) == 1
     waiting = [hub.reserve.remote(HERE, str(number), REQUEST) for number in range(1100)]
     hub.settle.remote(HERE, "first", Cost(calls=1))
