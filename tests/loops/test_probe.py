@@ -76,7 +76,7 @@ def make_model(answers: Sequence[Any], probes: Sequence[Any] = (), cue: Any = na
 def build(store, model, recall, *, published=False, regulated=True, plain=None, shares=SHARES, **settings: Any):
     """Our loop, or the loop as published, which makes the model answer in the end."""
     desk = make_desk(store, model, plain=plain) if published or plain else FusingDesk(store, model, COUNT)
-    ours = dict.fromkeys(("unread_only", "best_so_far", "one_cue", "until_sure"), True)
+    ours = {"unread_only": True, "adds_up": True}
     rules = {"fuse": 1.0, "unread_only": not regulated} | ({} if regulated else {"probes": 0}) if published else ours
     parts = {layer: Part(retriever, shares[layer]) for layer, retriever in recall.items()}
     return Probe(parts=parts, desk=desk, embedder=EMBEDDER, **{**rules, **settings})
@@ -304,7 +304,7 @@ async def test_a_call_reads_no_more_than_there_is_room_for(store, published):
     loop = build(store, model, recall, published=published, cycles=1, budget=60, reading=room)
     events, _ = await converse(loop, Question(text=STEM))
     read = [sum(COUNT([piece.text for piece in given.evidence])) for given in list_inputs(model, "encode")]
-    assert read == ([COUNT([text])[0] for text in texts.values()] if published else COUNT([texts["v"]]))
+    assert sorted(read) == ([60, 70] if published else [70])
     assert max(read) <= room
     assert [event.name for event in events].count("skipped") == (not published)
 

@@ -55,9 +55,10 @@ async def price_question(wire: Callable[[Kit], System], kit: Kit, question: Ques
     loop = wire(replace(kit, model=Wrapped(kit.model, play))).loop
     limit = read_calls(loop).most
     if isinstance(loop, InOrder):
-        chunks, calls = await loop.find_chunks(question), await loop.estimate_calls(question)
+        chunks = await loop.find_chunks(question)
+        calls = loop.count_calls(chunks) if chunks else 0
         read = round(_SURE * sum(chunk.tokens for chunk in chunks)) + calls * _BESIDE
-        return _sum_costs([(ANSWER, calls, read)], kit), True
+        return _sum_costs([(loop.make_empty_call(question)[0], calls, read)], kit), True
     with change_run(meters=(), used=None, listener=None), suppress(ModelError, TimeoutError):
         async with asyncio.timeout(_SECONDS):
             async for _ in loop.run(question):
