@@ -15,6 +15,7 @@ from tests.tome.test_paying import play, write_book
 from tomewise import Tome
 from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.language import adapting
+from tomewise.recall.flat import Dense
 from tomewise.systems.kit import answer_once
 from tomewise.testing import ScriptedModel
 from tomewise.types import Cost, Limit
@@ -102,7 +103,7 @@ def test_of_more_calls_no_more_are_made_and_no_more_tokens_read_than_foretold(fi
 
 def test_a_system_that_is_wired_already_has_no_price(filled):
     with Tome.open(filled) as tome, pytest.raises(UsageError, match="cannot be priced"):
-        tome.estimate(QUESTION, system=answer_once(tome.kit, tome.kit.fusing_desk._plain))
+        tome.estimate(QUESTION, system=answer_once(tome.kit, Dense(tome.store, tome.kit.embedder)))
 
 
 def test_minutes_of_a_question_and_of_a_build_are_those_that_they_take(open_book, server):
