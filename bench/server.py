@@ -138,7 +138,7 @@ async def measure_during_build(served: Served) -> None:
     """Questions and `/api/health` while the graph of the novel is built, with sixteen calls at a time."""
     async with connect(served) as client:
         alone = [await time_work(lambda n=n: ask(client, f"Alone {n}?")) for n in range(REPEATS)]
-        accept = {"system": "hipporag2", "accept": {"calls": 100_000}}
+        accept = {"system": "hipporag2", "accept": "100,000 calls"}
         job = (await client.post("/api/tomes/novel/builds", json=accept)).json()["id"]
         await asyncio.sleep(2)  # until its calls are under way
 

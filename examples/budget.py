@@ -32,14 +32,13 @@ def kill_after(calls: int) -> None:
 
 def main() -> None:
     """Estimate, build under a cap, be killed, and go on."""
-    with Tome.open(TOME) as tome:  # model="openai:gpt-4o-mini", settings={"max_cost": 0.15} bounds dollars
+    with Tome.open(TOME) as tome:  # model="openai:gpt-4o-mini", settings={"budget": "$0.15"} bounds dollars
         tome.add(STORY)
         for system in SYSTEMS:
-            layers = tome.memory.estimate(system)
-            tokens = sum(layer.cost.input_tokens + layer.cost.output_tokens for layer in layers)
-            print(f"{system:12} {sum(layer.cost.calls for layer in layers):4} calls {tokens:8,} tokens")
+            total = tome.memory.estimate(system).total
+            print(f"{system:12} {total.calls:4} calls {total.tokens:8,} tokens")
 
-    with Tome.open(TOME, settings={"max_calls": 20}) as tome:
+    with Tome.open(TOME, settings={"budget": "20 calls"}) as tome:
         try:
             tome.build(SYSTEM)
         except BudgetExceeded as error:

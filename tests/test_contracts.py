@@ -33,7 +33,7 @@ from tomewise.testing import (
     document_of,
     put_document,
 )
-from tomewise.types import Question
+from tomewise.types import Limit, Question
 
 EMBEDDER = HashEmbedder()
 GIVEN = AnswerIn(question="Who put out the light?", evidence=[Shown(label="E1", text="Ada Marsh put out the light.")])
@@ -71,7 +71,7 @@ MODELS = (make_model(), ExtractiveModel(EMBEDDER))
     [
         *MODELS,
         ScriptedModel({}, others=ExtractiveModel(EMBEDDER)),
-        Wrapped(make_model(), Budget(name="scripted", calls=5).ask),
+        Wrapped(make_model(), Budget(Limit(calls=5), name="scripted").ask),
     ],
     ids=lambda model: f"{type(model).__name__}:{model.name}",
 )

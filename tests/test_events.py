@@ -83,6 +83,12 @@ EXAMPLES: list[tuple[str, dict[str, Any], str]] = [
     ("unread", {"chunk": "c"}, "chunk: c"),
     ("ledger updated", {"pool": [{"kind": "fact"}, {"kind": "fact"}]}, "questions: 0, facts: 2, inferences: 0"),
     ("recovered", {"open": 2, "tokens": 300}, "open: 2, tokens: 300"),
+    (
+        "context lowered",
+        {"context": 1200, "usual": 6000, "reads": 12.5},
+        "1,200 tokens of evidence in place of 6,000: the model reads 12 a second (the setting `context` of the system "
+        "says how many)",
+    ),
     ("rephrased", {"asked": "why?", "question": "why?"}, "asked: why?, question: unchanged"),
     ("rephrased", {"asked": "why?", "question": "why so?"}, "asked: why?, question: why so?"),
     ("resumed", {"session": "s", "question": 2, "known": ["n"]}, "session: s, question: 2, known: 1"),

@@ -58,7 +58,7 @@ def test_the_command(here: Path, story: Path, command: Callable[..., Ran]) -> No
         (holdings.Contents, ("show",)),
         (Document, ("show", "story.md")),
         (entities.Entity, ("show", "--entity", "Slack Water Book")),
-        (reports.BuildCosts, ("build", "--system", "raptor", "--estimate")),
+        (reports.Price, ("build", "--system", "raptor", "--estimate")),
         (reports.BuildReport, ("build", "--system", "raptor")),
         (reports.AddReport, ("add", here / "story.md")),
         (reports.RemoveReport, ("remove", "story.md", "--yes")),
@@ -91,7 +91,7 @@ async def test_mcp(story: Path) -> None:
                 (mcp_results.OverviewResult, "overview", {}),
                 (mcp_results.EntityResult, "entity", {"name": "Slack Water Book"}),
                 (mcp_results.BuildResult, "build", {"system": "raptor"}),
-                (mcp_results.BuildResult, "build", {"system": "raptor", "accept_calls": 1000}),
+                (mcp_results.BuildResult, "build", {"system": "raptor", "accept": "1000 calls"}),
                 (mcp_results.AddResult, "add_text", {"document": "note", "text": "Ada put out the light."}),
                 (mcp_results.RemoveResult, "remove_document", {"document": "note"}),
             ):

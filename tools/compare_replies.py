@@ -104,7 +104,7 @@ def http_replies(questions: list[str]) -> Iterator[tuple[str, Any]]:
         yield send("POST", "tomes", {"name": "fresh"})
         text = {"id": "note", "text": "Ada Marsh put out the light at nine."}
         yield finish(door.send("POST", "tomes/fresh/documents", text))
-        yield finish(door.send("POST", "tomes/fresh/builds", {"system": "comorag", "accept": {"calls": 100}}))
+        yield finish(door.send("POST", "tomes/fresh/builds", {"system": "comorag", "accept": "100 calls"}))
         yield send("DELETE", "tomes/fresh/document?document=note")
 
 
@@ -126,7 +126,7 @@ def mcp_replies(questions: list[str]) -> Iterator[tuple[str, Any]]:
         yield call("entity", name="water")
         yield call("build", system="raptor")
         yield call("add_text", document="note", text="Ada Marsh put out the light at nine.")
-        yield call("build", system="comorag", accept_calls=1000)
+        yield call("build", system="comorag", accept="1000 calls")
         yield call("remove_document", document="note")
 
 

@@ -107,8 +107,8 @@ MUTATIONS = (
     Mutation(
         "budgets: the limit on calls is kept to the call",
         "language/budget.py",
-        "used.calls + need.calls > self._calls",
-        "used.calls + need.calls > self._calls + 1",
+        "used.calls + need.calls > most.calls",
+        "used.calls + need.calls > most.calls + 1",
         ("tests/language/test_wrappers.py", "tests/hostile/test_budgets.py"),
     ),
     Mutation(

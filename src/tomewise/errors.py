@@ -124,6 +124,13 @@ def describe_fault(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
+def describe_seconds(seconds: float) -> str:
+    """How long something takes."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
 def count_noun(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -545,6 +545,18 @@ EVENTS: Mapping[str, Kind] = {
         _list_fields("open", "tokens"),
     ),
     # Around a loop.
+    "context lowered": Kind(
+        "Less evidence is shown than usual, since the model reads slowly.",
+        {
+            "context": "integer: the tokens of evidence that are shown at most",
+            "usual": "integer: as many as there would be",
+            "reads": "number: the tokens of a prompt that the model was measured to read in a second",
+        },
+        lambda context, usual, reads: (
+            f"{context:,} tokens of evidence in place of {usual:,}: the model reads {reads:,.0f} a second (the setting "
+            "`context` of the system says how many)"
+        ),
+    ),
     "rephrased": Kind(
         "A follow-up question, and how it stands alone.",
         {"asked": "text: the question as it was asked", "question": "text: the question as it is answered"},

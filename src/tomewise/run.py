@@ -163,7 +163,7 @@ class Permit(Protocol):
         """Take note that the request has ended and has cost `spent`."""
 
 
-class Limit(Protocol):
+class Spender(Protocol):
     """What a piece of work may spend. See `language.budget.Budget`."""
 
     async def ask(self, model: LanguageModel, role: Role[In, Out], given: In) -> Out:
@@ -191,7 +191,7 @@ class Run:
     meters: tuple[Meter, ...] = ()  # each sees every call and every fallback
     used: Meter | None = None  # the one that the question or the build was opened with
     model: LanguageModel | None = None  # is asked in place of a `SharedModel`
-    budget: Limit | None = None
+    budget: Spender | None = None
     permits: tuple[Permit, ...] = ()  # all are asked before each request
     fresh_mark: str = ""  # only replies kept with this mark are used, others are asked for again; empty: any reply
     must_keep: bool = False  # a reply that cannot be kept ends the run

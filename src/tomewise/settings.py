@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pydantic_settings import BaseSettings
 
 FILE = "tomewise.toml"
-LIMITS = ("max_calls", "max_tokens", "max_cost")  # of what may be spent
 _PREFIX = "TOMEWISE_"
 _MAX_BYTES = 100_000  # of a configuration file
 _KEY_ENDS = ("key", "secret", "password")  # of names of what is never kept in a file
@@ -114,15 +113,14 @@ class Settings:
         "In a file the table [server].",
         unset="what is learnt",
     )
-    max_calls: int | None = _declare(
-        None, "Stop before more model calls than this.", least=0, unset="no limit", free=True
+    budget: str | None = _declare(
+        None,
+        "Stop before more than this is spent: '20 calls', '90,000 tokens', '$0.50', '5 minutes', or several with "
+        "commas between.",
+        unset="no limit",
+        free=True,
     )
-    max_tokens: int | None = _declare(
-        None, "Stop before more tokens than this may be used.", least=0, unset="no limit", free=True
-    )
-    max_cost: float | None = _declare(
-        None, "Stop before more dollars than this may be spent.", least=0, unset="no limit", free=True
-    )
+    ask_above: str = _declare("2 minutes", "Show what costs more than this, and ask, before it begins.", free=True)
     max_failures: int = _declare(20, "Stop after so many failed calls with no reply between them.", least=1, free=True)
     current: bool = _declare(False, "Refuse memory that lags behind the documents.", free=True)
     only_supported: bool = _declare(False, "Show only statements that the evidence supports.", free=True)
@@ -177,7 +175,8 @@ def _make_model() -> "type[BaseSettings]":
     config = SettingsConfigDict(env_prefix=_PREFIX, enable_decoding=False, strict=True, allow_inf_nan=False)
     made: dict[str, Any] = {}
     for name, each in DECLARED.items():
-        prepare = {"models": _read_models, "server": _read_server}.get(name, _make_plain)
+        own = {"models": _read_models, "server": _read_server, "budget": _read_limit, "ask_above": _read_limit}
+        prepare = own.get(name, _make_plain)
         made[name] = (Annotated[each.type, BeforeValidator(prepare)], Field(each.default, ge=each.least))
     return create_model("SettingValues", __base__=BaseSettings, __cls_kwargs__=dict(config), **made)
 
@@ -220,6 +219,13 @@ def _make_plain(value: Any) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     return value if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+
+
+def _read_limit(value: Any) -> Any:
+    """The text of a limit as `Limit` writes it. Raises ValueError."""
+    from tomewise.types import Limit
+
+    return str(Limit.parse(value)) if isinstance(value, str) else value
 
 
 def _read_models(value: Any) -> dict[str, Any]:
@@ -338,7 +344,11 @@ def refuse_risks(values: Mapping[str, Any], path: Path, own: Mapping[str, Any]) 
 
     def is_raised(name: str) -> bool:
         most = own.get(name, SETTINGS[name].default)
-        return name.startswith("max_") and most is not None and values[name] > most
+        if name in ("budget", "ask_above"):
+            from tomewise.types import Limit
+
+            return Limit.parse(most, values[name]) != Limit.parse(values[name])  # it lacks a part, or has more of it
+        return name == "max_failures" and values[name] > most
 
     risky = {"sets": [name for name in values if not SETTINGS[name].free], "raises": list(filter(is_raised, values))}
     for verb, names in risky.items():

@@ -149,7 +149,7 @@ def test_one_budget_holds_over_all_workers_and_judges(nodes: object, tmp_path: P
     found = []
     for name, place in (("alone", {}), ("pooled", POOLED)):
         server.requests.clear()
-        results = make_killed(str(tmp_path / name), server.url, max_calls=20, **given, **place).run()
+        results = make_killed(str(tmp_path / name), server.url, budget="20 calls", **given, **place).run()
         errors = {str(row.error).partition(":")[0] for row in results.rows if row.error}
         found.append((len(server.requests), len(results.rows), errors))
     assert found == [(20, 24, {"BudgetExceeded"})] * 2
@@ -163,7 +163,7 @@ def test_one_budget_holds_over_all_workers_and_judges(nodes: object, tmp_path: P
 def test_a_killed_worker_gives_its_budget_back(nodes: object, tmp_path: Path, server: OpenAIServer) -> None:
     """What it had asked counts; nobody waits for what it had reserved."""
     with ThreadPoolExecutor(1) as apart:
-        running = apart.submit(make_killed(str(tmp_path), server.url, max_calls=40, **POOLED).run)
+        running = apart.submit(make_killed(str(tmp_path), server.url, budget="40 calls", **POOLED).run)
         wait_for(server, 15)
         kill()
         results = running.result(120)

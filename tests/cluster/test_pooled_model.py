@@ -34,7 +34,7 @@ from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.wrapped import Wrapped
 from tomewise.run import PART_SKIPPED, meter
 from tomewise.testing import check_language_model
-from tomewise.types import Cost
+from tomewise.types import Cost, Limit
 
 pytestmark = pytest.mark.cluster
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
@@ -202,7 +202,7 @@ async def test_long_asks_that_are_given_up_on_their_way_end_too(station: Station
 
 @pytest.mark.parametrize("behaviours", [(GOOD,), (BAD, GOOD)], ids=["sound", "each repaired"])
 async def test_a_budget_of_20_calls_sends_20(station: Station, behaviours: tuple[Any, ...]) -> None:
-    budget = Budget(name="test", calls=20)
+    budget = Budget(Limit(calls=20), name="test")
     model = Wrapped(station.make_model(GOOD), budget.ask)
     turn = iter(range(10**6))
     station.server.handler = lambda _: behaviours[next(turn) % len(behaviours)]
@@ -236,7 +236,7 @@ async def test_parts_of_a_reply_that_a_worker_skips_are_counted_here(station: St
 
 async def test_requests_that_wait_keep_out_none_that_ends(station: Station, tmp_path: Path) -> None:
     """Ray's own limit is 1,000 calls at a time."""
-    hub = station.pool.start_beside(Hub, tmp_path / "calls.tome", partial(Budget, name="a model", calls=1))
+    hub = station.pool.start_beside(Hub, tmp_path / "calls.tome", partial(Budget, Limit(calls=1), name="a model"))
     assert await hub.reserve.remote(HERE, "first", REQUEST) == 1
     waiting = [hub.reserve.remote(HERE, str(number), REQUEST) for number in range(1100)]
     hub.settle.remote(HERE, "first", Cost(calls=1))

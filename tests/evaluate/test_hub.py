@@ -20,7 +20,7 @@ from tomewise.language.usage import announce_request
 from tomewise.language.wrapped import Wrapped
 from tomewise.run import Request
 from tomewise.testing import HashEmbedder
-from tomewise.types import Cost
+from tomewise.types import Cost, Limit
 
 REQUEST = Request(100, 50, lambda tokens_in, tokens_out: 0.0)
 SPENT = Cost(calls=1, input_tokens=100, output_tokens=20)
@@ -48,7 +48,7 @@ class Actor:
 
 @pytest.fixture
 def budget() -> Budget:
-    return Budget(name="a model", calls=2, tokens=None, money=None)
+    return Budget(Limit(calls=2), name="a model")
 
 
 @pytest.fixture

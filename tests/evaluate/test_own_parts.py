@@ -185,7 +185,7 @@ def test_a_recipe_with_layers_is_built_first(tome):
         tome.ask("Who?", system=with_tree)
     with pytest.raises(NotBuilt, match="this System needs layers"):
         tome.ask("Who?", system=with_tree(tome.kit))
-    assert "tree" in {estimate.layer for estimate in tome.memory.estimate(with_tree)}
+    assert "tree" in {estimate.layer for estimate in tome.memory.estimate(with_tree).layers}
     tome.build(with_tree)
     assert tome.ask("Who?", system=with_tree).text.startswith("the lighthouse of ")
 

@@ -39,7 +39,7 @@ from tomewise.memory.ask_each import ask_each
 from tomewise.run import change_run, meter
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
-from tomewise.types import Answer, Cost, Document
+from tomewise.types import Answer, Cost, Document, Limit
 
 pytestmark = pytest.mark.usefixtures("here")  # no key, no proxy
 USAGE = {"prompt_tokens": 280, "completion_tokens": 500, "total_tokens": 780}
@@ -57,7 +57,7 @@ async def open_budget(
     """A model within a budget, the budget, and the server that it asks."""
     backoff = Backoff(retries=4, first=0.001, longest=0.002)
     async with open_chat(*behaviours, name=name, timeout=timeout, backoff=backoff) as (model, server):
-        budget = Budget(name=model.name, **limits)
+        budget = Budget(Limit(**limits), name=model.name)
         yield Wrapped(model, budget.ask), budget, server
 
 
@@ -104,7 +104,7 @@ async def test_short_replies_leave_room_that_later_requests_take() -> None:
 
 async def test_money_is_reserved_before_a_request_is_sent() -> None:
     price = 280 * 0.15e-6 + 500 * 0.6e-6
-    spent, server = await ask_all(SLOW, 40, money=4 * price)
+    spent, server = await ask_all(SLOW, 40, dollars=4 * price)
     assert spent.dollars is not None
     assert 3 * price < spent.dollars <= 5 * price
     assert server.most_at_once <= 4
@@ -114,8 +114,8 @@ async def test_a_small_budget_lets_one_call_go() -> None:
     async with open_chat() as (model, server):
         prompt = model.count_input_tokens(roles.FUSE, GIVEN)
         with pytest.raises(BudgetExceeded, match=rf"0 of {prompt - 1} tokens .* needs {prompt}"):
-            await fuse(Wrapped(model, Budget(name=model.name, tokens=prompt - 1).ask))
-        budgeted = Wrapped(model, Budget(name=model.name, tokens=prompt + 1).ask)
+            await fuse(Wrapped(model, Budget(Limit(tokens=prompt - 1), name=model.name).ask))
+        budgeted = Wrapped(model, Budget(Limit(tokens=prompt + 1), name=model.name).ask)
         assert await fuse(budgeted) == CUE
         with pytest.raises(BudgetExceeded, match=f"the next call needs {prompt}"):
             await fuse(budgeted)
@@ -123,7 +123,7 @@ async def test_a_small_budget_lets_one_call_go() -> None:
 
 
 async def test_an_unknown_price_stops_after_one_request() -> None:
-    async with open_budget(SLOW, name="openai:nobody-knows", money=1.0) as (budgeted, _, server):
+    async with open_budget(SLOW, name="openai:nobody-knows", dollars=1.0) as (budgeted, _, server):
         outcomes = await asyncio.gather(*(fuse(budgeted) for _ in range(5)), return_exceptions=True)
     assert len(server.requests) == 1
     assert sum("price of openai:nobody-knows is unknown" in str(outcome) for outcome in outcomes) == 4
@@ -131,7 +131,7 @@ async def test_an_unknown_price_stops_after_one_request() -> None:
 
 @pytest.mark.parametrize("name", ["openai:gpt-4o-mini", "openai:nobody-knows"])
 async def test_a_limit_of_nothing_sends_nothing_that_may_cost(name: str) -> None:
-    async with open_budget(name=name, money=0.0) as (budgeted, _, server):
+    async with open_budget(name=name, dollars=0.0) as (budgeted, _, server):
         with pytest.raises(BudgetExceeded, match="0 dollars"):
             await fuse(budgeted)
     assert server.requests == []
@@ -174,7 +174,7 @@ def test_threads_share_a_budget() -> None:
             await asyncio.gather(*(fuse(budgeted) for _ in range(4)))
 
     model = ScriptedModel({"fuse": lambda given: {"cue": "x"}})
-    budget = Budget(name=model.name, calls=3201)
+    budget = Budget(Limit(calls=3201), name=model.name)
     budgeted = Wrapped(model, budget.ask)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -209,7 +209,7 @@ async def test_the_cap_of_one_question_does_not_end_an_equal_one(here: Path) -> 
         await tome.aadd(LETTER)
 
         async def ask_once() -> Answer:
-            with change_run(budget=Budget(name="test", calls=1)):
+            with change_run(budget=Budget(Limit(calls=1), name="test")):
                 return await tome.aask(QUESTION, system="naive")
 
         capped = asyncio.create_task(ask_once())
@@ -235,7 +235,7 @@ def test_a_client_with_a_cap_does_not_end_the_equal_question_of_another(here: Pa
         serve(here, "a.tome", "--model", "openai:test", "--base-url", server.url) as served,
     ):
         body = {"question": QUESTION, "system": "naive"}
-        capped = threads.submit(served.post, "/api/tomes/a/ask", {**body, "max_calls": 1})
+        capped = threads.submit(served.post, "/api/tomes/a/ask", {**body, "budget": "1 calls"})
         assert server.arrived.wait(SOON)
         free = threads.submit(served.post, "/api/tomes/a/ask", body)
         time.sleep(0.5)

@@ -8,8 +8,8 @@ import pytest
 from tomewise.errors import UsageError
 from tomewise.settings import Settings, load
 
-HARMLESS = {"limit", "timeout", "window", "max_calls", "max_tokens", "max_cost", "max_failures", "passage_tokens"}
-HARMLESS |= {"overlap"}
+HARMLESS = {"limit", "timeout", "window", "max_failures", "passage_tokens", "overlap"}
+LIMITS = {"budget": "9 calls", "ask_above": "1 minute"}
 RISKY = {"model": '"openai:x"', "tome": '"other.tome"', "prompts": '"pr"', "embedder": '"hash:8"'}
 
 
@@ -62,24 +62,33 @@ def test_each_of_these_settings_is_refused_and_the_user_s_own_file_may_set_it(he
 
 
 def test_a_setting_is_refused_unless_it_is_known_to_be_harmless(here):
-    for name in sorted({field.name for field in fields(Settings)} - HARMLESS - {"system", "current"}):
+    for name in sorted({field.name for field in fields(Settings)} - HARMLESS - LIMITS.keys() - {"system", "current"}):
         write(here, f'{name} = "8"')
         with pytest.raises(UsageError):
             load()
-    lines = [f"{name} = 8" for name in HARMLESS]
+    lines = [f"{name} = 8" for name in HARMLESS] + [f'{name} = "{limit}"' for name, limit in LIMITS.items()]
     write(here, "\n".join([*lines, 'system = "naive"', "current = true"]))
-    assert (load().max_cost, load().system, load().current) == (8, "naive", True)
+    assert (load().budget, load().system, load().current) == ("9 calls", "naive", True)
 
 
 @pytest.mark.parametrize(
-    ("bound", "stated"), [("max_calls", 5), ("max_tokens", 5), ("max_cost", 5), ("max_failures", 20)]
+    ("own", "lower", "raised"),
+    [
+        ("", "max_failures = 19", "max_failures = 21"),
+        ('budget = "5 calls"', 'budget = "4 calls"', 'budget = "6 calls"'),
+        ('budget = "$0.5"', 'budget = "$0.4, 5 minutes"', 'budget = "5 minutes"'),
+        ('budget = "5 minutes"', 'budget = "4.5 minutes"', 'budget = "5.5 minutes"'),
+        ("", 'ask_above = "1 minute"', 'ask_above = "3 minutes"'),
+        ("", 'ask_above = "$1, 2 minutes"', 'ask_above = "$1"'),
+    ],
 )
-def test_a_folder_may_lower_the_bounds_of_the_user_or_the_default_and_not_raise_them(here, home, bound, stated):
-    write(home, f"{bound} = {stated}" if stated == 5 else "")
-    write(here, f"{bound} = {stated - 1}")
-    assert getattr(load(), bound) == stated - 1
-    write(here, f"{bound} = {stated + 1}")
-    with pytest.raises(UsageError, match=f"raises {bound},"):
+def test_a_folder_may_lower_the_bounds_of_the_user_or_the_default_and_not_raise_them(here, home, own, lower, raised):
+    name, _, value = lower.partition(" = ")
+    write(home, own)
+    write(here, lower)
+    assert str(getattr(load(), name)) == value.strip('"')
+    write(here, raised)
+    with pytest.raises(UsageError, match=f"raises {name},"):
         load()
 
 

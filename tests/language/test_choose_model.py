@@ -112,7 +112,7 @@ def test_a_tome_asks_the_model_of_the_role_and_records_it(here):
     small, large = make_model("small"), make_model("large")
     with Tome.open(here / "a.tome", embedder="hash", model=small, settings={"models": {"gist": large}}) as tome:
         tome.add(LOG)
-        (estimate,) = [each for each in tome.memory.estimate("cogitorag") if each.layer == "gists"]
+        (estimate,) = [each for each in tome.memory.estimate("cogitorag").layers if each.layer == "gists"]
         assert estimate.model == "large"
         answer = tome.ask("Who put out the light?")
         assert (answer.text, answer.model) == ("Ada", "small gist=large")

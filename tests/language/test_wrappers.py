@@ -18,7 +18,7 @@ from tomewise.language.retry import AttemptFailed, Backoff, retry
 from tomewise.language.wrapped import SharedModel, Wrapped, find_abilities, find_name
 from tomewise.run import ModelCall, change_run, meter, open_run, report_call
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.types import Abilities
+from tomewise.types import Abilities, Limit
 
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
 OTHER = roles.FuseIn(question="Who hid the letter?", cues=["Tom held it last."])
@@ -59,7 +59,7 @@ def cache(model, calls=None, prompts=None):
 
 def limit(model, **limits):
     """The model within a budget, and the budget."""
-    budget = Budget(name=model.name, **limits)
+    budget = Budget(Limit(**limits), name=model.name)
     return Wrapped(model, budget.ask), budget
 
 
@@ -250,7 +250,7 @@ class Silent(ScriptedModel):
     [(0.5, 1.0, 2, r"1\.0000 of 1 dollars"), (None, 1.0, 1, "price of scripted is unknown"), (0.0, 0.0, 9, None)],
 )
 async def test_money_is_limited_for_a_model_that_announces_nothing(cost, money, calls, says):
-    budgeted, budget = limit(Silent(cost), money=money)
+    budgeted, budget = limit(Silent(cost), dollars=money)
     for _ in range(calls):
         await fuse(budgeted)
     assert budget.spent.calls == calls

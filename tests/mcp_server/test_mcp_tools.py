@@ -243,15 +243,22 @@ async def test_an_answer_with_too_many_long_quotations_is_cut(story: Path, monke
     )
 
 
+async def test_a_question_above_what_is_accepted_is_not_asked(story: Path) -> None:
+    async with connect(story) as client:
+        message = await fail(client, "ask", question=QUESTION, system="hybrid", accept="0 calls")
+        assert message.startswith("this needs 1 call, ")
+        assert (await call(client, "ask", question=QUESTION, system="hybrid", accept="1 call"))["answer"]
+
+
 async def test_entity_needs_a_graph_and_then_lists_facts_and_passages(story: Path) -> None:
     async with connect(story, write=True) as client:
         assert "no graph is built in this tome" in await fail(client, "entity", name="Miss Thorle")
         asked = await call(client, "build", system="hipporag2")
         calls = asked["estimate"]["total"]["calls"]
         assert (asked["built"], asked["report"]) == (False, None)
-        assert f"accept_calls={calls}" in asked["rest"]
-        assert not (await call(client, "build", system="hipporag2", accept_calls=calls - 1))["built"]
-        assert (await call(client, "build", system="hipporag2", accept_calls=calls))["built"]
+        assert f'accept="{-(-calls * 11 // 10)} calls, $0"' in asked["rest"]
+        assert not (await call(client, "build", system="hipporag2", accept=f"{calls - 1} calls"))["built"]
+        assert (await call(client, "build", system="hipporag2", accept=f"{calls} calls"))["built"]
         found = await call(client, "entity", name="Slack Water Book")
         assert "slack water book" in found["entity"]["facts"][0]["text"].lower()
         assert found["entity"]["passages"][0]["text"] in TEXT
@@ -291,7 +298,7 @@ async def test_a_build_says_how_much_failed_where_it_lists_the_first_alone(here:
     with Tome.open(here / "a.tome", embedder="hash", model=model) as tome:
         tome.add(*(Document(id=f"d{number}", text=f"It rained on day {number}.") for number in range(7)))
         async with Client(TomeServer({"a": tome}, write=True)) as client:
-            result = await call(client, "build", system="cogitorag", accept_calls=1_000)
+            result = await call(client, "build", system="cogitorag", accept="1,000 calls")
     assert "7 failed in gists: the first 5 are here." in result["rest"]
 
 

@@ -121,10 +121,10 @@ def test_without_the_package_the_message_names_the_extra(
 
 
 def test_config_prints_what_starts_the_server_and_no_password(story: Path, command: Callable[..., Ran]) -> None:
-    printed = command("mcp", "-m", story.name, "--config", "--max-calls", 9, "--model", "extractive")
+    printed = command("mcp", "-m", story.name, "--config", "--budget", "9 calls", "--model", "extractive")
     entry = json.loads(printed.out)["mcpServers"]["novel"]
     assert entry["command"] == (shutil.which("tome") or sys.executable)
-    assert entry["args"][-7:] == ["mcp", "--tome", str(story), "--model", "extractive", "--max-calls", "9"]
+    assert entry["args"][-7:] == ["mcp", "--tome", str(story), "--model", "extractive", "--budget", "9 calls"]
     printed = command("mcp", "-m", story, "--config", "--base-url", "http://me:secretword@localhost:8000/v1")
     assert "secretword" not in printed.out
 

@@ -34,7 +34,7 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.run import open_run
 from tomewise.store.sql.sql_store import SqlStore
 from tomewise.testing import ScriptedModel
-from tomewise.types import Change, Cost, Estimate, LayerReport, Node, Progress, Report
+from tomewise.types import Change, Cost, Estimate, LayerReport, Limit, Node, Progress, Report
 
 
 @pytest.fixture
@@ -244,7 +244,7 @@ async def test_an_error_that_every_call_would_raise_stops_at_once(error: Excepti
 
 async def test_running_calls_end_after_the_budget_is_used_up(store) -> None:
     inside = ScriptedModel({"fuse": repeat_question}, latency=0.01, limit=8)
-    budgeted = keep_replies(Wrapped(inside, Budget(name="scripted", calls=10).ask), store)
+    budgeted = keep_replies(Wrapped(inside, Budget(Limit(calls=10), name="scripted").ask), store)
     reports: list[Progress] = []
     with pytest.raises(BudgetExceeded, match="10 calls"):
         await ask_each(budgeted, FUSE, make_inputs(30), reports.append, "fused")

@@ -129,7 +129,7 @@ def test_a_request_without_a_system_takes_the_one_of_the_settings(here: Path):
         assert own.post(ASK, {"question": QUESTION}).status_code == 409  # it is not built
         assert own.post(ASK, {"question": QUESTION, "system": "naive"}).status_code == 200
         assert own.post(f"{NOVEL}/search", {"query": QUESTION}).status_code == 409
-        assert own.post(f"{NOVEL}/builds", {"accept": {"calls": 1000}}).json()["system"] == "raptor"
+        assert own.post(f"{NOVEL}/builds", {"accept": "1,000 calls"}).json()["system"] == "raptor"
 
 
 def test_a_question_gives_what_the_command_prints_and_a_stream_ends_with_it(command: Callable[..., Ran], here: Path):
@@ -186,11 +186,11 @@ def test_files_are_added_under_their_names(served: Served):
 
 def test_a_build_goes_on_only_if_its_costs_are_accepted(served: Served):
     estimated = served.post(f"{NOVEL}/estimate", {"system": "cogitorag"}).json()
-    refused = served.post(f"{NOVEL}/builds", {"system": "cogitorag", "accept": {"calls": 0, "dollars": 0}})
+    refused = served.post(f"{NOVEL}/builds", {"system": "cogitorag", "accept": "0 calls, $0"})
     assert (refused.status_code, refused.json()["estimate"]) == (409, estimated)
     calls = estimated["total"]["calls"]
-    assert f'send "accept": {{"calls": {calls}, "dollars": 0.0}}' in refused.json()["error"]["message"]
-    accepted = served.post(f"{NOVEL}/builds", {"system": "cogitorag", "accept": {"calls": calls, "dollars": 0}})
+    assert f'send "accept": "{-(-calls * 11 // 10)} calls, $0"' in refused.json()["error"]["message"]
+    accepted = served.post(f"{NOVEL}/builds", {"system": "cogitorag", "accept": f"{calls} calls, $0"})
     assert (accepted.status_code, accepted.json()["system"], accepted.json()["files"]) == (202, "cogitorag", 0)
     followed = read_events(served.http.get(f"/api/jobs/{accepted.json()['id']}/events").text)
     name, job = followed[-1]
@@ -203,7 +203,7 @@ def test_a_build_goes_on_only_if_its_costs_are_accepted(served: Served):
 def test_what_a_removal_takes_with_it_is_stated_before(tmp_path: Path):
     make_tome(tmp_path / "novel.tome")
     with make_client(tmp_path) as own:
-        build = {"system": "comorag", "accept": {"calls": 100}}
+        build = {"system": "comorag", "accept": "100 calls"}
         assert finish_job(own, f"{NOVEL}/builds", build)["state"] == "done"
         post(own, "ask", question=QUESTION, session="s")
         foreseen = get(own, "removal", document="light")

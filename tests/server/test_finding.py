@@ -49,7 +49,7 @@ def test_a_table_is_collected_within_the_budget_of_the_server(tmp_path: Path) ->
     body = {"asked": "all keepers", "columns": ["who"], "documents": ["light"]}
     with (
         OpenAIServer(lambda _: reply_with(json.dumps(rows))) as model,
-        serve_novel(tmp_path, "--max-calls", "1", model=model) as served,
+        serve_novel(tmp_path, "--budget", "1 calls", model=model) as served,
     ):
         table = served.post(f"{NOVEL}/collect", body).json()
         assert [row["cells"][0]["text"] for row in table["rows"]] == ["Ada Marsh"]

@@ -39,7 +39,7 @@ from tomewise.types import Document
 SLOW = {"question": "Who put out the light?", "system": "naive+probe"}
 CHAT = {"model": "novel/naive", "stream": True, "messages": [{"role": "user", "content": SLOW["question"]}]}
 BUILDS = f"{NOVEL}/builds"
-BUILD = {"system": "cogitorag", "accept": {"calls": 1000}}
+BUILD = {"system": "cogitorag", "accept": "1000 calls"}
 GIST = json.dumps({"notes": "A meeting.", "memory": "Ada Marsh met the keeper.", "triples": [], "entities": ["Ada"]})
 
 
@@ -175,11 +175,11 @@ def test_two_servers_at_one_tome_wait_for_each_other_and_see_what_the_other_adde
 
 def test_a_bound_of_a_question_holds_for_it_alone(tmp_path: Path, model: OpenAIServer):
     model.handler = lambda _: reply_with('{"reasoning": "It says so.", "answer": "Ada Marsh", "quotes": []}')
-    with serve_novel(tmp_path, "--max-calls", "1", model=model) as served:
+    with serve_novel(tmp_path, "--budget", "1 calls", model=model) as served:
         for number in range(3):
-            reply = served.post(ASK, {"question": f"Who put out light {number}?", "max_calls": 5})
+            reply = served.post(ASK, {"question": f"Who put out light {number}?", "budget": "5 calls"})
             assert reply.status_code == 200, reply.text
-        refused = served.post(ASK, {"question": "Who put out the last light?", "max_calls": 0})
+        refused = served.post(ASK, {"question": "Who put out the last light?", "budget": "0 calls"})
         assert read_code(refused) == (402, "budget")
         assert served.http.get("/api/info").json()["spent"]["calls"] == 3
 

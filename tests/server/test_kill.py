@@ -25,7 +25,7 @@ from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
 QUESTION = {"question": "Who burned the letter?", "system": "naive"}
-BUILD = {"system": "associative", "accept": {"calls": 1000}}
+BUILD = {"system": "associative", "accept": "1000 calls"}
 FILES = {f"notes/{number}.txt": prose(number, 30).encode() for number in range(10, 14)}
 BOUNDARY = b"--x\r\n"
 LATENCY = 0.03  # seconds of one call

@@ -89,7 +89,7 @@ def test_a_question_at_either_address(served: Served, path: str):
 def test_what_questions_spend_counts(tmp_path: Path):
     with (
         OpenAIServer(lambda _: reply_with("not what was asked for")) as model,
-        serve_novel(tmp_path, "--max-calls", "1", model=model) as served,
+        serve_novel(tmp_path, "--budget", "1 calls", model=model) as served,
     ):
         assert "limit" in ask(served).text
         assert len(model.requests) == 1

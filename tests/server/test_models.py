@@ -12,8 +12,10 @@ from tests.building import play_role
 from tests.language.openai_server import Behaviour, OpenAIServer, reply_with
 from tests.server.served import ASK, NOVEL, STREAM, finish_job, make_client, make_tome
 
+from tomewise.language.adapting import Adapter
 from tomewise.server.library import Library
 from tomewise.settings import Settings
+from tomewise.types import Cost
 
 KEY = "sk-a-key-that-nobody-sees-0123456789"
 ANSWER = '{"reasoning": "It says so.", "answer": "Ada Marsh", "quotes": []}'
@@ -31,7 +33,7 @@ def client(tmp_path: Path, asked: OpenAIServer, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     make_tome(tmp_path / "novel.tome")
     offer = "openai:gpt-4o-mini openai:broken extractive"
-    with make_client(tmp_path, model="openai:own", base_url=asked.url, offer=offer, max_calls=50) as made:
+    with make_client(tmp_path, model="openai:own", base_url=asked.url, offer=offer, budget="50 calls") as made:
         yield made
 
 
@@ -63,7 +65,7 @@ def test_a_question_is_asked_of_the_model_that_it_names(client: TestClient, aske
 
 
 def test_a_build_asks_the_model_that_it_names(client: TestClient, asked: OpenAIServer):
-    body = {"system": "cogitorag", "accept": {"calls": 50}, "model": "openai:gpt-4o-mini"}
+    body = {"system": "cogitorag", "accept": "50 calls", "model": "openai:gpt-4o-mini"}
     finish_job(client, f"{NOVEL}/builds", body)
     assert set(list_asked(asked)) == {"gpt-4o-mini"}
     costs = client.post(f"{NOVEL}/estimate", json={"system": "raptor", "model": "openai:gpt-4o-mini"}).json()
@@ -98,3 +100,22 @@ def test_the_address_of_the_settings_belongs_to_one_provider(tmp_path: Path, mon
     library = Library(settings, root=tmp_path)
     addresses = [library.find_spec(name).address for name in library.models]  # type: ignore[union-attr]
     assert addresses == ["http://127.0.0.1:9/v1", None]
+
+
+def test_above_what_is_accepted_a_question_is_priced_and_not_asked(client: TestClient, asked: OpenAIServer):
+    adapter = Adapter(f"openai:own at {asked.url}")
+    adapter.time(Cost(calls=1, input_tokens=100, output_tokens=10), 600.0)
+    adapter.keep()
+    price = client.post(f"{NOVEL}/estimate", json=QUESTION).json()
+    assert (price["total"]["calls"], price["system"]) == (1, "naive")
+    assert price["total"]["model_seconds"] > 120
+    for headers in ({}, STREAM):
+        refused = client.post(ASK, json={**QUESTION, "accept": "2 minutes"}, headers=headers)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "estimate")
+        assert refused.json()["estimate"] == price
+        assert price["text"] in refused.json()["error"]["message"]
+    assert list_asked(asked) == []
+    assert client.post(ASK, json={**QUESTION, "accept": price["accept"]}).status_code == 200
+    assert list_asked(asked) == ["own"]
+    info = client.get("/api/info?systems=false").json()["limits"]
+    assert (info["budget"], info["ask_above"]) == ("50 calls", "2 minutes")

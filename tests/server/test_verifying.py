@@ -50,7 +50,7 @@ def test_a_judge_is_asked_within_the_budget_of_the_server(tmp_path: Path) -> Non
     verdicts = [{"number": 1, "reasoning": "r", "verdict": "contradicted"}]
     with (
         OpenAIServer(lambda _: reply_with(json.dumps({"verdicts": verdicts}))) as model,
-        serve_novel(tmp_path, "--max-calls", "1", model=model) as served,
+        serve_novel(tmp_path, "--budget", "1 calls", model=model) as served,
     ):
         judged = served.post(VERIFY, {"text": TEXT, "judge": True}).json()
         assert [each["support"] for each in judged["statements"]] == ["quoted", "contradicted", "contradicted"]

@@ -48,7 +48,7 @@ def test_names_that_no_layer_has(tome):
 
 
 def test_a_tome_builds_layers_by_name_beside_those_of_a_system(tome):
-    foreseen = tome.memory.estimate("naive", layers="summaries")
+    foreseen = tome.memory.estimate("naive", layers="summaries").layers
     assert [(each.layer, each.cost.calls) for each in foreseen] == [("summaries", 1)]
     report = tome.build("associative", layers=["summaries", "graph:passages-triples"])
     assert {layer.layer for layer in report.layers} == {"summaries", "graph:passages-triples"}

@@ -39,7 +39,7 @@ def story(command, here):
     [
         ("tome ask --system rap", ["raptor"]),
         ("tome config set system cosm", ["cosmir"]),
-        ("tome config set max_", ["max_calls", "max_cost", "max_failures", "max_tokens"]),
+        ("tome config set max_", ["max_failures"]),
         ("tome config unset models.ans", ["models.answer"]),
     ],
 )

@@ -72,7 +72,7 @@ def test_list_report_compare_and_export(tome_eval, folder):
 
 def test_a_used_up_budget_fails_the_rest_and_a_retry_asks_it(tome_eval, folder):
     words = ["run", "naive", "--data", str(folder), "--json", "--limit", "1"]
-    assert json.loads(tome_eval(*words, "--max-calls", "1"))["rows"][0]["failed"] == 1
+    assert json.loads(tome_eval(*words, "--budget", "1 calls"))["rows"][0]["failed"] == 1
     assert json.loads(tome_eval(*words))["rows"][0]["failed"] == 1
     assert json.loads(tome_eval(*words, "--retry-failed"))["rows"][0]["failed"] == 0
 

@@ -62,7 +62,7 @@ def assert_one_line(ran, code, *parts):
         (("ask", "  \n"), 2, ["the question is empty"]),
         (("ask", "Who\udcff?"), 2, [r"'Who\udcff?'"]),
         (("ask", "Which?", "--option", "one"), 2, ["option"]),
-        (("ask", "Who?", "--max-calls", "0"), 7, ["limit of 0 calls"]),
+        (("ask", "Who?", "--budget", "0 calls"), 7, ["limit of 0 calls"]),
         (("ask", "-c", "--session", "letters", "Who?"), 2, ["--session"]),
         (("build", "-s", "hgmem", "--estimate", "--again", "x"), 2, ["does not count what --again changes", "leave"]),
         (("remove", "nobody"), 2, ["no document 'nobody'", "tome show"]),

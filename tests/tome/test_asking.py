@@ -112,7 +112,7 @@ def test_asking_writes_nothing_but_its_trace_and_replies(here, system):
 def test_every_method_uses_the_default_system_unless_one_is_named(here, monkeypatch):
     with Tome.open(here / "a.tome", embedder="hash", settings={"system": "associative limit=1"}) as tome:
         tome.add(LOG)
-        assert [estimate.layer for estimate in tome.memory.estimate()] == ["graph:passages-triples"]
+        assert [estimate.layer for estimate in tome.memory.estimate().layers] == ["graph:passages-triples"]
         assert [report.layer for report in tome.build().layers] == ["graph:passages-triples"]
         answers = [tome.ask(QUESTION), *tome.ask_many([QUESTION]), tome.sessions["s"].ask(QUESTION)]
         assert {answer.system for answer in answers} == {"associative limit=1"}

@@ -189,7 +189,7 @@ def test_what_was_not_read_is_said_and_all_is_not_claimed(here):
 def test_nothing_that_was_paid_is_lost_where_a_budget_ends(here):
     model = ScriptedModel({"collect": collect_tenders})
     register = Document(id="a", text=write_register(120))
-    with open_tome(here, model, register, max_calls=2) as tome, pytest.raises(BudgetExceeded):
+    with open_tome(here, model, register, budget="2 calls") as tome, pytest.raises(BudgetExceeded):
         tome.collect("all tenders", columns=COLUMNS)
     done = len(model.calls)
     assert done >= 1

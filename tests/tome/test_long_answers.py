@@ -134,7 +134,7 @@ def test_prose_that_is_cut_goes_on_and_is_asked_for_once(here: Path) -> None:
 
 def test_a_budget_that_ends_on_the_way_keeps_what_is_there(here: Path) -> None:
     writer = Writer(json.dumps(WHOLE))
-    with open_tome(here, writer, max_calls=2) as tome:
+    with open_tome(here, writer, budget="2 calls") as tome:
         answer = tome.ask(QUESTION, system="full_context")
         assert "limit of 2 calls" in answer.unfinished
         assert f"The answer is unfinished: {answer.unfinished}." in str(answer)

@@ -22,6 +22,7 @@ from tomewise.language.chat import ChatModel
 from tomewise.language.price_list import find_price
 from tomewise.language.spec import ModelSpec
 from tomewise.run import change_run
+from tomewise.types import Limit
 
 pytestmark = pytest.mark.usefixtures("here")  # no key, no proxy
 QUESTION = "Who lit lamp 3?"
@@ -111,7 +112,7 @@ def test_a_build_that_a_limit_stops_goes_on_without_what_it_paid(
     server: OpenAIServer, open_tome: OpenTome, together: int
 ) -> None:
     system = f"{BUILT} together={together}"
-    with open_tome(max_calls=2) as tome, pytest.raises(BudgetExceeded, match="limit of 2 calls"):
+    with open_tome(budget="2 calls") as tome, pytest.raises(BudgetExceeded, match="limit of 2 calls"):
         tome.build(system)
     assert len(server.requests) == 2
     with open_tome() as tome:
@@ -138,7 +139,7 @@ def test_what_is_asked_again_is_asked_once_also_where_it_was_stopped(server: Ope
     whole = len(server.requests)
     assert whole == 2 * PASSAGES
     server.requests.clear()
-    with open_tome(max_calls=2) as tome, pytest.raises(BudgetExceeded):
+    with open_tome(budget="2 calls") as tome, pytest.raises(BudgetExceeded):
         tome.build(BUILT, again=["gists"])
     assert len(server.requests) == 2
     with open_tome() as tome:
@@ -178,7 +179,7 @@ def test_a_limit_on_calls_bounds_the_requests_of_all_questions(
 ) -> None:
     turns = iter(range(10**6))
     server.handler = lambda _: replies[next(turns) % len(replies)]
-    with open_tome(max_calls=3) as tome:
+    with open_tome(budget="3 calls") as tome:
         outcomes: list[object] = []
         for number in range(5):
             try:
@@ -194,7 +195,7 @@ def test_a_limit_on_calls_bounds_the_requests_of_all_questions(
 
 
 def test_one_limit_holds_over_the_models_of_all_roles(server: OpenAIServer, open_tome: OpenTome) -> None:
-    with open_tome(max_calls=3, models={"gist": "openai:large"}) as tome:
+    with open_tome(budget="3 calls", models={"gist": "openai:large"}) as tome:
         with pytest.raises(BudgetExceeded, match="limit of 3 calls of openai:small gist=openai:large"):
             tome.build(BUILT)
         with pytest.raises(BudgetExceeded):
@@ -208,14 +209,14 @@ async def test_a_question_with_a_limit_of_its_own_takes_nothing_from_the_next(
     server.handler = in_turn(BAD, GOOD)
     tome = await asyncio.to_thread(open_tome)
     with (
-        change_run(budget=Budget(name="one question", calls=1)),
+        change_run(budget=Budget(Limit(calls=1), name="one question")),
         pytest.raises(BudgetExceeded, match="of one question"),
     ):
         await tome.aask(QUESTION, system="naive")
     assert len(server.requests) == 1, "the repair was one too many"
-    with change_run(budget=Budget(name="one question", calls=1)):
+    with change_run(budget=Budget(Limit(calls=1), name="one question")):
         assert (await tome.aask(QUESTION, system="naive")).text == "Ada"
-    with change_run(budget=Budget(name="one question", calls=0)):
+    with change_run(budget=Budget(Limit(calls=0), name="one question")):
         assert (await tome.aask(QUESTION, system="naive")).text == "Ada", "what is kept needs no budget"
     await tome.aclose()
     assert len(server.requests) == 2
@@ -271,6 +272,6 @@ class CountingEnds(ChatModel):
 
 def test_a_tome_closes_each_of_its_models_once(server: OpenAIServer, open_tome: OpenTome) -> None:
     small, large = (CountingEnds(f"openai:{name}", base_url=server.url) for name in ("small", "large"))
-    with open_tome(small, models={"answer": large, "gist": large, "fuse": small}, max_calls=9) as tome:
+    with open_tome(small, models={"answer": large, "gist": large, "fuse": small}, budget="9 calls") as tome:
         tome.ask(QUESTION, system="naive")
     assert (small.ends, large.ends) == (1, 1)

@@ -41,25 +41,19 @@ def _of_setting(name: str, what: str, unit: str, beyond: str, says: str = "", so
 SECTIONS: Mapping[str, tuple[Limit, ...]] = {
     "Money, calls and models": (
         _of_setting(
-            "max_calls",
-            "model calls of a command, a question or a build",
+            "budget",
+            "model calls, tokens, dollars and minutes of a command, a question or a build",
             "",
-            "the next call is not made; replies so far are kept",
-            "the limit of … calls of … is used up: raise it, or stop here",
+            "the next call is not made; replies so far are kept. With dollars and a model whose price is unknown, one "
+            "call is made and no more",
+            "the limit of … of … is used up: raise it, or stop here",
         ),
         _of_setting(
-            "max_tokens",
-            "its tokens",
+            "ask_above",
+            "what a build or a question costs",
             "",
-            "the same",
-            "… of … tokens of … are used up, and the next call needs … or more: raise the limit, or stop",
-        ),
-        _of_setting(
-            "max_cost",
-            "its dollars",
-            "",
-            "the same; with a model whose price is unknown, one call is made and no more",
-            "the price of … is unknown, so a limit of … dollars cannot be kept: limit calls or tokens instead",
+            "its price is shown, and asked for on a terminal and the page",
+            "this takes …",
         ),
         _of_setting(
             "max_failures",
@@ -337,18 +331,18 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
             "the question took longer than the server allows: ask for less, or again",
         ),
         Limit(
-            "calls, tokens and dollars of a question or a job",
+            "calls, tokens, dollars and minutes of a question or a job",
             "",
             "none",
             "402 `budget`; a request may lower them, and not raise them",
-            option="`--max-calls`, `--max-tokens`, `--max-cost`",
+            option="`--budget`",
         ),
         Limit(
-            "calls and dollars of a build",
+            "what a build or a question may cost",
             "",
             "none",
-            "a build that needs more than the request accepts is 409 `estimate`",
-            "the build needs … at …, more than `accept` allows",
+            "what needs more than the request accepts is 409 `estimate`",
+            "this needs …, more than `accept` allows",
             option="`accept` of the request",
         ),
         Limit(
@@ -555,6 +549,8 @@ def _write_number(limit: Limit) -> str:
     number = read_number(limit.source) if limit.source else None
     if number is None:
         return limit.unit if not limit.source else SETTINGS[limit.setting].unset
+    if isinstance(number, str):
+        return number
     if limit.unit == "bytes" and number >= _MIB and number % _MIB == 0:
         return f"{number // _MIB} MiB"
     return f"{number:,g} {limit.unit}".strip() if isinstance(number, float) else f"{number:,} {limit.unit}".strip()

@@ -55,7 +55,7 @@ def _write_settings() -> str:
         "current folder, `tomewise.toml` in your own folder of settings (`~/.config/tomewise`). "
         "[`tome config`](commands/config.md) lists all settings with their values and where these come from, and "
         "changes them. *Folder* says whether the file of the current folder may set it: such a file may be anybody's. "
-        "It may lower a bound (`max_calls` and so on), not raise it.",
+        "It may lower a bound (`budget` and so on), not raise it.",
         "",
     ]
     for name, each in SETTINGS.items():

@@ -31,11 +31,11 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.wrapped import find_abilities
 from tomewise.notebook_display import show_bars
 from tomewise.plugins import name_faults
-from tomewise.settings import LIMITS, Settings
+from tomewise.settings import Settings
 from tomewise.systems.registry import Choice, choose_variant, choose_variants
 from tomewise.tome.arguments import check_pool
 from tomewise.tome.sync import LoopThread
-from tomewise.types import Embedder, Progress
+from tomewise.types import Embedder, Limit, Progress
 from tomewise.types.plain import describe_object
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Experiment:
     `short_answers` the extractive model cuts an answer out of a sentence, where it would else quote whole sentences;
     the report says so. Without `force` systems may decline, which is scored as a wrong answer. With a `batch`, so many
     documents come at a time, and layers are built before the next ones. With `on="ray"`, `workers` build and ask, each
-    one memory at a time (see `Tome.open`); they share `limit` and the budget (`max_calls`, `max_tokens`, `max_cost`),
+    one memory at a time (see `Tome.open`); they share `limit` and the `budget`,
     and this process judges and writes. Raises UsageError, UnknownName, ReadingError.
     """
 
@@ -98,7 +98,8 @@ class Experiment:
             "limit": limit,
             "max_failures": max_failures,
         }
-        Settings(**bounded, start_seconds=start_seconds, on=on, workers=workers)  # checks them
+        budget = model_settings.get("budget")
+        Settings(**bounded, start_seconds=start_seconds, on=on, workers=workers, budget=budget)  # checks them
         check_pool(on, workers)
         if questions is not None and questions < 1:
             raise UsageError(f"an experiment with {questions} questions measures nothing: take 1 or more")
@@ -117,7 +118,7 @@ class Experiment:
             embedder = choose_embedder(embedder, base_url=embedder_base_url)
         shared: dict[str, Any] = {"embedder": embedder, "limit": limit, "prompts": Prompts(folder), **model_settings}
         # On workers the budget of the model that answers is kept at the hub.
-        answering = {**shared, **dict.fromkeys(LIMITS)} if on else shared
+        answering = {**shared, "budget": None} if on else shared
         self.design = Design(
             dataset=replace(dataset, items=dataset.items[:questions]),
             variants=variants,
@@ -146,10 +147,8 @@ class Experiment:
             self._open_pool = partial(
                 open_pool, embedder, parts, workers, by_name=by_name, start_seconds=start_seconds, share_limit=True
             )
-            if not stated.keys().isdisjoint(LIMITS):
-                calls, tokens, money = map(stated.get, LIMITS)
-                name = self.design.model.name
-                self._make_budget = partial(Budget, name=name, calls=calls, tokens=tokens, money=money)
+            if budget is not None:
+                self._make_budget = partial(Budget, Limit.parse(budget), name=self.design.model.name)
         self.out = Path(out)
         self._results: Results | None = None
 

@@ -14,21 +14,25 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import Any
 
 from filelock import FileLock
 
 from tomewise.credentials import hide_credentials
+from tomewise.language.pace import KEPT, Timing
 from tomewise.language.usage import estimate_tokens
 from tomewise.settings import find_cache_folder
-from tomewise.types import read_plain
+from tomewise.types import Cost, read_plain
 
 SYSTEM = "system"  # the role of the rules; where it is refused, they stand in the first turn of the user
 LENGTHS = ("max_tokens", "max_completion_tokens")  # fields that bound a reply: the older one, the newer one
 _RULES = (SYSTEM, "developer")
 _KEPT = 200  # models that are remembered
+_PAUSE = 10.0  # seconds
 _LOCK_SECONDS = 1.0  # another process writes for milliseconds
 _READ = 2_000  # characters of a refusal: what follows may repeat the request
 _NEVER_REFUSED = frozenset({"model", "messages", "input", "stream", "prompt", "system"})  # a request has these
@@ -84,9 +88,11 @@ class Learnt:
     """Texts that one request for vectors may hold."""
     text: int = 0
     """Tokens of one text, as the tokenizer of the embedder counts them."""
+    timings: tuple[Timing, ...] = ()
+    """Of its latest calls."""
 
     def describe(self) -> str:
-        """What is known, in one line; empty where nothing is."""
+        """What is known beside the speed, in one line; empty where nothing is."""
         fields = ", ".join(name for name in self.refused if name != SYSTEM)
         words = {
             f"takes no {fields}": fields,
@@ -237,6 +243,7 @@ class Adapter:
         self.name = hide_credentials(name)
         """The model and its address."""
         self._stated = stated or {}
+        self._next_time = -inf
 
     @cached_property
     def known(self) -> Learnt:
@@ -274,6 +281,14 @@ class Adapter:
             return False
         self.known = found
         return True
+
+    def time(self, spent: Cost, seconds: float) -> None:
+        """Learn from a call how fast the model is: from the first ones, then from one every ten seconds."""
+        known = self.known
+        if len(known.timings) < KEPT or monotonic() >= self._next_time:
+            self._next_time = monotonic() + _PAUSE
+            new = (spent.input_tokens - spent.cached_tokens, spent.output_tokens, round(seconds, 3))
+            self.known = replace(known, timings=(*known.timings[1 - KEPT :], new))
 
     def keep(self) -> None:
         """Remember on this machine what is new, beside what other processes learnt."""

@@ -6,12 +6,13 @@ import asyncio
 import math
 from dataclasses import dataclass
 from threading import Lock
+from time import perf_counter
 from typing import Protocol
 
 from tomewise.errors import BudgetExceeded, KeepsFailing, ModelError, ModelUnavailable
 from tomewise.language.wrapped import Wrapper
 from tomewise.run import Meter, Permit, Request, change_run, current_run, meter
-from tomewise.types import Cost, In, LanguageModel, Out, Role
+from tomewise.types import Cost, In, LanguageModel, Limit, Out, Role
 
 
 class Account(Permit, Protocol):
@@ -53,12 +54,12 @@ class _Amount:
 class Budget(Account):
     """Limits on what may be spent. Counts from when this object was made.
 
-    Every request that is sent counts as one of `calls`: retries, repairs and refusals too. `tokens` (in and out) and
-    `money` (dollars) are reserved before a request is sent: the estimate of its prompt and the bound on its reply. The
-    reservation is replaced by the true amount when the request has ended.
+    Every request that is sent counts as a call: retries, repairs and refusals too. Tokens (in and out) and dollars are
+    reserved before a request is sent: the estimate of its prompt and the bound on its reply. The reservation is
+    replaced by the true amount when the request has ended. Minutes are those in which a request was under way.
 
     A request that does not fit waits for the requests under way, since most replies stay far below their bound. If no
-    request is under way, it is sent if its prompt alone fits, and refused otherwise. So `calls` is never exceeded, and
+    request is under way, it is sent if its prompt alone fits, and refused otherwise. So calls are never exceeded, and
     the other limits are exceeded by at most one reply (and by the error of an estimate). If the server does not count
     tokens, or a request was given up after it was sent, the estimate of its prompt counts. A request with an unknown
     price is sent alone; if its price is still unknown afterwards, a limit on money refuses all later requests. Within a
@@ -68,14 +69,12 @@ class Budget(Account):
     counted by what it reports. `name` is that of the model, for messages.
     """
 
-    def __init__(
-        self, *, name: str, calls: int | None = None, tokens: int | None = None, money: float | None = None
-    ) -> None:
+    def __init__(self, limit: Limit = Limit(), *, name: str) -> None:  # noqa: B008 - it is frozen
         self.name = name
-        self._calls = calls
-        self._tokens = tokens
-        self._money = money
+        self._limit = limit
         self._spent = Cost()
+        self._began = 0.0  # when the requests under way began
+        self._seconds = 0.0  # in which others were
         self._reserved = _Amount()  # by the requests under way
         self._waiting: list[asyncio.Future[None]] = []
         self._lock = Lock()  # on the three above: the event loops of several threads may ask
@@ -94,6 +93,7 @@ class Budget(Account):
         """Count what an ask has spent that announced no request."""
         with self._lock:
             self._spent += spent
+            self._seconds += spent.model_seconds
 
     async def reserve(self, request: Request) -> int:
         """Wait until the request fits and reserve its amount. Raises `BudgetExceeded` if it can never fit.
@@ -108,7 +108,10 @@ class Budget(Account):
         """Give back what was reserved for the request and count what it spent."""
         with self._lock:
             still_reserved = self._reserved - self._bound(request)[1]
-            self._reserved = still_reserved if still_reserved.calls else _Amount()  # drop rounding errors
+            if not still_reserved.calls:
+                self._seconds += perf_counter() - self._began
+                still_reserved = _Amount()  # drop rounding errors
+            self._reserved = still_reserved
             self._spent += spent
             waiting, self._waiting = self._waiting, []
         for turn in waiting:
@@ -128,6 +131,8 @@ class Budget(Account):
                 if excess := self._find_excess(least, self._sum_spent()):
                     raise BudgetExceeded(excess)
                 granted = 1
+            if not self._reserved.calls:
+                self._began = perf_counter()
             self._reserved += most
         return granted
 
@@ -135,38 +140,43 @@ class Budget(Account):
         """The least and the most that a request can spend."""
         times, prompt, bound = request.most, request.input_tokens, request.output_bound
         whole = times * (prompt + bound)
-        if self._money is None:
+        money = self._limit.dollars
+        if money is None:
             return _Amount(1, prompt), _Amount(times, whole)
         least, most = request.price(prompt, 0), request.price(times * prompt, times * bound)
         if least is None or most is None:
-            least, most = (0.0, self._money) if self._money else (math.inf, math.inf)
+            least, most = (0.0, money) if money else (math.inf, math.inf)
         return _Amount(1, prompt, least), _Amount(times, whole, most)
 
     def _sum_spent(self) -> _Amount:
         spent = self._spent
-        return _Amount(spent.calls, spent.input_tokens + spent.output_tokens, spent.dollars or 0.0)
+        return _Amount(spent.calls, spent.tokens, spent.dollars or 0.0)
 
     def _find_excess(self, need: _Amount, used: _Amount) -> str | None:
         """The limit that `need` would exceed beside `used`, and the remedy; None if it exceeds no limit."""
-        if self._calls is not None and used.calls + need.calls > self._calls:
-            calls = f"{self._calls} call{'' if self._calls == 1 else 's'}"
-            return f"the limit of {calls} of {self.name} is used up: raise it, or stop here"
-        if self._tokens is not None and used.tokens + need.tokens > self._tokens:
+        most, money = self._limit, self._limit.dollars
+        for is_used, part in (
+            (most.calls is not None and used.calls + need.calls > most.calls, Limit(calls=most.calls)),
+            (most.minutes is not None and self._seconds >= most.minutes * 60, Limit(minutes=most.minutes)),
+        ):
+            if is_used:
+                return f"the limit of {part} of {self.name} is used up: raise it, or stop here"
+        if most.tokens is not None and used.tokens + need.tokens > most.tokens:
             return (
-                f"{used.tokens} of {self._tokens} tokens of {self.name} are used up, and the next call needs "
+                f"{used.tokens} of {most.tokens} tokens of {self.name} are used up, and the next call needs "
                 f"{need.tokens} or more: raise the limit, or stop"
             )
-        if self._money is None:
+        if money is None:
             return None
         if self._spent.dollars is None:
             return (
-                f"the price of {self.name} is unknown, so a limit of {self._money:g} dollars cannot be kept: "
+                f"the price of {self.name} is unknown, so a limit of {money:g} dollars cannot be kept: "
                 "limit calls or tokens instead"
             )
         if need.money == math.inf:
             return f"the price of {self.name} is unknown, and the limit is 0 dollars: limit calls or tokens instead"
-        if used.money + need.money > self._money or 0 < self._money <= used.money:
-            return f"{used.money:.4f} of {self._money:g} dollars for {self.name} are used up: raise the limit, or stop"
+        if used.money + need.money > money or 0 < money <= used.money:
+            return f"{used.money:.4f} of {money:g} dollars for {self.name} are used up: raise the limit, or stop"
         return None
 
 

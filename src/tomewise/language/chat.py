@@ -15,6 +15,7 @@ from tomewise.language.adapting import Adapter
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.fences import fence
 from tomewise.language.memory_faults import find_excuse
+from tomewise.language.pace import measure_pace
 from tomewise.language.prompts import Prompts, needs_short
 from tomewise.language.reply import (
     Reply,
@@ -130,9 +131,11 @@ class ChatModel:
 
     @property
     def abilities(self) -> Abilities:
-        """It samples at a temperature above 0. The default of the provider does not count."""
+        """It samples at a temperature above 0, where the default of the provider does not count, and has its pace."""
         samples = (self._temperature or 0) > 0
-        return Abilities(samples=samples, thoughts=self.adapter.thoughts, prepare=self.prepare, close=self.close)
+        pace = measure_pace(self.adapter.known.timings, 1 if self._spec.is_near else self._limit)
+        thoughts = self.adapter.thoughts
+        return Abilities(samples=samples, thoughts=thoughts, pace=pace, prepare=self.prepare, close=self.close)
 
     async def prepare(self) -> None:
         """Import what asks need, and make the client of the running event loop. Raises ModelUnavailable.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.plugins import call_part, find_plugin, list_names
 from tomewise.settings import Settings
-from tomewise.types import Embedder, LanguageModel
+from tomewise.types import Embedder, LanguageModel, Limit
 
 if TYPE_CHECKING:
     from tomewise.language.prompts import Prompts
@@ -30,14 +30,12 @@ def choose_model(
     prompts: Prompts | None = None,
     window: int | None = None,
     server: Mapping[str, str] | None = None,
-    max_calls: int | None = None,
-    max_tokens: int | None = None,
-    max_cost: float | None = None,
+    budget: str | None = None,
     short_answers: bool = False,
 ) -> LanguageModel:
-    """The model that `spec` names: `extractive`, or `provider:model` (see `ChatModel`), within the given limits.
+    """The model that `spec` names: `extractive`, or `provider:model` (see `ChatModel`), within the `budget`.
 
-    `roles` names other models by role. Equal names are one model with one `limit`; the other limits hold over all
+    `roles` names other models by role. Equal names are one model with one `limit`; the budget holds over all
     models together. `base_url` and `api_key` are for the models of one provider: that of `spec`, or, if `spec` is
     extractive, that of the first role. `window` is for `spec` alone, `server` (see the setting) for all chat models.
     The extractive model ignores the settings of a chat model, and so does a model that is given as an object;
@@ -63,19 +61,17 @@ def choose_model(
         from tomewise.language.wrapped import Wrapped
 
         model = Wrapped(model, models={role: make(name) for role, name in roles.items()})
-    return limit_spending(model, max_calls=max_calls, max_tokens=max_tokens, max_cost=max_cost)
+    return limit_spending(model, budget)
 
 
-def limit_spending(
-    model: LanguageModel, *, max_calls: int | None, max_tokens: int | None, max_cost: float | None
-) -> LanguageModel:
-    """The model within these limits; the model itself where there are none."""
-    if max_calls is None and max_tokens is None and max_cost is None:
+def limit_spending(model: LanguageModel, budget: str | None) -> LanguageModel:
+    """The model within this limit; without one the model itself."""
+    if budget is None:
         return model
     from tomewise.language.budget import Budget
     from tomewise.language.wrapped import Wrapped
 
-    return Wrapped(model, Budget(name=model.name, calls=max_calls, tokens=max_tokens, money=max_cost).ask)
+    return Wrapped(model, Budget(Limit.parse(budget), name=model.name).ask)
 
 
 def check_models(spec: ModelOrName, roles: Mapping[str, ModelOrName], base_url: str | None) -> None:

@@ -31,6 +31,7 @@ from tomewise.errors import ModelError, ModelUnavailable, PromptTooLong, Refused
 from tomewise.language.adapting import Adapter, Learnt, merge
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.models_at_hand import Window
+from tomewise.language.pace import SharedClock
 from tomewise.language.price_list import find_price
 from tomewise.language.reply import THINKING_ROOM, Reply, find_thoughts, make_lean_schema
 from tomewise.language.retry import AttemptFailed, Backoff, report_wait, retry
@@ -97,6 +98,7 @@ class Client:
     replies: int = 0
     streams: bool | None = None
     test: asyncio.Lock = field(default_factory=asyncio.Lock)
+    clock: SharedClock = field(default_factory=SharedClock)
 
     async def request(self, request: ChatRequest, *, ahead: bool = False) -> Reply:
         """One reply, after retries if needed. With `ahead` the request waits before others (see `CallSlots`).
@@ -342,9 +344,15 @@ class _Attempts:
         self._bound = bound = int(min(client.bound_tokens(request), self._most))
         async with announce_request(Request(prompt_tokens, bound, price)) as bill:
             try:
-                response = await client.exchange(request, bound)
+                began, shared = perf_counter(), client.clock.count(1)
+                try:
+                    response = await client.exchange(request, bound)
+                finally:
+                    shared = client.clock.count(-1) - shared
+                seconds = perf_counter() - began
                 reply = client.read_reply(response, request.begun)
                 bill.spent = self._count(response, prompt_tokens, reply.text)
+                client.adapter.time(bill.spent, shared if client.spec.is_near else seconds)
             except AttemptFailed as failure:
                 if failure.answered or not failure.sent:
                     bill.spent = Cost(calls=int(failure.sent))

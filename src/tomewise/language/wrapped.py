@@ -7,7 +7,7 @@ asks. The slots and the tries again are those of a single request, and stand in 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -30,6 +30,15 @@ def find_model(model: LanguageModel, role: Role[In, Out]) -> LanguageModel:
     while isinstance(model, Wrapped):
         model = model.find(role)
     return model
+
+
+def list_models(model: LanguageModel) -> Iterator[LanguageModel]:
+    """All models inside all wrappers."""
+    if isinstance(model, Wrapped):
+        for each in model.models:
+            yield from list_models(each)
+    else:
+        yield model
 
 
 def find_name(model: LanguageModel, role: Role[In, Out]) -> str:
@@ -79,17 +88,22 @@ class Wrapped:
         return self._models.get(role.name, self.inner)
 
     @property
+    def models(self) -> Sequence[LanguageModel]:
+        """That of most roles, then those of single ones."""
+        return (self.inner, *self._models.values())
+
+    @property
     def name(self) -> str:
         return " ".join([self.inner.name, *(f"{role}={self._models[role].name}" for role in sorted(self._models))])
 
     @property
     def window(self) -> int:
-        return min(model.window for model in (self.inner, *self._models.values()))
+        return min(model.window for model in self.models)
 
     @property
     def abilities(self) -> Abilities:
         """It prepares and closes every model, once. All else depends on the role."""
-        models = {id(model): model for model in (self.inner, *self._models.values())}
+        models = {id(model): model for model in self.models}
         each = [find_abilities(model) for model in models.values()]
         return Abilities(
             prepare=partial(_do_all, [model.prepare for model in each]),

@@ -12,7 +12,7 @@ from fastapi import Request, Response
 
 from tomewise.errors import NotBuilt, TomewiseError
 from tomewise.events import is_event
-from tomewise.server.bodies import Ask, ChosenSystem, Collect, Find, Narrowed, Search, Verify
+from tomewise.server.bodies import Ask, Collect, Find, Narrowed, Search, ToPrice, Verify
 from tomewise.server.choosing import choose_bounded
 from tomewise.server.error_replies import HttpError, explain_error, make_body
 from tomewise.server.operations import ASKING, BUSY, Family, Tool
@@ -21,7 +21,7 @@ from tomewise.server.scope_list import describe_scope
 from tomewise.server.service import Service, Wanted, find_variant, narrow
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event
 from tomewise.tome.collected import Table
-from tomewise.tome.reports import BuildCosts
+from tomewise.tome.reports import Price
 from tomewise.tome.view import TomeView
 from tomewise.types import Answer, Cost, Event, Hits, Noun, Question
 
@@ -32,7 +32,7 @@ family = Family("/api/tomes/{tome}", "asking")
 @family.post(
     "/ask",
     reply=Answer,
-    errors=(*ASKING, "read_only"),
+    errors=(*ASKING, "read_only", "estimate"),
     streams="also",
     tool=Tool(name="ask", title="Ask a tome", asks_model=True),
 )
@@ -92,9 +92,9 @@ async def verify(tome: str, body: Verify, request: Request, service: Wanted) -> 
     return await run_while_connected(request, _ask_part(service, tome, body, body.model, ask))
 
 
-@family.post("/estimate", errors=(*BUSY, "missing_dependency"))
-async def estimate(tome: str, body: ChosenSystem, request: Request, service: Wanted) -> BuildCosts:
-    """What a build would cost: what `tome build --estimate --json` prints."""
+@family.post("/estimate", errors=(*ASKING, "read_only"))
+async def estimate(tome: str, body: ToPrice, request: Request, service: Wanted) -> Price:
+    """What a build or a question would cost: what `--estimate --json` of `tome build` and `tome ask` print."""
     return await run_while_connected(request, service.estimate(tome, body))
 
 

@@ -9,8 +9,9 @@ from collections import Counter
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
+from tomewise import types
 from tomewise.reading.metadata import METADATA, cut_metadata
 from tomewise.settings import SETTINGS
 from tomewise.systems.efforts import Effort
@@ -21,8 +22,16 @@ MOST_ID = 1000
 Text = Annotated[str, Field(max_length=MOST_QUESTION)]
 Name = Annotated[str, Field(min_length=1, max_length=500)]
 DocumentName = Annotated[str, Field(min_length=1, max_length=5000)]
-Count = Annotated[int, Field(ge=0, le=10**12)]
-Dollars = Annotated[float, Field(ge=0, le=10**9)]
+
+
+def check_limit(text: str) -> str:
+    """The limit as it is written. Raises ValueError."""
+    return str(types.Limit.parse(text))
+
+
+LimitText = Annotated[
+    str, Field(max_length=100, description="Such as `20 calls, $0.50, 5 minutes`."), AfterValidator(check_limit)
+]
 PAGE = 100  # rows of a page
 Limit = Annotated[int, Query(ge=1, le=1000)]
 MOST_START = 10**12  # a larger number does not fit into a store
@@ -117,17 +126,10 @@ class ChosenSystem(Body):
     settings: Annotated[dict[str, Any], Field(max_length=50)] = Field(default_factory=dict)
 
 
-class Accepted(Body):
-    """What a build may cost. Without a number, nothing is accepted for calls, and no limit holds for dollars."""
-
-    calls: Count = 0
-    dollars: Dollars | None = None
-
-
 class Build(ChosenSystem):
-    """A build, and what it may cost."""
+    """A build, and what it may cost; without that, nothing."""
 
-    accept: Accepted = Field(default_factory=Accepted)
+    accept: LimitText = "0 calls"
 
 
 class Narrowed(Body):
@@ -198,6 +200,14 @@ class Ask(ChosenSystem, Narrowed):
     force: bool = False
     current: Current = False
     only_supported: Annotated[bool, Field(description="Show only statements that the evidence supports.")] = False
-    max_calls: Count | None = None
-    max_tokens: Count | None = None
-    max_cost: Dollars | None = None
+    budget: LimitText | None = None
+    accept: Annotated[
+        LimitText | None,
+        Field(description="Where it would cost more, nobody is asked: the reply is 409, with the price."),
+    ] = None
+
+
+class ToPrice(Ask):
+    """What to price: a question, or without one the build of the system."""
+
+    question: Text = ""

@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from tomewise import errors
 from tomewise.credentials import hide_credentials
+from tomewise.tome.reports import Price
 
 _logger = logging.getLogger(__name__)
 # The first kind that fits decides.
@@ -58,6 +59,13 @@ _REFUSALS = {
     405: ("method", "this address does not take that method: /openapi.json lists what it takes"),
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def refuse_price(price: Price | None) -> None:
+    """Raise HttpError for a price that is beyond what was accepted; None is not."""
+    if price:
+        message = f'this needs {price.text}, more than `accept` allows: to go on, send "accept": "{price.accept}"'
+        raise HttpError("estimate", message, more={"estimate": price.to_dict()})
 
 
 class HttpError(HTTPException):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import re
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
@@ -22,10 +21,11 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
-from tomewise.errors import UsageError, count_noun
+from tomewise import types
+from tomewise.errors import UsageError
 from tomewise.reading.formats import list_suffixes
-from tomewise.server.bodies import MOST_ID, MOST_TEXTS, PAGE, Accepted, Build, Limit, NewDocument, NewDocuments, Start
-from tomewise.server.error_replies import HttpError, explain_field, make_body
+from tomewise.server.bodies import MOST_ID, MOST_TEXTS, PAGE, Build, Limit, NewDocument, NewDocuments, Start
+from tomewise.server.error_replies import HttpError, explain_field, make_body, refuse_price
 from tomewise.server.jobs import JobList
 from tomewise.server.limits import FORM
 from tomewise.server.operations import BUSY, Family, Tool
@@ -34,14 +34,12 @@ from tomewise.server.replies import JobReplies, JobReply
 from tomewise.server.service import Wanted
 from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event
 from tomewise.store.beside import FolderBeside
-from tomewise.tome.reports import BuildCosts
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
 family = Family("/api", "jobs")
 _PAUSE = 0.1  # seconds between two events of one job
-_OVER = 1.1  # an estimate may be so much too low
 _DOCUMENT = NewDocument.model_json_schema()
 _DOCUMENTS = {
     "type": "object",
@@ -93,10 +91,8 @@ async def add_documents(tome: str, request: Request, service: Wanted) -> JobRepl
 async def build(tome: str, body: Build, request: Request, service: Wanted) -> JobReply:
     """Build the layers of a system, if its estimate is within what is accepted; else 409 with the estimate."""
     costs = await run_while_connected(request, service.estimate(tome, body))
-    _check_costs(costs, body.accept)
-    dollars = None if body.accept.dollars is None else body.accept.dollars * _OVER
-    bounds = {"calls": math.ceil(body.accept.calls * _OVER), "cost": dollars}
-    task = {"system": costs.system, "bounds": bounds, "model": body.model}  # the system with its settings
+    refuse_price(None if types.Limit.parse(body.accept).holds(costs.total) else costs)
+    task = {"system": costs.system, "budget": body.accept, "model": body.model}  # the system with its settings
     async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
         return service.jobs.add(tome, "build", task, folder).describe()
 
@@ -180,22 +176,6 @@ def _read_documents(body: bytes) -> list[NewDocument]:
         if not document.text.strip():
             raise UsageError(f"text: that of {document.id[:60]!a} is blank: send the text of the document")
     return documents
-
-
-def _check_costs(costs: BuildCosts, accept: Accepted) -> None:
-    total = costs.total
-    too_many = total.calls > accept.calls
-    too_dear = accept.dollars is not None and (total.dollars is None or total.dollars > accept.dollars)
-    if too_many or too_dear:
-        price = "an unknown price" if total.dollars is None else f"${total.dollars:.4f}"
-        enough: dict[str, Any] = {"calls": total.calls}
-        if accept.dollars is not None and total.dollars is not None:
-            enough["dollars"] = math.ceil(total.dollars * 10_000) / 10_000
-        message = (
-            f"the build needs {count_noun(total.calls, 'call')} at {price}, more than `accept` allows: "
-            f'to go on, send "accept": {json.dumps(enough)}'
-        )
-        raise HttpError("estimate", message, more={"estimate": costs.to_dict()})
 
 
 @asynccontextmanager

@@ -339,7 +339,7 @@ async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress
     model = task.get("model")
     await library.import_client(model)
     variant = choose_bounded(task["system"], {}, tome.default_system)
-    with library.use_model(model, tome), library.budget(model, **task["bounds"]):
+    with library.use_model(model, tome), library.budget(model, task["budget"]):
         built = await tome.abuild(variant, on_progress=on_progress)
     return await asyncio.to_thread(tome.documents.names.hide, built)
 

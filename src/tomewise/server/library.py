@@ -26,7 +26,7 @@ from tomewise.language.wrapped import SharedModel, find_abilities
 from tomewise.memory.building import Backlog, find_backlog
 from tomewise.run import change_run
 from tomewise.server.ownership import find_jobs
-from tomewise.settings import LIMITS, Settings
+from tomewise.settings import Settings
 from tomewise.store.address import DatabaseAddress, TomeAddress
 from tomewise.store.lookups import read_setting
 from tomewise.store.records import BUILDS
@@ -36,7 +36,7 @@ from tomewise.tome.document_names import hide_paths
 from tomewise.tome.fixed_settings import is_local, refuse_foreign_embedder
 from tomewise.tome.open_store import delete_dead_drafts, delete_tome, import_all, list_tomes, move_tome, recall_embedder
 from tomewise.tome.tome import Tome
-from tomewise.types import Cost, Embedder, LanguageModel
+from tomewise.types import Cost, Embedder, LanguageModel, Limit
 
 SUFFIX = ".tome"
 _NEW_NAME = re.compile(r"\w[\w-]{0,63}")
@@ -207,8 +207,8 @@ class Library:
 
     @property
     def limits(self) -> dict[str, Any]:
-        """The most calls, tokens and cost (dollars) of one question or job; None sets no limit."""
-        return {name.removeprefix("max_"): getattr(self._settings, name) for name in LIMITS}
+        """The budget of one question or job, None for no limit, and what a person is asked about before."""
+        return {name: getattr(self._settings, name) for name in ("budget", "ask_above")}
 
     @property
     def makes_tomes(self) -> bool:
@@ -384,16 +384,12 @@ class Library:
             await find_abilities(model).close()
 
     @contextmanager
-    def budget(self, model: str | None = None, **lower: Any) -> Iterator[Budget]:
-        """A budget for one question or job of this model, within the limits and those that are `lower`.
+    def budget(self, model: str | None = None, lower: str | None = None) -> Iterator[Budget]:
+        """A budget for one question or job of this model, within the server's own and one that is `lower`.
 
         No request raises what the settings allow. What it has spent counts in `spent`.
         """
-        calls, tokens, money = (
-            min((most for most in (own, lower.get(name)) if most is not None), default=None)
-            for name, own in self.limits.items()
-        )
-        budget = Budget(name=self.name_model(model), calls=calls, tokens=tokens, money=money)
+        budget = Budget(Limit.parse(self._settings.budget, lower), name=self.name_model(model))
         try:
             with change_run(budget=budget):
                 yield budget
@@ -420,7 +416,7 @@ class Library:
         with self._making:
             shared = self._embedders.setdefault(_identify_embedder(chosen), chosen)
             model = SharedModel(self._share_model(shared))
-        sizes |= dict.fromkeys((*LIMITS, "on", "workers"))  # each question and job has a budget of its own
+        sizes |= dict.fromkeys(("budget", "on", "workers"))  # each question and job has a budget of its own
         tome = Tome.open(
             path if isinstance(path, Path) else path.write(),
             model=model,

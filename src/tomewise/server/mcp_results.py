@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from mcp.types import CallToolResult, TextContent
 
-from tomewise.errors import count_noun
 from tomewise.language import fences
 from tomewise.language.fences import fence, oneline
 from tomewise.recall.outline import Outline
@@ -23,7 +22,7 @@ from tomewise.store.records import DocumentRecord
 from tomewise.tome.collected import Table
 from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity
-from tomewise.tome.reports import BuildCosts, BuildReport, Foresight, Slice
+from tomewise.tome.reports import BuildReport, Foresight, Price, Slice
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, DocumentId, Evidence, Hits, Passage, Quote, Statement, read_plain
 from tomewise.types.place import describe_place
@@ -254,13 +253,12 @@ class BuildResult(Result):
     """The estimate, and the report if the build ran."""
 
     built: bool
-    estimate: BuildCosts
+    estimate: Price
     report: BuildReport | None = None
 
     def write(self) -> str:
         if self.report is None:
-            total = self.estimate.total
-            return f"This build takes about {count_noun(total.calls, 'model call')}, repairs on top: {total}"
+            return f"This build takes about {self.estimate.text}; repairs come on top"
         layers = self.report.layers
         lines = [f"{layer.layer}: {layer.added} added, {len(layer.failed)} failed" for layer in layers]
         return "\n".join(lines) or "Nothing to build."

@@ -18,8 +18,9 @@ from tomewise.errors import PartError, TomewiseError, UsageError
 from tomewise.language.fences import oneline
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.recall.outline import Outline, make_outline
+from tomewise.server.bodies import LimitText
 from tomewise.server.choosing import choose_bounded
-from tomewise.server.error_replies import HttpError, log_error
+from tomewise.server.error_replies import HttpError, log_error, refuse_price
 from tomewise.server.limits import MOST_ADDED
 from tomewise.server.mcp_results import (
     ITEM_BYTES,
@@ -55,7 +56,7 @@ from tomewise.systems.registry import DEFAULT
 from tomewise.tome.collected import Table
 from tomewise.tome.document_names import show_name
 from tomewise.tome.entities import Entity, find_entity
-from tomewise.tome.reports import BuildReport, Slice, read_slice, sum_estimates
+from tomewise.tome.reports import BuildReport, Slice, read_slice
 from tomewise.tome.tome import Tome
 from tomewise.tome.view import TomeView
 from tomewise.types import (
@@ -66,6 +67,7 @@ from tomewise.types import (
     FindKind,
     Form,
     Hits,
+    Limit,
     Progress,
     Question,
     Statement,
@@ -141,6 +143,7 @@ class Tools:
             Effort | None,
             Field(description="How much work it is worth, in place of a system: whole reads all of the text."),
         ] = None,
+        accept: Annotated[LimitText | None, Field(description="Where it would cost more, say what it costs.")] = None,
     ) -> AnswerResult:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
         _, opened = find_tome(tome, self._tomes)
@@ -148,6 +151,8 @@ class Tools:
             part = await self._narrow(opened, documents, where, scope)
             asked = Question(text=question, options=tuple(options), instructions=instructions, form=form, force=force)
             variant = choose_bounded(system, {}) if system else None
+            if accept is not None:
+                refuse_price(await part.aprice_above(accept, asked, system=variant, effort=effort))
             with answer_whole():
                 answer = await part.aask(asked, system=variant, on_event=on_event, effort=effort)
         whole = neutralise(Answer, await asyncio.to_thread(opened.documents.names.hide, answer))
@@ -400,17 +405,15 @@ class Tools:
         self,
         system: Annotated[Name, Field(description="The system whose memory layers to build.")],
         context: Context[Any, Any],
-        accept_calls: Annotated[int, Field(ge=0, description="Build if it takes at most so many model calls.")] = 0,
+        accept: LimitText = "0 calls",
         tome: TomeName = "",
     ) -> BuildResult:
-        """Build the memory layers that a system needs; without accepted calls return what that would cost."""
+        """Build the memory layers that a system needs; beyond what is accepted, return what that would cost."""
         _, opened = find_tome(tome, self._tomes)
         variant = choose_bounded(system, {})
-        estimates = await opened.memory.aestimate(variant)
-        estimate = sum_estimates(estimates, variant, opened.kit.model.name)
-        calls = estimate.total.calls
-        if calls > accept_calls:
-            rest = f"Nothing was built. To build, call build again with accept_calls={calls}."
+        estimate = await opened.memory.aestimate(variant)
+        if not Limit.parse(accept).holds(estimate.total):
+            rest = f'Nothing was built. To build, call build again with accept="{estimate.accept}".'
             return BuildResult(built=False, estimate=estimate, rest=rest)
         async with send_progress(context, _describe_progress) as on_progress:
             report = await opened.abuild(variant, on_progress=on_progress)

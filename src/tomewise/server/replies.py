@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from tomewise.pictures import PicturePassage
 from tomewise.store.records import DocumentRecord
 from tomewise.tome.holdings import Contents, LayerCounts
-from tomewise.tome.reports import AddReport, BuildCosts, BuildReport
+from tomewise.tome.reports import AddReport, BuildReport, Price
 from tomewise.tome.suggestions import SuggestedQuestion
 from tomewise.tome.traces import Trace
 from tomewise.types import Cost, Coverage, DocumentId, Evidence, Lagging, Noun, Passage
@@ -289,9 +289,10 @@ class Sample(Reply):
 class Limits(Reply):
     """The limits of the server; null for what it does not limit."""
 
-    calls: int | None
-    tokens: int | None
-    cost: float | None
+    budget: str | None
+    """Of a question, a build."""
+    ask_above: str
+    """What a person is asked about before it begins."""
     questions: int
     waiting: int
     seconds: float
@@ -359,7 +360,7 @@ class ErrorReply(Reply):
     """The reply to a request that is refused. Where a build is missing or too dear, it has the estimate."""
 
     error: ErrorReason
-    estimate: BuildCosts | None = None
+    estimate: Price | None = None
 
 
 class OpenAIErrorReason(ErrorReason):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -13,9 +13,9 @@ from fastapi import Depends, Request
 
 from tomewise.errors import UsageError
 from tomewise.language.trial import Trial
-from tomewise.server.bodies import Ask, ChosenSystem, Narrowed
+from tomewise.server.bodies import Ask, ChosenSystem, Narrowed, ToPrice
 from tomewise.server.choosing import choose_bounded
-from tomewise.server.error_replies import HttpError
+from tomewise.server.error_replies import HttpError, refuse_price
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import QuestionQueue
@@ -23,7 +23,7 @@ from tomewise.server.scope_list import ScopeList
 from tomewise.server.serve_options import ServerOptions
 from tomewise.systems.efforts import choose_by_effort
 from tomewise.systems.registry import Variant
-from tomewise.tome.reports import BuildCosts, sum_estimates
+from tomewise.tome.reports import Price
 from tomewise.tome.session_record import Turn
 from tomewise.tome.tome import Tome
 from tomewise.tome.view import TomeView
@@ -46,10 +46,9 @@ class AdmittedQuestion:
     async def answer(self, on_event: Callable[[Event, Cost], None] | None = None) -> Answer:
         """The answer, when its turn comes, within the bounds and the seconds of the server."""
         library, options, tome, body = self.service.library, self.service.options, self.tome, self.body
-        lower = {"calls": body.max_calls, "tokens": body.max_tokens, "cost": body.max_cost}
         async with self.running, asyncio.timeout(options.seconds):
             await library.import_client(body.model)
-            with library.use_model(body.model, tome), library.budget(body.model, **lower) as budget:
+            with library.use_model(body.model, tome), library.budget(body.model, body.budget) as budget:
                 # Without a listener no provider is asked to stream.
                 listener = (lambda event: on_event(event, budget.spent)) if on_event else None
                 if body.session:
@@ -86,18 +85,12 @@ class Service:
                 self.library.name_model(body.model)
                 variant = await find_variant(tome, body)
                 part = await narrow(tome, body, self.scopes)
-                question = Question(
-                    text=body.question,
-                    options=tuple(body.options),
-                    instructions=body.instructions,
-                    form=body.form,
-                    force=body.force,
-                    current=body.current,
-                    only_supported=body.only_supported,
-                    within=part.scope,
-                )
+                question = _make_question(body, part)
                 check = part.sessions[body.session].acheck if body.session else part.acheck
                 await check(question, system=variant)
+                if body.accept is not None:
+                    with self.library.use_model(body.model, tome):
+                        refuse_price(await part.aprice_above(body.accept, question, system=variant))
             yield AdmittedQuestion(
                 tome=tome,
                 part=part,
@@ -143,23 +136,33 @@ class Service:
                 with self.library.use_model(model, tome):
                     yield tome
 
-    async def estimate(self, name: str, body: ChosenSystem) -> BuildCosts:
-        """What a build would use, when its turn comes."""
+    async def estimate(self, name: str, body: ToPrice | ChosenSystem) -> Price:
+        """What a build or a question would use, when its turn comes."""
         async with self.take_turn(name, body.model) as tome:
-            variant = choose_bounded(body.system, body.settings, tome.default_system)
-            return await _describe_estimate(tome, variant)
+            if isinstance(body, ToPrice) and body.question:
+                part, variant = await narrow(tome, body, self.scopes), await find_variant(tome, body)
+                price: Price = await part.aestimate(_make_question(body, part), system=variant)
+                return price
+            return await tome.memory.aestimate(choose_bounded(body.system, body.settings, tome.default_system))
 
-    async def price(self, tome: Tome, variant: Variant, model: str | None) -> BuildCosts:
+    async def price(self, tome: Tome, variant: Variant, model: str | None) -> Price:
         """The same at once: it takes a place in the queue, but does not wait for its turn."""
         with self.queue.admit(), self.library.use_model(model, tome):
             async with asyncio.timeout(self.options.seconds):
-                return await _describe_estimate(tome, variant)
+                return await tome.memory.aestimate(variant)
 
 
-async def _describe_estimate(tome: Tome, variant: Variant) -> BuildCosts:
-    variant = replace(variant, name=variant.label)
-    estimates = await tome.memory.aestimate(variant)
-    return sum_estimates(estimates, variant, tome.kit.model.name)
+def _make_question(body: Ask, part: TomeView) -> Question:
+    return Question(
+        text=body.question,
+        options=tuple(body.options),
+        instructions=body.instructions,
+        form=body.form,
+        force=body.force,
+        current=body.current,
+        only_supported=body.only_supported,
+        within=part.scope,
+    )
 
 
 async def narrow(tome: Tome, body: Narrowed, scopes: ScopeList) -> TomeView:

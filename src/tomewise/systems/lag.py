@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tomewise.errors import MissingDependency, UsageError
-from tomewise.language.choose_model import EXTRACTIVE
-from tomewise.language.price_list import find_price
-from tomewise.language.spec import ModelSpec
+from tomewise.errors import MissingDependency
 from tomewise.memory.building import Backlog, estimate, find_backlog
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.mapped import MappedLayer
 from tomewise.recall.flat import Dense
 from tomewise.store.records import BUILDS
+from tomewise.systems.pricing import price_estimates
 from tomewise.types import Cost, DocumentId, Estimate, Lagging, PassageId, Question, Scope
 
 if TYPE_CHECKING:
@@ -80,7 +78,7 @@ class LagFinder:
             nearer=bool(unknown) and await self._is_near(question, {each.id for each in unknown.values()}),
             removed=bool(removed),
             system=self._name,
-            cost=sum((price_estimate(each).cost for each in estimates), Cost()),
+            cost=sum((each.cost for each in price_estimates(estimates, self._kit.model)), Cost()),
             unpriced=unpriced,
         )
 
@@ -136,20 +134,3 @@ def _select(passages: Mapping[int, Passage], within: Scope | None, store: Store)
     """Those of the passages that are within a scope."""
     among = store.keys_within(within)
     return passages if among is None else {key: passages[key] for key in among.tolist() if key in passages}
-
-
-def price_estimate(estimate: Estimate) -> Estimate:
-    """The estimate with its dollars, None where they are unknown."""
-    return replace(estimate, cost=replace(estimate.cost, dollars=_find_price(estimate.model, estimate.cost)))
-
-
-def _find_price(model: str, cost: Cost) -> float | None:
-    if not cost.calls or model == EXTRACTIVE:
-        return 0.0
-    if not model or "," in model:  # not known which of its calls are whose
-        return None
-    try:
-        spec = ModelSpec.parse(model)
-    except UsageError:  # a model of a plugin, or of the caller's own
-        return None
-    return find_price(spec, cost.input_tokens, cost.output_tokens)

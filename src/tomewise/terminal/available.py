@@ -230,7 +230,11 @@ def models(
             table.add_row(escape(price.name), *(_write_dollars(value) for value in (price.input, price.output)))
         console().print(table)
         return
-    providers, local, learnt = list_providers(), find_local_models(), read_servers()
+    providers, local, learnt = (
+        list_providers(),
+        find_local_models(),
+        {name: each for name, each in read_servers().items() if each.describe()},
+    )
     if as_json:
         print_json({"providers": providers, "local": local, "learnt": learnt})
         return

@@ -24,6 +24,7 @@ from tomewise.terminal.options import (
     Current,
     Documents,
     Effort,
+    Estimate,
     Json,
     Markdown,
     SessionName,
@@ -32,21 +33,23 @@ from tomewise.terminal.options import (
     System,
     TomeFile,
     Where,
+    Yes,
     load_settings,
     repeat_settings,
     take_settings,
 )
-from tomewise.terminal.screen import console, escape, print_json
+from tomewise.terminal.screen import console, escape, print_json, print_message
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
-from tomewise.terminal.work import Work, show_work
+from tomewise.terminal.work import Work, pause_work, show_work
 
 if TYPE_CHECKING:
     from tomewise.store.address import DatabaseAddress, TomeAddress
     from tomewise.store.contract import Texts
     from tomewise.systems.registry import Variant
-    from tomewise.tome.reports import BuildCosts
+    from tomewise.tome.reports import Price
     from tomewise.tome.tome import OnProgress, Tome
-    from tomewise.types import Answer, Event
+    from tomewise.tome.view import TomeView
+    from tomewise.types import Answer, Event, Question
 
 _LONGEST = 1_000_000  # bytes of a question
 _TOGETHER = 4  # passages in a call: the size that bench/RESULTS.md compares with one
@@ -84,7 +87,8 @@ def common(
 def build(
     tome: TomeFile = None,
     system: System = None,
-    estimate: Annotated[bool, typer.Option("--estimate", help="Print what it would cost, and spend nothing.")] = False,
+    estimate: Estimate = False,
+    yes: Yes = False,
     layer: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Build this layer too, with all that it needs; give it again for each."),
@@ -119,6 +123,8 @@ def build(
             if estimate:
                 costs = _estimate_costs(opened, variant, work.report, layer or ())
             else:
+                if not (yes or extractions or again):
+                    confirm_price(opened, variant, layers=layer or ())
                 collect_as_usual()
                 report = opened.build(
                     variant,
@@ -128,14 +134,14 @@ def build(
                     on_progress=work.report,
                 )
     if estimate:
-        print_json(costs) if as_json else render.print_costs(costs, console())
+        print_json(costs) if as_json else render.print_price(costs, console())
     elif as_json:
         print_json(report)
     else:
         render.print_build(report, variant, repeat_options(tome, stated), console())
 
 
-def _estimate_costs(tome: Tome, variant: Variant, report: OnProgress, layers: Sequence[str]) -> BuildCosts:
+def _estimate_costs(tome: Tome, variant: Variant, report: OnProgress, layers: Sequence[str]) -> Price:
     """What a build would use: what `tome build --estimate --json` prints.
 
     `instead` is the same system with several passages in a call, or with one where it has several already. It is there
@@ -143,16 +149,13 @@ def _estimate_costs(tome: Tome, variant: Variant, report: OnProgress, layers: Se
     """
     from tomewise.systems.recipe_settings import list_settings
     from tomewise.systems.registry import choose_variant
-    from tomewise.tome.reports import sum_estimates
 
-    model = tome.kit.model.name
-    costs = sum_estimates(tome.memory.estimate(variant, layers=layers, on_progress=report), variant, model)
+    costs = tome.memory.estimate(variant, layers=layers, on_progress=report)
     if "together" in list_settings(variant.declaration.recipe) and costs.total.calls and costs.total.dollars != 0:
         size = _TOGETHER if variant.settings.get("together", 1) == 1 else 1
         resized = choose_variant(variant, {"together": size})
         with suppress(UsageError):  # with other settings it may read one text at a time only, as relations are
-            compared = sum_estimates(tome.memory.estimate(resized, layers=layers, on_progress=report), resized, model)
-            return replace(costs, instead=compared)
+            return replace(costs, instead=tome.memory.estimate(resized, layers=layers, on_progress=report))
     return costs
 
 
@@ -181,6 +184,8 @@ def ask(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Ask the model again instead of using its earlier replies.")
     ] = False,
+    estimate: Estimate = False,
+    yes: Yes = False,
     stated: Stated = NOTHING,
     trace: Annotated[bool, typer.Option("--trace", help="Show what the system retrieved and asked.")] = False,
     markdown: Markdown = False,
@@ -216,12 +221,20 @@ def ask(
                 force=force,
                 current=current,
             )
-            with nullcontext() if work.is_shown else answer_whole():
-                if session is None:
-                    answer = part.ask(asked, system=variant, fresh=fresh, on_event=listener)
-                else:
-                    named, talk = variant if system else None, part.sessions[session]
-                    answer = talk.ask(asked, system=named, fresh=fresh, on_event=listener)
+            if estimate:
+                price = part.estimate(asked, system=variant)
+            else:
+                if not yes:
+                    confirm_price(part, variant, asked)
+                with nullcontext() if work.is_shown else answer_whole():
+                    if session is None:
+                        answer = part.ask(asked, system=variant, fresh=fresh, on_event=listener)
+                    else:
+                        named, talk = variant if system else None, part.sessions[session]
+                        answer = talk.ask(asked, system=named, fresh=fresh, on_event=listener)
+    if estimate:
+        print_json(price) if as_json else render.print_price(price, console())
+        return
     print_answer(answer, as_json, as_markdown=markdown, with_trace=trace)
     if as_json or markdown:
         return
@@ -430,6 +443,18 @@ def show(
 
 
 app.add_typer(evaluation)
+
+
+def confirm_price(
+    part: TomeView, variant: Variant, question: Question | None = None, layers: Sequence[str] = ()
+) -> None:
+    """Show the price if it is high, and ask on a terminal whether to pay it: a no ends the command."""
+    price = part.price_above(configuration.load().ask_above, question, system=variant, layers=layers)
+    if price:
+        with pause_work():
+            print_message(f"this takes {price.text}")
+            if sys.stdin.isatty():
+                typer.confirm("Go on?", abort=True, err=True)
 
 
 def repeat_options(tome: str | None, stated: Stated = NOTHING) -> str:

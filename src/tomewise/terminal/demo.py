@@ -89,11 +89,10 @@ def _add_story(tome: Tome) -> None:
 def _build(tome: Tome, system: str) -> Cost:
     from tomewise.systems.registry import parse_variant
     from tomewise.terminal import render
-    from tomewise.tome.reports import sum_estimates
 
     variant = parse_variant(system)
     _print_command("build", "--system", system, "--estimate")
-    render.print_costs(sum_estimates(tome.memory.estimate(variant), variant, tome.kit.model.name), console())
+    render.print_price(tome.memory.estimate(variant), console())
     _print_command("build", "--system", system)
     with show_work(f"building {system}") as work:
         report = tome.build(variant, on_progress=work.report)

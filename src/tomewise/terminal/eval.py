@@ -41,7 +41,7 @@ Baseline = Annotated[str | None, typer.Option(metavar="NAME", help="The system t
 _OUT = Path("tome-eval")
 # What an experiment takes from the settings as it is.
 _SETTINGS = (
-    "model models base_url limit timeout window server max_calls max_tokens max_cost max_failures embedder_base_url "
+    "model models base_url limit timeout window server budget max_failures embedder_base_url "
     "passage_tokens overlap prompts on workers start_seconds"
 ).split()
 

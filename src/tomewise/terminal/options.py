@@ -18,13 +18,14 @@ from tomewise.terminal.completion import complete_documents, complete_sessions, 
 
 Stated: TypeAlias = Mapping[str, Any]  # the settings that a command line states; `model` is a list of words
 NOTHING: Stated = {}
-MODEL = ("model", "base_url", "max_calls", "max_tokens", "max_cost", "max_failures")  # and what it may spend
+MODEL = ("model", "base_url", "budget", "max_failures")  # and what it may spend
 _FORMS: Mapping[str, Mapping[str, str]] = {
     "model": {
         "metavar": "NAME",
         "more": "Give it again as ROLE=NAME for another model in one role: answer=openai:gpt-4o.",
     },
     "base_url": {"metavar": "URL"},
+    "budget": {"metavar": "LIMIT"},
     "embedder": {"metavar": "NAME"},
     "on": {"metavar": "ray"},
     "workers": {"metavar": "N"},
@@ -115,6 +116,7 @@ Current = Annotated[
     bool, typer.Option("--current", help="Refuse memory that lags behind the documents, instead of saying so.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Estimate = Annotated[bool, typer.Option("--estimate", help="Print what it would cost, and spend nothing.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Markdown = Annotated[
     bool, typer.Option("--markdown", help="Print the answer as Markdown, with its quotations as footnotes.")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tomewise.tome.collected import Table as CollectedTable
     from tomewise.tome.entities import Entity
     from tomewise.tome.holdings import Contents
-    from tomewise.tome.reports import BuildCosts, BuildReport
+    from tomewise.tome.reports import BuildReport, Price
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.traces import Trace
     from tomewise.types import Answer, Cost, Event, Evidence, FromSession, Hits, Lagging, Quote, Scope, Statement
@@ -368,16 +368,18 @@ def _print_rewrite(text: str, origin: str, out: Console) -> None:
     out.print(f"    [dim]asked again: “{escape(shorten(text))}”{escape(shorten(origin))}[/dim]")
 
 
-def print_costs(costs: BuildCosts, out: Console) -> None:
-    """What `tome build --estimate` prints."""
-    table = make_table("layer")
+def print_price(costs: Price, out: Console) -> None:
+    """What `--estimate` prints."""
+    table = make_table("layer" if costs.layers else "")
     for heading in ("calls", "tokens in", "tokens out", "cost"):
         table.add_column(heading, justify="right")
     for layer in costs.layers:
         table.add_row(escape(layer.layer), *_list_costs(layer.cost))
-    table.add_row("in all", *_list_costs(costs.total))
+    table.add_row("at most" if costs.is_most else "in all", *_list_costs(costs.total))
     out.print(table)
     out.print(f"[dim]{escape(costs.system)} with {escape(costs.model)}; nothing was asked yet[/dim]")
+    if costs.time:
+        out.print(f"[dim]{costs.time} at the speed that was measured of it[/dim]")
     if costs.total.calls:
         out.print(
             "[dim]calls that repair a reply or ask again for inventions, and requests tried again, come on top[/dim]"

@@ -73,7 +73,7 @@ def serve(
 ) -> None:
     """Serve tomes over HTTP: for programs, for chat clients of OpenAI's protocol, for agents.
 
-    The bounds --max-calls, --max-tokens, --max-cost and --max-failures hold for each question and for each build.
+    The bounds --budget and --max-failures hold for each question and for each build.
     """
     chosen = load_settings(stated, offer=" ".join(offer or ()) or None)
     files: Sequence[TomeAddress] = tomes or ([] if root else [find_tome(None)])

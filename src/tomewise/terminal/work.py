@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tomewise.errors import describe_seconds
 from tomewise.terminal.cleaning import clean, clean_streams
 from tomewise.terminal.screen import console
 
@@ -79,7 +80,7 @@ class Work:
         if self._out is None:
             return ""
         seconds = time.monotonic() - self._began
-        self._spinner.update(text=Text(f"{self._label} · {_describe_seconds(seconds)}"))
+        self._spinner.update(text=Text(f"{self._label} · {describe_seconds(seconds)}"))
         lines: list[RenderableType] = [self._spinner]
         if self._notice and time.monotonic() < self._notice_ends:
             lines.append(Text(f"  {clean(self._notice)}", style="yellow"))
@@ -117,6 +118,16 @@ def show_work(label: str) -> Iterator[Work]:
             yield work
         finally:
             _shown.remove(live)
+
+
+@contextmanager
+def pause_work() -> Iterator[None]:
+    """Take away what is shown while what is inside asks a question."""
+    for live in _shown:
+        live.stop()
+    yield
+    for live in _shown:
+        live.start()
 
 
 def clear_screen() -> None:
@@ -168,8 +179,3 @@ def _make_parts(out: Console) -> tuple[Any, Any]:
     )
     spinner = Spinner("dots" if out.encoding.startswith("utf") else "line", style="green")
     return spinner, Progress(*columns, console=out, auto_refresh=False)
-
-
-def _describe_seconds(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from tomewise.errors import TomewiseError
 from tomewise.language.wrapped import Wrapped
-from tomewise.settings import LIMITS, Settings
+from tomewise.settings import Settings
 from tomewise.store.address import find_tome_address
 from tomewise.tome.arguments import check_part, make_question, read_prompts
 from tomewise.tome.damaged import raise_cause
@@ -129,7 +129,7 @@ def open_parts(
             from tomewise.cluster.pooled_model import PooledAsks
 
             model, embedder = Wrapped(model, PooledAsks(pool, settings.limit)), PooledEmbedder(embedder, pool)
-        model = limit_spending(model, **{name: getattr(settings, name) for name in LIMITS})
+        model = limit_spending(model, settings.budget)
     except BaseException:
         if pool is not None:
             pool.close()

@@ -28,11 +28,13 @@ from tomewise.systems.answer import OnEvent, run_loop
 from tomewise.systems.efforts import Effort, choose_by_effort
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.lag import LagFinder
+from tomewise.systems.pricing import fit_context, price_question
 from tomewise.systems.registry import DEFAULT, Choice, Variant, choose_variant
 from tomewise.tome.arguments import check_type
 from tomewise.tome.computing import let_compute
 from tomewise.tome.fixed_settings import check_embedder
 from tomewise.tome.holdings import list_unread
+from tomewise.tome.reports import Price
 from tomewise.tome.scopes import check_documents, check_scope
 from tomewise.tome.session_memory import Continuation
 from tomewise.tome.session_record import Turn
@@ -57,12 +59,16 @@ _MOST_KEPT = 16  # assembled systems; a server is asked for any settings
 
 @dataclass(frozen=True, slots=True)
 class ReadySystem:
-    """An assembled system with its name. `variant` is what it was wired from, `lag` says how far its memory lags."""
+    """An assembled system with its name. `variant` is what it was wired from, `lag` says how far its memory lags.
+
+    `opening` says what was changed in it for the model.
+    """
 
     name: str
     system: System
     variant: Variant | None
     lag: LagFinder | None
+    opening: Sequence[Event] = ()
 
 
 class Questions:
@@ -100,7 +106,7 @@ class Questions:
             memory = await asyncio.to_thread(session.open_memory, ready.system.loop) if session else None
 
             # The question so that it stands alone. Its trace keeps it as it was asked.
-            text, opening = question.text, [session.resumed] if session else []
+            text, opening = question.text, [*ready.opening, *([session.resumed] if session else [])]
             if earlier := session.record.turns if session else turns:
                 text, rephrased = await rephrase(model, text, earlier)
                 opening += rephrased
@@ -126,6 +132,14 @@ class Questions:
     async def choose(self, system: T, effort: Effort | None, *, current: bool, begun: str = "") -> T | str:
         """See `choose_by_effort`."""
         return await asyncio.to_thread(choose_by_effort, system, effort, self._kit, current=current, begun=begun)
+
+    async def price(self, question: Question, system: Choice | System | None) -> Price:
+        """What a question would use. Raises what `prepare` raises, and UsageError for a `System`."""
+        ready, kit = await self.prepare(question, system), self._kit
+        if ready.variant is None:
+            raise UsageError(f"{ready.name} cannot be priced: make it with a recipe, which takes the kit")
+        cost, is_most = await price_question(ready.variant.wire, kit, question)
+        return Price(system=ready.name, model=kit.model.name, total=cost, is_most=is_most)
 
     async def search(self, question: Question, system: Choice | System | None, limit: int) -> list[Evidence]:
         """The evidence that the retriever of a system finds, best first. Raises NotBuilt, UsageError."""
@@ -155,11 +169,13 @@ class Questions:
             lag = LagFinder(self._kit, "", system.layers) if system.layers else None
             return ReadySystem(f"{type(system.loop).__name__} (a System)", system, None, lag)
         variant = choose_variant(self._settings.system if system is None else system)
+        name = variant.label
+        variant, opening = fit_context(variant, self._kit.model)
         key = (variant.system, variant.recipe, repr(sorted(variant.settings.items())))
         if key not in self._systems:
-            name, wired = variant.label, let_compute(variant.wire(self._kit), self._kit)
+            wired = let_compute(variant.wire(self._kit), self._kit)
             lag = LagFinder(self._kit, name, wired.layers) if wired.layers else None
-            self._systems[key] = ReadySystem(name, wired, variant, lag)
+            self._systems[key] = ReadySystem(name, wired, variant, lag, opening)
         self._systems.move_to_end(key)
         if len(self._systems) > _MOST_KEPT:
             self._systems.popitem(last=False)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
+from math import ceil
 from typing import TYPE_CHECKING, ClassVar
 
+from tomewise.errors import count_noun, describe_seconds
 from tomewise.store.contract import Store
 from tomewise.store.records import DocumentRecord
-from tomewise.systems.lag import price_estimate
 from tomewise.types import (
     Cost,
     DocumentId,
     Estimate,
     Lagging,
     LayerReport,
+    Limit,
     Noun,
     PassageId,
     Place,
@@ -22,7 +24,9 @@ from tomewise.types import (
 from tomewise.types.plain import describe_object
 
 if TYPE_CHECKING:
-    from tomewise.systems.registry import Variant
+    pass
+
+_LONG = 10.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +74,43 @@ class BuildReport(Noun):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildCosts(Noun):
-    """What a build would use, before anything is spent."""
+class Price(Noun):
+    """What a build or a question would use, before anything is spent."""
 
+    computed: ClassVar[tuple[str, ...]] = ("accept", "text")
     system: str
     """The system."""
     model: str
     """The model that would be called."""
-    layers: tuple[Estimate, ...]
-    """By layer."""
+    layers: tuple[Estimate, ...] = ()
+    """By layer, for a build."""
     total: Cost
-    """In all."""
-    instead: BuildCosts | None = None
+    """In all; `model_seconds` at the speed that was measured of the model, 0 where none was."""
+    is_most: bool = False
+    """Whether it may be less."""
+    instead: Price | None = None
     """The same with another number of passages a call, for comparison."""
+
+    @property
+    def accept(self) -> str:
+        """A limit on calls and dollars that it keeps where a tenth comes on top, as repairs do."""
+        calls, dollars = self.total.calls, self.total.dollars
+        most = None if dollars is None else ceil(dollars * 11_000) / 10_000
+        return str(Limit(calls=ceil(calls * 11 / 10), dollars=most))
+
+    @property
+    def time(self) -> str:
+        """How long the model would work; empty for less than ten seconds, and where its speed is not known."""
+        seconds = self.total.model_seconds
+        return f"about {describe_seconds(seconds)}" if seconds >= _LONG else ""
+
+    @property
+    def text(self) -> str:
+        """In a line for people."""
+        total = self.total
+        dollars = "an unknown price" if total.dollars is None else f"${total.dollars:.4f}"
+        parts = (count_noun(total.calls, "call"), f"{total.tokens:,} tokens", dollars, self.time)
+        return ("at most " if self.is_most else "") + ", ".join(filter(None, parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +187,4 @@ def read_slice(record: DocumentRecord, start: int, end: int, store: Store) -> Sl
             PassageSpan(id=each.id, position=each.position, start=each.start, end=each.end, place=each.place)
             for each in passages
         ),
-    )
-
-
-def sum_estimates(estimates: Sequence[Estimate], variant: Variant, model: str) -> BuildCosts:
-    """What a build would use: by layer, and in all."""
-    layers = tuple(map(price_estimate, estimates))
-    return BuildCosts(
-        system=variant.name, model=model, layers=layers, total=sum((layer.cost for layer in layers), Cost())
     )

@@ -12,7 +12,7 @@ from tomewise.store.rights import work_alone
 from tomewise.tome.arguments import check_type, read_integer
 from tomewise.tome.damaged import explain_damage
 from tomewise.tome.open_tome import PartOfTome, names_damage, plain
-from tomewise.types import Progress
+from tomewise.types import Cost, Progress
 
 # What needs more than the store is imported where it is first used: who only looks at a tome does not wait for it.
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tomewise.systems.advice import Recommendation
     from tomewise.systems.registry import Choice
     from tomewise.tome.entities import Entity
+    from tomewise.tome.reports import Price
     from tomewise.tome.suggestions import SuggestedQuestion
-    from tomewise.types import Estimate
 
 
 class Memory(PartOfTome):
@@ -34,15 +34,21 @@ class Memory(PartOfTome):
         *,
         layers: str | Sequence[str] = (),
         on_progress: Callable[[Progress], None] | None = None,
-    ) -> list[Estimate]:
-        """The calls and tokens that `Tome.build` would use, layer by layer, before anything is spent."""
+    ) -> Price:
+        """What `Tome.build` would use, in all and layer by layer, before anything is spent; see `Tome.estimate` too."""
         from tomewise.memory.building import estimate
+        from tomewise.systems.pricing import price_estimates
+        from tomewise.systems.registry import choose_variant
         from tomewise.tome.builds import wire_layers
+        from tomewise.tome.reports import Price
 
         opened = self._opened
-        wired = wire_layers(opened.kit, opened.settings.system if system is None else system, layers)
+        variant = choose_variant(opened.settings.system if system is None else system)
+        wired = wire_layers(opened.kit, variant, layers)
         with show_bars(on_progress) as report:
-            return await estimate(wired, self.store, report)
+            found = price_estimates(await estimate(wired, self.store, report), opened.kit.model)
+        total = sum((layer.cost for layer in found), Cost())
+        return Price(system=variant.label, model=opened.kit.model.name, layers=found, total=total)
 
     estimate = plain(aestimate)
 

@@ -8,12 +8,13 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, overload
 
+from tomewise.calls import NOT_STATED, read_calls
 from tomewise.errors import UsageError
 from tomewise.notebook_display import show_bars
 from tomewise.tome.arguments import check_type, make_question, read_integer, read_names, read_texts
 from tomewise.tome.open_tome import PartOfTome, names_damage, plain, plain_stream
 from tomewise.tome.session import Sessions
-from tomewise.types import FindKind, Form, Question, Scope
+from tomewise.types import FindKind, Form, Limit, Question, Scope
 from tomewise.types.plain import describe_object
 
 # What a tome works with is imported where it is first used: who only looks at a tome does not wait for it.
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tomewise.tome.collected import Table
     from tomewise.tome.document_names import Documents
     from tomewise.tome.holdings import ReadLedger
-    from tomewise.tome.reports import Slice
+    from tomewise.tome.reports import Price, Slice
     from tomewise.tome.session_record import Turn
     from tomewise.types import Answer, Column, Coverage, Event, Evidence, Hits, Lagging, PassageId, Progress
 
@@ -111,6 +112,55 @@ class TomeView(PartOfTome):
         return answer
 
     ask = plain(aask)
+
+    @names_damage
+    async def aestimate(
+        self,
+        question: str | Question,
+        *,
+        system: Choice | System | None = None,
+        effort: Effort | None = None,
+    ) -> Price:
+        """What a question would use, before anything is spent: calls, tokens, dollars, seconds at the measured speed.
+
+        `system` and `effort` are those of `ask`. Kept replies and earlier turns of a session are not counted. Raises
+        what `ask` raises before any call.
+        """
+        asked, questions = self._make_question(question), self._opened.questions
+        return await questions.price(asked, await questions.choose(system, effort, current=asked.current))
+
+    estimate = plain(aestimate)
+
+    @names_damage
+    async def aprice_above(
+        self,
+        limit: str,
+        question: Question | None = None,
+        *,
+        system: Choice | None = None,
+        effort: Effort | None = None,
+        layers: Sequence[str] = (),
+    ) -> Price | None:
+        """The price of a question, or of a build, if it is above a limit such as "2 minutes"; else None.
+
+        Nothing is counted where even the longest prompts keep the limit. What is not known counts as nothing.
+        """
+        from tomewise.systems.pricing import is_cheap, keeps
+        from tomewise.tome.tome_memory import Memory
+
+        most, questions = Limit.parse(limit), self._opened.questions
+        system = await questions.choose(system, effort, current=bool(question and question.current))
+        if is_cheap(
+            most, read_calls(questions.wire(system).system.loop) if question else NOT_STATED, self._opened.kit.model
+        ):
+            return None
+        if question:
+            price = await self.aestimate(question, system=system)
+        else:
+            price = await Memory(self._opened).aestimate(system, layers=layers)
+        return None if keeps(most, price.total) else price
+
+    price_above = plain(aprice_above)
 
     def astream(
         self,

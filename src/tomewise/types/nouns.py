@@ -6,9 +6,11 @@ Nouns are frozen dataclasses, and their ids derive from their content. Character
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from math import inf
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from tomewise.errors import count_noun
@@ -40,6 +42,10 @@ Metadata: TypeAlias = Mapping[str, Scalar | Sequence[Scalar]]
 
 _NO_PLACE = Place()
 _NAMED = 3  # documents in a sentence
+_WHOLE, _PART = r"\d[\d,]{0,14}", r"\d[\d,]{0,14}(?:\.\d{1,6})?"
+_LIMIT = re.compile(
+    rf"(?P<calls>{_WHOLE}) calls?|(?P<tokens>{_WHOLE}) tokens?|\$(?P<dollars>{_PART})|(?P<minutes>{_PART}) minutes?"
+)
 
 
 def content_id(kind: str, *parts: object) -> str:
@@ -266,6 +272,11 @@ class Cost(Noun):
     roles: Mapping[str, Cost] = field(default_factory=dict)
     """What the calls of each role used, by the name of the role; a sum has none."""
 
+    @property
+    def tokens(self) -> int:
+        """Of prompts and replies."""
+        return self.input_tokens + self.output_tokens
+
     def __add__(self, more: Cost) -> Cost:
         names = ("calls", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "kept")
         seconds = ("model_seconds", "own_seconds")
@@ -281,6 +292,54 @@ class Cost(Noun):
         tokens = f"{self.input_tokens:,} tokens in{cached}, {self.output_tokens:,} out"
         seconds = f"{self.model_seconds:.2f} s model, {self.own_seconds:.2f} s own"
         return f"{calls}{kept} · {tokens} · {dollars} · {seconds}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit(Noun):
+    """The most that something may cost; None sets no limit. Everywhere outside it is written as a text.
+
+    `Limit.parse("20 calls, 90,000 tokens, $0.50, 5 minutes")`
+    """
+
+    calls: int | None = None
+    """Requests that are sent, retries and refusals too."""
+    tokens: int | None = None
+    """Those of the prompts and of the replies."""
+    dollars: float | None = None
+    """By the price list, or as the provider says."""
+    minutes: float | None = None
+    """In which at least one call is running."""
+
+    @classmethod
+    def parse(cls, *texts: str | None) -> Limit:
+        """The limit that texts write together: the lower one of each; None sets none. Raises ValueError."""
+        values: dict[str, float] = {}
+        given = [text for text in texts if text is not None]
+        for part in re.split(r",\s+", ", ".join(given).strip()) if given else ():
+            found = _LIMIT.fullmatch(part)
+            name = found.lastgroup if found else None
+            if not found or not name:
+                raise ValueError(
+                    "a limit should be such as '20 calls', '90,000 tokens', '$0.50' or '5 minutes', or several of them "
+                    f"with commas between, not {part!r:.200}"
+                )
+            number = found[name].replace(",", "")
+            values[name] = min(values.get(name, inf), float(number) if "." in number else int(number))
+        return cls(**values)  # type: ignore[arg-type]  # calls and tokens have no point
+
+    def __str__(self) -> str:
+        dollars = "" if self.dollars is None else f"${self.dollars:,.6f}".rstrip("0").rstrip(".")
+        calls, tokens, minutes = (
+            "" if most is None else f"{most:,.12g} {noun}{'' if most == 1 else 's'}"
+            for noun, most in (("call", self.calls), ("token", self.tokens), ("minute", self.minutes))
+        )
+        return ", ".join(filter(None, (calls, tokens, dollars, minutes)))
+
+    def holds(self, cost: Cost) -> bool:
+        """Whether a cost is within it; an unknown price is beyond any number of dollars."""
+        spent = (cost.calls, cost.tokens, inf if cost.dollars is None else cost.dollars, cost.model_seconds / 60)
+        limits = (self.calls, self.tokens, self.dollars, self.minutes)
+        return all(most is None or each <= most for most, each in zip(limits, spent, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

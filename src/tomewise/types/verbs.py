@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from tomewise.errors import BadReply
-from tomewise.types.nouns import Change, Estimate, Event, Evidence, LayerReport, Question, Report, Scope
+from tomewise.types.nouns import Change, Cost, Estimate, Event, Evidence, LayerReport, Question, Report, Scope
 from tomewise.types.proof import Answer
 
 if TYPE_CHECKING:
@@ -146,6 +146,23 @@ async def _do_nothing() -> None:
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a model was measured to be."""
+
+    reads: float
+    """Tokens of a prompt in a second."""
+    writes: float
+    """Tokens of a reply in a second."""
+    beside: int = 1
+    """How many calls run beside each other and take no longer; 1 where they share a machine."""
+
+    def foresee(self, cost: Cost) -> float:
+        """The seconds of calls that cost so much."""
+        seconds = (cost.input_tokens - cost.cached_tokens) / self.reads + cost.output_tokens / self.writes
+        return seconds / max(1, min(self.beside, cost.calls))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abilities:
     """What a language model says of itself, where the defaults are wrong for it."""
@@ -160,6 +177,8 @@ class Abilities:
     """The output tokens of a reply. Only models that cost nothing can say. No meter sees this."""
     thoughts: int = 0
     """About how many tokens it writes before a reply."""
+    pace: Pace | None = None
+    """How fast it is, None if that was not measured."""
     prepare: Callable[[], Coroutine[Any, Any, None]] = _do_nothing
     """Imports and makes, in the running event loop, what the first ask would. Asks nobody anything."""
     close: Callable[[], Coroutine[Any, Any, None]] = _do_nothing

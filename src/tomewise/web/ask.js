@@ -119,7 +119,7 @@ export function AskView({ tome, query, info, navigate }) {
     if (!question.trim() || busy) return;
     const name = info.read_only ? null : session ?? (form.alone ? null : nameSession(question, known));
     const own = name && name !== session ? { ...makeChat(tome, name), before: [] } : chat;
-    begin(makeBody(question, { choice: hasBegun ? null : choice, extras, session: name, sources: hasBegun ? null : sources, model }), own);
+    begin(makeBody(question, { choice: hasBegun ? null : choice, extras, session: name, sources: hasBegun ? null : sources, model, accept: info.limits.ask_above }), own);
     setDraft({ ...NO_DRAFT, sources: name ? ALL : sources }); // options belong to this question, and its sources to its chat
     if (own === chat) return;
     kept.delete(nameChat(tome, session));

@@ -1,7 +1,7 @@
 // Builds: what each costs and what is there already; and jobs, with their progress and their reports.
 import {
   Button, Empty, ErrorNotice, Fold, Head, Loading, Money, NoSystem, Notice, Progress, Table, Tag, Time, TomeError,
-  count, findSystem, formatCount, formatMoney, html, link, nameDocument, useCallback, useEffect, useGet, useMemo, useState, useRef,
+  count, findSystem, formatCount, formatMoney, formatSeconds, html, link, nameDocument, useCallback, useEffect, useGet, useMemo, useState, useRef,
 } from "./parts.js";
 import { followJob, get, isOpen, send, tomePath } from "./api.js";
 import { CostLine } from "./answer.js";
@@ -186,7 +186,7 @@ function Estimate({ tome, system, data, info, busy, onJob }) {
   const total = costs?.total;
   const accept = async () => {
     setState({ costs, started: true });
-    const body = { system: system.name, ...nameModel(model), accept: { calls: total.calls, ...(total.dollars === null ? {} : { dollars: total.dollars }) } };
+    const body = { system: system.name, ...nameModel(model), accept: costs.accept };
     try {
       onJob(await send("POST", tomePath(tome, "builds"), body));
       setState({ costs });
@@ -203,6 +203,7 @@ function Estimate({ tome, system, data, info, busy, onJob }) {
     { key: "input_tokens", label: "Tokens in", number: true, extra: true },
     { key: "output_tokens", label: "Tokens out", number: true, extra: true },
     { key: "dollars", label: "Money", number: true, cell: (row) => html`<${Money} value=${row.dollars} />` },
+    ...(total?.model_seconds ? [{ key: "model_seconds", label: "Time", number: true, cell: (row) => formatSeconds(row.model_seconds) }] : []),
   ];
   const isReady = data.ready.includes(system.base) && !data.lagging.includes(system.base);
   const price = total && (total.dollars === null ? "at a price that is not known" : total.dollars === 0 ? "" : `for about ${formatMoney(total.dollars)}`);

@@ -85,7 +85,7 @@ export function TurnView({ turn, tome, onStop, onAgain, onGuess }) {
     ${turn.text !== undefined && !answer ? html`<div class="answer-text prose" dir="auto"><${Markdown} text=${turn.text || "Declined, or its sources were removed."} /></div>` : null}
     ${state === "waiting" ? html`<${Notice} kind="warn" title="The server went away.">The question is asked again as soon as it is back; no finished call is repeated.</${Notice}>` : null}
     ${state === "stopped" ? html`<${Notice} title="Stopped." actions=${onAgain ? html`<${Button} small onClick=${onAgain}>Ask again</${Button}>` : null}>To ask again repeats no finished call.</${Notice}>` : null}
-    ${state === "failed" ? html`<${Failed} error=${error} tome=${tome} system=${body.system} onAgain=${onAgain} />` : null}
+    ${state === "failed" ? html`<${Failed} error=${error} tome=${tome} body=${body} onAgain=${onAgain} />` : null}
     <p class="hidden" role="status">${answer && turn.ended ? nameOutcome(answer) : ""}</p>
     <footer class="turn-foot">
       <span class="soft">${answer ? html`${answer.system} · <${CostLine} cost=${answer.cost} answer=${answer} />` : busy ? html`<${Elapsed} turn=${turn} />` : null}</span>
@@ -103,7 +103,12 @@ function Elapsed({ turn }) {
   return html`${turn.started?.system ?? turn.body.system ?? ""} · ${turn.cost?.calls ? html`<${CostLine} cost=${turn.cost} /> · ` : ""}<span class="number">${formatSeconds(Math.max(0, now - turn.began) / 1000)}</span>`;
 }
 
-function Failed({ error, tome, system, onAgain }) {
+function Failed({ error, tome, body, onAgain }) {
+  const { system } = body;
+  if (error.code === "estimate" && onAgain) {
+    const accept = () => { delete body.accept; onAgain(); };
+    return html`<${Notice} kind="warn" title="Not asked yet." actions=${html`<${Button} small kind="primary" onClick=${accept}>Ask for this price</${Button}>`}>This takes ${error.more.estimate.text}.</${Notice}>`;
+  }
   const actions = error.code === "not_built"
     ? html`<${Button} small kind="primary" href=${link(tome, "build", { system: (system ?? "").split(/[ :]/)[0] })}>Build it</${Button}>`
     : onAgain ? html`<${Button} small onClick=${onAgain}>Ask again</${Button}>` : null;

@@ -152,7 +152,7 @@ function OptionsForm({ options, onChange }) {
   </fieldset>`;
 }
 
-export const NO_EXTRAS = { options: [], instructions: "", calls: "", cost: "" };
+export const NO_EXTRAS = { options: [], instructions: "", budget: "" };
 
 export function ExtrasForm({ extras, onChange }) {
   const put = (name) => (event) => onChange({ ...extras, [name]: event.target.value });
@@ -160,16 +160,13 @@ export function ExtrasForm({ extras, onChange }) {
     <${OptionsForm} options=${extras.options} onChange=${(options) => onChange({ ...extras, options })} />
     <div class="stack">
       <${Field} label="Instructions" hint="How to answer, such as “in one word”."><textarea rows="2" value=${extras.instructions} onInput=${put("instructions")}></textarea></${Field}>
-      <div class="fields pair">
-        <${Field} label="Calls at most"><input type="number" min="0" step="1" value=${extras.calls} placeholder="no limit" onInput=${put("calls")} /></${Field}>
-        <${Field} label="Dollars at most"><input type="number" min="0" step="any" value=${extras.cost} placeholder="no limit" onInput=${put("cost")} /></${Field}>
-      </div>
+      <${Field} label="Cost at most" hint="Such as “20 calls”, “5 minutes”, “$0.50”."><input value=${extras.budget} maxlength="100" placeholder="no limit" onInput=${put("budget")} /></${Field}>
     </div>
   </div>`;
 }
 
 /** The request body of a question. `choice` and `sources` are null where a session has fixed them. */
-export function makeBody(question, { choice, extras, session = null, sources = null, model = "" }) {
+export function makeBody(question, { choice, extras, session = null, sources = null, model = "", accept }) {
   const options = extras.options.map((option) => option.trim()).filter(Boolean);
   return {
     question: question.trim(),
@@ -180,14 +177,14 @@ export function makeBody(question, { choice, extras, session = null, sources = n
     ...(sources?.documents.length ? { documents: sources.documents } : {}),
     ...(sources?.where.length ? { where: sources.where } : {}),
     ...nameModel(model),
-    ...(extras.calls === "" ? {} : { max_calls: Number(extras.calls) }),
-    ...(extras.cost === "" ? {} : { max_cost: Number(extras.cost) }),
+    ...(extras.budget.trim() ? { budget: extras.budget.trim() } : {}),
+    accept, // more than this is asked for only after its price was shown
   };
 }
 
 /** How many settings and extras differ from what a question has at first. */
 export function countExtras(choice, extras) {
   return Object.keys(choice.settings).length + (choice.variant ? 1 : 0) + extras.options.filter(Boolean).length
-    + ["instructions", "calls", "cost"].filter((name) => extras[name] !== "").length;
+    + ["instructions", "budget"].filter((name) => extras[name] !== "").length;
 }
 
