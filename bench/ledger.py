@@ -20,7 +20,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +28,14 @@ from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import UsageError
 from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
+from tomewise.run import meter
 from tomewise.sample import STORY
-from tomewise.systems.answer import answer_question
+from tomewise.systems.answer import run_loop
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Embedder, Question
-from tomewise.working.ledger import Ledger, load
+from tomewise.working.ledger import Ledger, LedgerMemory
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 NOVEL = DATA / "novels" / "christmas_carol.txt"
@@ -95,9 +96,11 @@ def read(tome: Tome, window: int, question: str, **settings: Any) -> Reading:
 
     async def run() -> Reading:
         stated = await system.loop.estimate_calls(asked)
-        answer = await answer_question(system, asked)
-        ledger = next(event.detail["ledger"] for event in reversed(answer.events) if event.name == "answered")
-        return Reading(answer, load(ledger), stated)
+        memory = LedgerMemory()
+        with meter() as used:
+            answer = await run_loop(system, asked, used, None, memory)
+            answer = replace(answer, cost=used.measure_cost())
+        return Reading(answer, memory.ledger, stated)
 
     return asyncio.run(run())
 

@@ -58,7 +58,7 @@ EXAMPLES: list[tuple[str, dict[str, Any], str]] = [
         {"answer": "Ada", "missing": "m", "evidence": [PIECE]},
         "answer: Ada, missing: m, shown: 1, notes: 0, cut: 0",
     ),
-    ("answered", {"failed": True, "ledger": {"facts": []}}, "answer: declined, shown: 0, notes: 0, cut: 0"),
+    ("answered", {"failed": True}, "answer: declined, shown: 0, notes: 0, cut: 0"),
     ("answer_part", {"text": " Ada\nrang"}, "Ada rang"),
     ("probed", {"probes": ["a", "b"]}, "probes: a; b"),
     ("probed", {}, "probes: none"),

@@ -392,7 +392,6 @@ EVENTS: Mapping[str, Kind] = {
             "answer": _ATTEMPT["answer"],
             "failed": _ATTEMPT["failed"],
             "missing": "text: what the evidence lacks, and what was not read",
-            "ledger": "optional object: the whole ledger; left out by a loop that keeps a note",
         },
         lambda answer, failed, missing, notes, cut, evidence=(), **_: list_facts(
             answer="declined" if failed else answer, missing=missing, shown=evidence, notes=notes, cut=cut

@@ -24,7 +24,7 @@ class FreeShelves(Shelves):
 def make_desk(store, model=None, count=None, plain=None):
     """A desk; without a model for what asks none. `count` is the embedder's by default. With `plain` it fuses."""
     counter = count or make_token_counter(EMBEDDER)
-    return Desk(store, model, counter) if plain is None else FusingDesk(store, model, counter, plain)
+    return Desk(store, model, counter) if plain is None else FusingDesk(store, model, counter, plain=plain)
 
 
 def count_words(texts):

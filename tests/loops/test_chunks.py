@@ -16,8 +16,9 @@ def test_every_passage_is_read_once_in_order_in_runs_that_end_where_they_are_ful
         Passage(id=f"{document}-{n}", document=document, position=n, start=0, end=4, text="text")
         for n, (document, _) in enumerate(rows)
     ]
-    chunks = make_chunks(passages, [tokens for _, tokens in rows], size)
-    sizes = {each.id: tokens for each, (_, tokens) in zip(passages, rows, strict=True)}
+    sized = [(each, tokens) for each, (_, tokens) in zip(passages, rows, strict=True)]
+    chunks = make_chunks(sized, size)
+    sizes = {each.id: tokens for each, tokens in sized}
     assert [each for chunk in chunks for each in chunk.passages] == passages
     assert [chunk.tokens for chunk in chunks] == [sum(sizes[each.id] for each in chunk.passages) for chunk in chunks]
     assert all(chunk.tokens <= size or len(chunk.passages) == 1 for chunk in chunks)

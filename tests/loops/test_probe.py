@@ -76,7 +76,7 @@ def make_model(answers: Sequence[Any], probes: Sequence[Any] = (), cue: Any = na
 def build(store, model, recall, *, published=False, regulated=True, plain=None, shares=SHARES, **settings: Any):
     """Our loop, or the loop as published, which makes the model answer in the end."""
     desk = make_desk(store, model, plain=plain) if published or plain else FusingDesk(store, model, COUNT)
-    ours = dict.fromkeys(("unread_only", "best_so_far", "one_cue", "until_sure"), True)
+    ours = {"unread_only": True, "adds_up": True}
     rules = {"fuse": 1.0, "unread_only": not regulated} | ({} if regulated else {"probes": 0}) if published else ours
     parts = {layer: Part(retriever, shares[layer]) for layer, retriever in recall.items()}
     return Probe(parts=parts, desk=desk, embedder=EMBEDDER, **{**rules, **settings})
@@ -276,6 +276,37 @@ async def test_no_call_reads_what_another_reads_or_no_new_passage(store):
     assert [cued["probe"] for cued in played.list_details("encoded")] == [STEM, "a; b"]
     played = await play(store, {"c": "s3"}, [DECLINED], [["c"]], question=Question(text=STEM))
     assert played.reason == "no new evidence was found", "a summary of what was read is no news"
+
+
+@pytest.mark.parametrize("context", [60, 600])
+async def test_the_cues_of_the_first_read_are_shown_before_the_loop_ends(store, context):
+    everything = " ".join(f"v{number}" for number in range(8))
+    found, question = {STEM: everything}, Question(text=STEM)
+    played = await play(
+        store, found, [DECLINED, ANSWERED], [[]], question=question, cycles=3, budget=context, reading=600
+    )
+    first, *later = list_inputs(played.model, "answer")
+    assert (len(first.evidence) < 8) == bool(later) == played.answer.resolved
+    assert [attempt.notes for attempt in later] == [["When? v"]] * len(later)
+    assert played.reason == ("it was answered" if later else "no new probe was thought of")
+
+
+@pytest.mark.parametrize("published", [True, False])
+async def test_a_call_reads_no_more_than_there_is_room_for(store, published):
+    passages, room = list(store.passages().values()), 120
+    texts = {"v": "tide " * 70, "s": "light " * 60}
+    layers = {"v": PASSAGES, "s": "s"}
+    recall = {
+        name: Shelves({STEM: [Evidence(id=name, layer=layers[name], text=text, score=1, sources=(passages[0].id,))]})
+        for name, text in texts.items()
+    }
+    model = make_model([DECLINED] * 2, [[]])
+    loop = build(store, model, recall, published=published, cycles=1, budget=60, reading=room)
+    events, _ = await converse(loop, Question(text=STEM))
+    read = [sum(COUNT([piece.text for piece in given.evidence])) for given in list_inputs(model, "encode")]
+    assert sorted(read) == ([60, 70] if published else [70])
+    assert max(read) <= room
+    assert [event.name for event in events].count("skipped") == (not published)
 
 
 async def test_a_later_attempt_has_the_cues_of_the_newest_step_first_and_what_they_rest_on(store):

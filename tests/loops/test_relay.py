@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 
 import pytest
 from tests.loops.doubles import list_inputs, list_roles
@@ -18,14 +19,16 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.wrapped import Wrapped
 from tomewise.loops.read_through import ReadThrough
 from tomewise.recall.flat import Lexical
+from tomewise.run import meter
 from tomewise.store.sql.sql_store import SqlStore
-from tomewise.systems.answer import answer_question
+from tomewise.systems.answer import answer_question, run_loop
 from tomewise.systems.kit import Kit, System
 from tomewise.systems.registry import assemble
 from tomewise.testing import check_loop
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Question, Scope
-from tomewise.working.ledger import load
+from tomewise.working.lasting_memory import MemoryLoop
+from tomewise.working.ledger import Ledger, LedgerMemory
 
 EMBEDDER = HashEmbedder(64)
 ASKED = Question(text="Who kept the light?", force=True)
@@ -82,11 +85,31 @@ def wire(store, model, chunk=20, search=None, context=6_000, **settings):
     return System(loop=ReadThrough(desk=desk, recall=search or Search(store), size=chunk, context=context, **settings))
 
 
+class Notebook(LedgerMemory):
+    """A memory that shows the whole ledger of its question, with what does not outlive it."""
+
+    def keep(self, ledger):
+        self.whole = ledger
+        super().keep(ledger)
+
+
+LEDGERS: dict[int, Ledger] = {}
+
+
+async def ask(system, question):
+    """The answer of a system, whose ledger `load_ledger` gives."""
+    memory = Notebook() if isinstance(system.loop, MemoryLoop) else None
+    with meter() as used:
+        answer = replace(await run_loop(system, question, used, None, memory), cost=used.measure_cost())
+    LEDGERS[id(answer)] = getattr(memory, "whole", None)
+    return answer
+
+
 async def read(store, model, *texts, question=ASKED, **settings):
     """The answer of `read_through` to a question about a story of these texts."""
     if texts:
         put_texts(store, EMBEDDER, "story", *texts)
-    return await answer_question(wire(store, model, **settings), question)
+    return await ask(wire(store, model, **settings), question)
 
 
 async def hand_on(store, model, *texts, question=ASKED, **settings):
@@ -100,7 +123,7 @@ async def read_once(store, model, *texts, question=ASKED, **settings):
     """The answer of `cosmir`."""
     if texts:
         put_texts(store, EMBEDDER, "story", *texts)
-    return await answer_question(assemble("cosmir", Kit(store, model, EMBEDDER), **settings), question)
+    return await ask(assemble("cosmir", Kit(store, model, EMBEDDER), **settings), question)
 
 
 READERS = pytest.mark.parametrize(
@@ -119,9 +142,8 @@ def list_reasons(answer):
 
 
 def load_ledger(answer):
-    ledger = load(list_events(answer, "answered")[-1].detail["ledger"])
-    assert ledger.answer == answer.text
-    return ledger
+    """The whole ledger of a question that was just answered."""
+    return LEDGERS[id(answer)]
 
 
 def list_facts(answer):
@@ -274,7 +296,7 @@ async def test_every_inference_is_in_the_last_prompt_or_it_says_how_much_had_no_
     )
     settings = {"cosmir": {"chunk": 300}, "read_through": {"chunk": 300, "context": most}}
     settings["chain_of_agents"] = {"chunk": 3_000, "words": most // 2}
-    answer = await answer_question(assemble(system, Kit(store, model, EMBEDDER), **settings[system]), ASKED)
+    answer = await ask(assemble(system, Kit(store, model, EMBEDDER), **settings[system]), ASKED)
     (given,) = list_inputs(model, "answer")
     remarks = " ".join(given.notes)
     if system == "chain_of_agents":
@@ -727,6 +749,26 @@ async def test_what_fails_when_it_is_read_again_was_read_before(store):
     assert (answer.text, answer.missing) == ("Ada", "")
     assert list_events(answer, "unread"), "the trace has the call that failed"
     assert {*list_facts(answer)} == {"Tom lived there."}
+
+
+async def test_what_was_not_read_is_not_named_once_it_is_read_again(store):
+    plain = at_second_sight(quote_all, lambda given: BAD if LIVED in given.evidence[0].text else quote_all(given))
+    model = script(mark_facts=plain)
+    answer = await read(store, model, LIVED, RAINED, "It snowed.", recovery=1.0)
+    assert list_read(model) == [LIVED, RAINED, "It snowed.", LIVED]
+    assert answer.missing == ""
+    assert not any("could not be read" in note for note in list_inputs(model, "answer")[0].notes)
+    assert LIVED in list_facts(answer)
+
+
+async def test_a_fact_that_was_overtaken_is_not_counted_as_lost(store):
+    old, new = f"The lamp has nine wicks, as {'the clerk of the harbour wrote, and as ' * 6}it seems.", "It has ten."
+    update = {"inferences": [{"rests_on": ["F2"], "inference": "It has ten wicks.", "replaces": ["F1"]}]}
+    model = script(mark_facts=[quote_first(old), quote_first(new)], update_ledger=[{}, update])
+    answer = await read(store, model, old, new, chunk=90, context=90)
+    (given,) = list_inputs(model, "answer")
+    assert find_texts(given.evidence) == [new]
+    assert (len(given.notes), answer.coverage.dropped) == (1, 0)
 
 
 async def test_recovery_searches_within_the_scope_and_skips_what_is_cited(store):

@@ -75,7 +75,7 @@ async def test_each_thought_is_the_next_search_until_one_concludes(think, pieces
     thoughts = [{"thought": BOUGHT}, {"thought": "She was born in Bruges.", "concludes": True}]
     model, recall, events, answer = await think(thoughts, {QUESTION.text: pieces[:1], BOUGHT: pieces[:2]})
     assert list_roles(model) == ["think", "think", "answer"]
-    assert recall.asked == [QUESTION.text, BOUGHT]
+    assert (recall.asked, recall.limits) == ([QUESTION.text, BOUGHT], [2, 2]), "no more than is collected"
     first, second, last = (call.given for call in model.calls)
     assert (first.thoughts, second.thoughts) == ([], [BOUGHT])
     assert find_texts(second.evidence) == [BOUGHT, BORN], "in the order of the searches"

@@ -114,9 +114,9 @@ def test_any_memory_holds_together_and_so_does_what_is_left_of_it(operations, mo
     [
         (lambda data: data.pop("points"), "it lacks points"),
         (lambda data: data["points"][0].pop("entities"), "entities: Field required"),
-        (lambda data: data["points"].append(data["points"][0]), "same id"),
-        (lambda data: data.update(issued=2), "never issued"),
-        (lambda data: data["points"][0].update(id="Mx"), "never issued"),
+        (lambda data: data["points"].append(data["points"][0]), "the same label"),
+        (lambda data: data.update(issued=2), "never given"),
+        (lambda data: data["points"][0].update(id="Mx"), "never given"),
         (lambda data: data["points"][0].update(entities=[]), "joins no entity"),
     ],
 )

@@ -71,23 +71,32 @@ class _AnswerParts:
         self._unwanted = held_back | ({"none"} if given.may_decline else set())
         self._labels = len(given.evidence)
         self._shown = ""
-        self._reply = PartialReply()
+        self.begin()
 
     def begin(self, begun: str = "") -> None:
         """Replace the text that an earlier reply showed by nothing, or keep what `begun` showed, which goes on."""
-        self._reply = PartialReply(begun)
+        self._begun = begun
+        self._pieces = list[str]()
+        self._length = self._read = 0  # characters
         if not begun:
             self._show("")
 
     def hear(self, text: str) -> None:
         """Show the new part of the answer, if there is one and it may be shown."""
-        self._reply.add(text)
-        fields = self._reply.read()
+        self._pieces.append(text)
+        self._length += len(text)
+        if self._length > _LONGEST or self._length - self._read <= self._read // _GROWTH:
+            return
+        self._read = self._length
+        written = "".join(self._pieces)
+        if self._begun:  # its first words show how it goes on
+            written = join_reply(self._begun, written) if len(written) > SEAM else ""
+        fields = read_beginning(AnswerOut, written)
         answer = fields.get("answer")
         if isinstance(answer, str) and self._may_show(fields, answer):
-            text = read_marks(_OPEN_MARK.sub("", answer), self._labels).text.strip()
-            if not self._shown.startswith(text):  # the beginning of a reply that goes on has been shown
-                self._show(text)
+            shown = read_marks(_OPEN_MARK.sub("", answer), self._labels).text.strip()
+            if not self._shown.startswith(shown):  # the beginning of a reply that goes on has been shown
+                self._show(shown)
 
     def settle(self, answer: str) -> None:
         """If anything was shown, replace it by the final answer; `answer` is empty if it was declined."""
@@ -103,39 +112,8 @@ class _AnswerParts:
 
     def _show(self, answer: str) -> None:
         """Emit the part that turns the text shown so far into `answer`."""
-        if answer == self._shown:
-            return
-        replace = not answer.startswith(self._shown)
-        new = answer if replace else answer[len(self._shown) :]
-        self._shown = answer
-        self._emit(make_event("answer_part", text=new, replace=replace))
-
-
-class PartialReply:
-    """Collects the pieces of a reply. `read` returns the fields of its JSON object; the last may be incomplete.
-
-    The pieces may be the rest of a reply that has `begun`.
-    """
-
-    def __init__(self, begun: str = "") -> None:
-        self._begun = begun
-        self._pieces: list[str] = []
-        self._length = 0
-        self._read_length = 0
-
-    def add(self, piece: str) -> None:
-        """Add the next piece of the text."""
-        if self._length <= _LONGEST:
-            self._pieces.append(piece)
-            self._length += len(piece)
-
-    def read(self) -> dict[str, Any]:
-        """The fields so far; empty before the JSON begins, if the text is not JSON, or if too little text is new."""
-        if self._length > _LONGEST or self._length - self._read_length <= self._read_length // _GROWTH:
-            return {}
-        self._read_length = self._length
-        text = "".join(self._pieces)
-        self._pieces = [text]
-        if self._begun:  # its first words show how it goes on
-            text = join_reply(self._begun, text) if len(text) > SEAM else ""
-        return read_beginning(AnswerOut, text)
+        if answer != self._shown:
+            replace = not answer.startswith(self._shown)
+            new = answer if replace else answer[len(self._shown) :]
+            self._shown = answer
+            self._emit(make_event("answer_part", text=new, replace=replace))

@@ -18,17 +18,18 @@ from tomewise.errors import UsageError
 from tomewise.events import report_retrieved
 from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.language.wrapped import find_name, find_room, find_window
-from tomewise.loops.chunking import Chunk, find_chunks
+from tomewise.loops.chunking import Chunk, cut_chunks
 from tomewise.loops.citing import only_quotes
 from tomewise.loops.desk import Desk, Prepared, make_answer_input
 from tomewise.loops.evidence import fit_to_window
 from tomewise.loops.last_prompt import join
-from tomewise.loops.ledger_relay import open_memory
 from tomewise.loops.read_through import ReadThrough
 from tomewise.loops.relay import list_passages
+from tomewise.recall.flat import Everything
 from tomewise.types import Answer, Event, Evidence, Question
 from tomewise.working.ledger import LedgerMemory
 
+_ALL = 10**9  # passages
 _PIECE = 1_000  # tokens of a piece: the fewer labels, the shorter the prompt; the more, the nearer what they name
 
 
@@ -68,7 +69,8 @@ class AtOnce:
 
     async def prepare(self, question: Question) -> Prepared[AnswerIn]:
         """The input of the answering role. Raises UsageError if it does not fit."""
-        chunks = await find_chunks(self.desk, question, _PIECE)
+        found = await Everything(self.desk.store).retrieve(question.text, _ALL, within=question.within)
+        chunks = await asyncio.to_thread(cut_chunks, self.desk, [piece.id for piece in found], _PIECE)
         return await asyncio.to_thread(self._lay_out, question, chunks)
 
     def measure(self, prepared: Prepared[AnswerIn]) -> int:
@@ -102,8 +104,6 @@ class AtOnce:
 class Whole:
     """Reads at once what fits half of the window, and all else `by_parts`, as does a model that only quotes."""
 
-    open_memory = staticmethod(open_memory)
-
     at_once: AtOnce
     by_parts: ReadThrough
 
@@ -111,6 +111,10 @@ class Whole:
     def calls(self) -> CallCount:
         """One, or those of reading part by part."""
         return CallCount(f"1 where half of the window holds the text, else {self.by_parts.calls.formula}")
+
+    def open_memory(self, data: object = None) -> LedgerMemory:
+        """That of what is read part by part."""
+        return self.by_parts.open_memory(data)
 
     async def estimate_calls(self, question: Question) -> int:
         """The most calls, where no reply is full. Calls no model. Raises UsageError if a window is too small."""
@@ -135,8 +139,9 @@ class Whole:
             return Size(await asyncio.to_thread(self.at_once.measure, prepared), 1)
         if most <= self._room:
             return None
-        tokens = sum(chunk.tokens for chunk in await self.by_parts.find_chunks(question))
-        return Size(tokens, await self.by_parts.estimate_calls(question)) if tokens <= most else None
+        chunks = await self.by_parts.find_chunks(question)
+        tokens = sum(chunk.tokens for chunk in chunks)
+        return Size(tokens, self.by_parts.count_calls(chunks)) if tokens <= most else None
 
     @property
     def _room(self) -> int:

@@ -76,6 +76,7 @@ class Attempt:
     """The answer, with verified citations; not resolved if the role declined."""
 
 
+@dataclass(eq=False)
 class Desk:
     """Chooses evidence that fits, shows it to a model under labels and with places, cites it, and asks for answers.
 
@@ -84,12 +85,15 @@ class Desk:
     budget counts that form. A desk remembers nothing of a question.
     """
 
-    def __init__(self, store: Texts, model: LanguageModel, count: Count, carry: Arrange = list) -> None:
-        self.store = store
-        self.model = model
-        self.count = count
-        self.carry = carry
-        self.layout = Layout(store, count, joins=False)
+    store: Texts
+    model: LanguageModel
+    count: Count
+    carry: Arrange = list
+
+    @property
+    def layout(self) -> Layout:
+        """What fills budgets, with passages one by one."""
+        return Layout(self.store, self.count, joins=False)
 
     async def search_beside(self, question: Question) -> list[Searched]:
         """What the desk finds for the question beside what a loop finds: nothing."""
@@ -161,9 +165,9 @@ class Desk:
         self,
         role: Role[In, Out],
         found: Sequence[Evidence],
-        make_input: Callable[[Sequence[Shown]], In],
+        given: In,
         *,
-        budget: int | None,
+        budget: int | None = None,
         arrange: Arrange = list,
     ) -> Prepared[In]:
         """The input with the first pieces of evidence that have room, in the order into which `arrange` puts them.
@@ -173,11 +177,10 @@ class Desk:
         found = list(found)
         best = found if budget is None else fit_to_budget(found, budget, self.count)
         shown = self.show(best)  # labels and order do not change the number of tokens
-        fitting = fit_to_window(best, self.model, role, lambda pieces: make_input(shown[: len(pieces)]))
+        fitting = fit_to_window(best, self.model, role, lambda pieces: add_evidence(given, shown[: len(pieces)]))
         evidence = list(arrange(fitting))
-        if evidence != best[: len(evidence)]:
-            shown = self.show(evidence)
-        return Prepared(make_input(shown[: len(evidence)]), evidence, found, evidence, len(found) - len(evidence))
+        labelled = add_evidence(given, self.show(evidence))
+        return Prepared(labelled, evidence, found, evidence, len(found) - len(evidence))
 
     async def prepare(
         self,
@@ -198,22 +201,22 @@ class Desk:
             if room is not None and texts:
                 texts = self.layout.fit_texts(texts, room // _NOTES)
                 room -= sum(measure_texts(texts, self.count))
-
-            def make_input(shown: Sequence[Shown]) -> AnswerIn:
-                return make_answer_input(question, shown, notes=texts, may_decline=not question.force)
-
-            return self.fit(ANSWER, self.carry(found), make_input, budget=room, arrange=arrange)
+            given = make_answer_input(question, [], notes=texts, may_decline=not question.force)
+            return self.fit(ANSWER, self.carry(found), given, budget=room, arrange=arrange)
 
         prepared = await asyncio.to_thread(fit)
         # What is carried may be less than what was found.
         return replace(prepared, found=found, dropped=len(found) - len(prepared.evidence))
 
     async def prepare_context(self, question: Question, context: Context, *, may_decline: bool) -> Prepared[AnswerIn]:
+        """See `label`."""
+        return await asyncio.to_thread(self.label, question, context, may_decline)
+
+    def label(self, question: Question, context: Context, may_decline: bool) -> Prepared[AnswerIn]:
         """The input of the answering role with all of this context, in the order of the text."""
-        labelled = await asyncio.to_thread(lambda: join(self.put_in_order(context.evidence), context.passages))
-        shown = await asyncio.to_thread(self.show, labelled)
-        answer_input = make_answer_input(question, shown, notes=context.notes, may_decline=may_decline)
-        return Prepared(answer_input, context.evidence, context.evidence, labelled, context.cut)
+        labelled = join(self.put_in_order(context.evidence), context.passages)
+        given = make_answer_input(question, self.show(labelled), notes=context.notes, may_decline=may_decline)
+        return Prepared(given, context.evidence, context.evidence, labelled, context.cut)
 
     async def attempt(self, question: Question, prepared: Prepared[AnswerIn], *, final: bool = True) -> Attempt:
         """Ask the answering role. Parts of a `final` answer are shown while the model writes it (`answer_parts`).
@@ -243,16 +246,17 @@ class Desk:
         share = left / error.asked if error.window and error.asked else 0.5
         most = share * self.model.count_input_tokens(ANSWER, prepared.input)
         ranks = {node: rank for rank, piece in enumerate(prepared.found) for node in (piece.id, *piece.sources)}
-        best = sorted(
-            prepared.labelled, key=lambda piece: min(ranks.get(node, len(ranks)) for node in (piece.id, *piece.sources))
-        )
+
+        def find_rank(piece: Evidence) -> int:
+            return min(ranks.get(node, len(ranks)) for node in (piece.id, *piece.sources))
 
         def choose(chosen: Sequence[Evidence]) -> list[Evidence]:
             return [piece for piece in prepared.labelled if piece in chosen]
 
         def make_input(chosen: Sequence[Evidence]) -> AnswerIn:
-            return prepared.input.model_copy(update={"evidence": self.show(choose(chosen))})
+            return add_evidence(prepared.input, self.show(choose(chosen)))
 
+        best = sorted(prepared.labelled, key=find_rank)
         fitting = fit_to_window(best[:-1], self.model, ANSWER, make_input, most)
         if not fitting:
             raise error
@@ -287,27 +291,30 @@ class Desk:
         return (await self.attempt(question, prepared, final=final)).answer
 
 
+@dataclass(eq=False)
 class FusingDesk(Desk):
     """The desk of our own systems: it shows the best of all that searches find as one ranking (`loops.last_prompt`).
 
     It searches `plain` for every question; without it, the loop's own search is the plain one.
     """
 
-    def __init__(self, store: Texts, model: LanguageModel, count: Count, plain: Retriever | None = None) -> None:
-        super().__init__(store, model, count)
-        self.layout = Layout(store, count)
-        self._plain = plain
+    plain: Retriever | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """What fills budgets, with passages joined that follow one another."""
+        return Layout(self.store, self.count)
 
     @property
     def alone(self) -> FusingDesk:
         """The same desk, for a loop whose own search is the plain one."""
-        return FusingDesk(self.store, self.model, self.count)
+        return replace(self, plain=None)
 
     async def search_beside(self, question: Question) -> list[Searched]:
         """What its own search finds for the question."""
-        if self._plain is None:
+        if self.plain is None:
             return []
-        return [Searched(await self._plain.retrieve(question.text, DEPTH, within=question.within))]
+        return [Searched(await self.plain.retrieve(question.text, DEPTH, within=question.within))]
 
     async def rank(self, searches: Sequence[Searched], within: Scope | None) -> list[Evidence]:
         """All that searches found as one ranking, see `fuse`."""
@@ -328,6 +335,11 @@ class FusingDesk(Desk):
         context = await asyncio.to_thread(self.layout.lay_out, found, budget, list(map(Note, notes)))
         prepared = await self.prepare_context(question, context, may_decline=not question.force)
         return replace(prepared, found=found, dropped=len(found) - len(prepared.evidence))
+
+
+def add_evidence(given: In, shown: Sequence[Shown]) -> In:
+    """The input of a role with this evidence in it."""
+    return given.model_copy(update={"evidence": shown})
 
 
 def make_answer_input(

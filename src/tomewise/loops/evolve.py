@@ -36,7 +36,6 @@ from tomewise.language.roles import (
     PlanIn,
     PlanOut,
     PointShown,
-    Shown,
     UpdateOut,
 )
 from tomewise.loops.desk import Desk
@@ -191,7 +190,7 @@ class Evolve:
             place=self.regions,
             may_stop=self.may_stop,
         )
-        plan = await state.skipped.try_call(self.desk.model.ask(PLAN, plan_input), None)
+        plan = await state.ask(self.desk, PLAN, plan_input)
         concerns = [] if plan else [Concern(asked, asked)] * bool(state.searched)
         sufficient = bool(plan and plan.sufficient and self.may_stop)
         if sufficient:
@@ -265,26 +264,21 @@ class Evolve:
         asked = state.question.text
         found = sorted(_list_found(searches), key=lambda piece: piece.id in state.read)
         points = await asyncio.to_thread(self._show_points, state, EVOLVE)
-
-        def make_input(evidence: Sequence[Shown]) -> EvolveIn:
-            return EvolveIn(
-                question=asked,
-                subqueries=[search.concern.query for search in searches if search.concern.query != asked],
-                points=points,
-                evidence=list(evidence),
-                may_update=self.updates,
-                replaces_entities=self.replaces_entities,
-            )
-
-        arrange = self.desk.put_in_order
+        given = EvolveIn(
+            question=asked,
+            subqueries=[search.concern.query for search in searches if search.concern.query != asked],
+            points=points,
+            may_update=self.updates,
+            replaces_entities=self.replaces_entities,
+        )
         prepared = await asyncio.to_thread(
-            self.desk.fit, EVOLVE, found, make_input, budget=self.reading, arrange=arrange
+            self.desk.fit, EVOLVE, found, given, budget=self.reading, arrange=self.desk.put_in_order
         )
         passages = {piece.id for search in searches for piece in search.found.passages}
         passages.intersection_update(piece.id for piece in prepared.evidence)
         if passages <= state.read:
             return
-        reply = await state.skipped.try_call(self.desk.model.ask(EVOLVE, prepared.input), None)
+        reply = await state.ask(self.desk, EVOLVE, prepared.input)
         if reply is None:
             return
         state.read |= passages
@@ -341,8 +335,7 @@ class Evolve:
         if sum(point.id not in parts for point in memory.points) < 2:
             return
         points = await asyncio.to_thread(self._show_points, state, MERGE_POINTS)
-        call = self.desk.model.ask(MERGE_POINTS, MergePointsIn(question=state.question.text, points=points))
-        reply = await state.skipped.try_call(call, None)
+        reply = await state.ask(self.desk, MERGE_POINTS, MergePointsIn(question=state.question.text, points=points))
         if reply is None:
             return
         state.is_changed = False

@@ -25,7 +25,7 @@ from functools import partial
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import UsageError
 from tomewise.events import make_event, report_retrieved
-from tomewise.language.roles import THINK, Shown, ThinkIn, ThinkOut
+from tomewise.language.roles import THINK, ThinkIn, ThinkOut
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import fold
 from tomewise.loops.steps import Collection, LoopState, take_steps
@@ -82,13 +82,10 @@ class Interleave:
 
     async def _think(self, state: _InterleaveState) -> AsyncIterator[Event]:
         """The next thought, and a search with it unless it concludes."""
-
-        def make_input(shown: Sequence[Shown]) -> ThinkIn:
-            return ThinkIn(question=state.question.text, evidence=list(shown), thoughts=state.thoughts)
-
+        given = ThinkIn(question=state.question.text, thoughts=state.thoughts)
         pieces = state.collection.pieces
-        prepared = await asyncio.to_thread(self.desk.fit, THINK, pieces, make_input, budget=None, arrange=state.arrange)
-        reply = await state.skipped.try_call(self.desk.model.ask(THINK, prepared.input), None)
+        prepared = await asyncio.to_thread(self.desk.fit, THINK, pieces, given, arrange=state.arrange)
+        reply = await state.ask(self.desk, THINK, prepared.input)
         if reply is None:
             state.end = "the reply was not usable"
             return

@@ -162,10 +162,10 @@ class Layout:
         sizes = self._measure(pieces, passages)
         derived: list[Evidence] = []
         for share in beside:
-            own = _pack(share.ranked, share.tokens, sizes)
-            derived += drop_near_repeats(own or _pack(share.ranked[:1], 2 * share.tokens, sizes))
+            own = self.pack(share.ranked, share.tokens, sizes)
+            derived += drop_near_repeats(own or self.pack(share.ranked[:1], 2 * share.tokens, sizes))
         room = min(budget // _MOST_NOTES, max(budget // _NOTES, _FEW)) if notes else 0
-        shown = _pack([*derived, *ranked], budget - room, sizes)
+        shown = self.pack([*derived, *ranked], budget - room, sizes)
         texts, chosen = list[str](), list[str]()
         for _ in range(2):  # what comes in at last may say a note as well, or what a layer says
             of_passages = [piece for piece in shown if piece not in derived]
@@ -176,17 +176,42 @@ class Layout:
             chosen = _choose_notes(notes, shown)
             texts = self.fit_texts(chosen, room)
             room = sum(measure_texts(texts, self.count))
-            shown = _pack([*shown, *(piece for piece in pieces if piece.id not in repeats)], budget - room, sizes)
+            shown = self.pack([*shown, *(piece for piece in pieces if piece.id not in repeats)], budget - room, sizes)
         cut = len(pieces) - len(shown) + len(chosen) - len(texts)
         return Context(tuple(shown), passages, tuple(texts), cut)
 
-    def pack(self, ranked: Sequence[Evidence], budget: int, *, stops: bool = False) -> list[Evidence]:
+    def pack(
+        self,
+        ranked: Sequence[Evidence],
+        budget: int,
+        sizes: Mapping[NodeId, _Size] | None = None,
+        *,
+        stops: bool = False,
+    ) -> list[Evidence]:
         """The first pieces that fit; a passage that is too long for what is left is passed over, not cut.
 
         Of any other layer nothing is taken behind a piece that is too long, and of none if it `stops`. A passage beside
-        one that is taken needs no header, and one between two joins them.
+        one that is taken needs no header, and one between two joins them. A piece that comes twice counts once.
         """
-        return _pack(ranked, budget, self._measure(ranked, self.find_passages(ranked)), stops=stops)
+        if sizes is None:
+            sizes = self._measure(ranked, self.find_passages(ranked))
+        chosen: list[Evidence] = []
+        positions: set[tuple[str, int]] = set()
+        closed: set[str] = set()  # layers
+        for piece in drop_repeats(ranked):
+            tokens, header, place = sizes[piece.id]
+            joined = sum((place[0], beside) in positions for beside in (place[1] - 1, place[1] + 1)) if place else 0
+            size = tokens + (header + FENCE) * (1 - joined)
+            if size <= budget and piece.layer not in closed:
+                chosen.append(piece)
+                budget -= size
+                if place:
+                    positions.add(place)
+            elif stops:
+                break
+            elif piece.layer != PASSAGES:
+                closed.add(piece.layer)
+        return chosen
 
     def _measure(self, evidence: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> dict[NodeId, _Size]:
         pieces = drop_repeats(evidence)
@@ -260,29 +285,6 @@ def _choose_notes(notes: Sequence[Note], shown: Sequence[Evidence]) -> list[str]
     own = [text for text, may_leave in texts.items() if text and not may_leave]
     kept = drop_said([text for text in texts if text not in own], [*(piece.text for piece in shown), *own])
     return [text for text in texts if text in kept or text in own]
-
-
-def _pack(
-    ranked: Sequence[Evidence], budget: int, sizes: Mapping[NodeId, _Size], *, stops: bool = False
-) -> list[Evidence]:
-    """See `Layout.pack`. A piece that comes twice counts once, where it comes first."""
-    chosen: list[Evidence] = []
-    positions: set[tuple[str, int]] = set()
-    closed: set[str] = set()  # layers
-    for piece in drop_repeats(ranked):
-        tokens, header, place = sizes[piece.id]
-        joined = sum((place[0], beside) in positions for beside in (place[1] - 1, place[1] + 1)) if place else 0
-        size = tokens + (header + FENCE) * (1 - joined)
-        if size <= budget and piece.layer not in closed:
-            chosen.append(piece)
-            budget -= size
-            if place:
-                positions.add(place)
-        elif stops:
-            break
-        elif piece.layer != PASSAGES:
-            closed.add(piece.layer)
-    return chosen
 
 
 def _join_run(run: Sequence[Evidence], passages: Mapping[NodeId, Passage]) -> Evidence:

@@ -27,7 +27,6 @@ from tomewise.language.roles import (
     REFINE_QUESTIONS,
     AnswerIn,
     Entry,
-    InferOut,
     MarkedFact,
     MarkOut,
     NotedFact,
@@ -35,23 +34,22 @@ from tomewise.language.roles import (
     NotesOut,
     PlanReadingIn,
     PlanReadingOut,
-    RefineOut,
     Shown,
 )
-from tomewise.loops.chunking import Chunk, find_chunks, measure_room
+from tomewise.loops.chunking import Chunk
 from tomewise.loops.citing import locate
-from tomewise.loops.desk import Desk, Prepared, make_answer_input
+from tomewise.loops.desk import Desk, Prepared
 from tomewise.loops.evidence import fit_to_window, load_passages
-from tomewise.loops.relay import Written, describe_passages, list_passages, relay
+from tomewise.loops.last_prompt import Context
+from tomewise.loops.relay import EmptyCall, InOrder, Written, describe_passages, describe_shown, list_passages
 from tomewise.recall.ranking import as_evidence
 from tomewise.text.quotable import find_sentences
-from tomewise.types import Answer, Event, Evidence, In, Out, Passage, PassageId, Question, Role, content_id
+from tomewise.types import Event, Evidence, In, Out, Passage, PassageId, Question, Role, content_id
 from tomewise.working.ledger import (
     Ledger,
     LedgerEntry,
     LedgerMemory,
     add_facts,
-    dump,
     forget_oldest,
     infer,
     settle,
@@ -64,7 +62,7 @@ _WORDS = 12  # of a known fact, by which a prompt names it
 _STILL_OPEN = "Still open after the reading:"
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True)
 class OpenLedger(Written):
     """The ledger of one question while its text is read. `forgotten` counts the facts that it had no room for.
 
@@ -74,21 +72,8 @@ class OpenLedger(Written):
     desk: Desk
     memory: LedgerMemory
     ledger: Ledger
-    step: int = 0
     forgotten: int = 0
     settled: bool = False
-
-    @classmethod
-    def open(cls, question: Question, desk: Desk, memory: LedgerMemory | None) -> OpenLedger:
-        """An empty ledger, or that of a session."""
-        memory = memory or LedgerMemory()
-        return cls(question=question, desk=desk, memory=memory, ledger=memory.ledger)
-
-    def conclude(self, answer: str) -> dict[str, Any]:
-        """The whole ledger with its answer, for `working.ledger.load`. The memory keeps what outlives the question."""
-        self.ledger = replace(self.ledger, answer=answer)
-        self.memory.keep(self.ledger)
-        return dump(self.ledger)
 
     def list_asked(self) -> dict[str, Any]:
         """The question and what is open, for every role."""
@@ -98,12 +83,12 @@ class OpenLedger(Written):
     async def plan(self, limit: int | None = None, nets: int | None = None) -> tuple[PlanReadingOut, Event]:
         """Fill Q."""
         given = PlanReadingIn(question=self.question.text, limit=limit, nets=nets)
-        plan = await self.skipped.try_call(self.desk.model.ask(PLAN_READING, given), PlanReadingOut())
+        plan = await self.ask(self.desk, PLAN_READING, given) or PlanReadingOut()
         self.ledger = settle(replace(self.ledger, nets=tuple(filter(None, plan.nets))), (), plan.questions)
         return plan, make_event("reading planned", questions=plan.questions, nets=plan.nets)
 
     async def extract(
-        self, role: Role[Any, MarkOut] | Role[Any, NotesOut], chunk: Chunk, **more: Any
+        self, role: Role[Any, Any], chunk: Chunk, **more: Any
     ) -> tuple[list[LedgerEntry], tuple[Passage, ...]]:
         """The facts of a chunk, and the passages of it that were not read.
 
@@ -114,7 +99,7 @@ class OpenLedger(Written):
         for _ in range(_REPLIES):
             shown = await asyncio.to_thread(self.desk.show, list_passages(passages))
             given = role.input(**self.list_asked(), evidence=shown, limit=FACTS, after=after, **more)
-            reply = await self.skipped.try_call(self.desk.model.ask(role, given), None)
+            reply: MarkOut | NotesOut | None = await self.ask(self.desk, role, given)
             if reply is None:
                 break
             found = await asyncio.to_thread(_check, reply.facts, passages, chunk.passages, shown)
@@ -123,8 +108,10 @@ class OpenLedger(Written):
                 return facts, ()
             starts = {passage.id: start for start, passage in enumerate(passages)}
             last = next((fact for fact in reversed(found) if fact.end and fact.passages[0] in starts), None)
-            passages = passages[starts[last.passages[0]] :] if last else passages
-            words = passages[0].text[last.start : last.end] if last else ""
+            if last is None:
+                break
+            passages = passages[starts[last.passages[0]] :]
+            words = passages[0].text[last.start : last.end]
             if words == after:
                 break
             after = words
@@ -142,13 +129,13 @@ class OpenLedger(Written):
             self.unread.append(unread)
             yield make_event("unread", self.step, chunk=describe_passages(unread, self.desk))
 
-    async def ask(self, role: Role[In, Out], default: Out, made: int, *, in_full: bool = True, **more: Any) -> Out:
+    async def think(self, role: Role[In, Out], made: int, *, in_full: bool = True, **more: Any) -> Out | None:
         """The reply of a role that is shown the ledger: all entries; where these exceed the window, the newest.
 
         Facts after the first `made` entries are new; the others are shown `in_full`, or by their first words.
         """
         given = await asyncio.to_thread(self._fit, role, made, in_full, more)
-        return await self.skipped.try_call(self.desk.model.ask(role, given), default)
+        return await self.ask(self.desk, role, given)
 
     def _fit(self, role: Role[In, Any], made: int, in_full: bool, more: dict[str, Any]) -> In:
         def show(entry: LedgerEntry) -> Entry:
@@ -169,7 +156,7 @@ class OpenLedger(Written):
 
     def conclude_step(self) -> Iterator[Event]:
         """What was skipped, and what the ledger holds."""
-        yield from self.skipped.events(self.step)
+        yield from self.report_skipped()
         yield make_event("ledger updated", self.step, pool=list(_list_rows(self.ledger)))
 
 
@@ -191,20 +178,17 @@ def _check(
     noted: Sequence[MarkedFact], passages: Sequence[Passage], chunk: Sequence[Passage], shown: Sequence[Shown]
 ) -> list[LedgerEntry]:
     """The facts with the sentences that their quotations are from: in the passage that each names, else in another."""
-    facts, places = [], {}
-    for passage, piece in zip(passages, shown, strict=True):
-        places[passage.id] = ", ".join(filter(None, (piece.title or piece.document, piece.place)))
+    facts = []
+    places = {passage.id: describe_shown(piece) for passage, piece in zip(passages, shown, strict=True)}
     for each in noted:
         named = find_labelled(each.label, passages)
         sentence = each.fact if isinstance(each, NotedFact) else ""
         fact = LedgerEntry(text=sentence or each.quote, passages=(named[0].id if named else "",))
         for passage in (*named, *chunk):
             if found := locate(each.quote, passage):
-                spans = [(found.start - passage.start, found.end - passage.start)]
-                spans += [
-                    each for each in find_sentences(passage.text) if each[0] < spans[0][1] and spans[0][0] < each[1]
-                ]
-                start, end = min(spans)[0], max(end for _, end in spans)
+                start, end = found.start - passage.start, found.end - passage.start
+                touched = [span for span in find_sentences(passage.text) if span[0] < end and start < span[1]]
+                start, end = min([start, *(span[0] for span in touched)]), max([end, *(span[1] for span in touched)])
                 text = sentence or passage.text[start:end]
                 fact = LedgerEntry(text=text, passages=(passage.id,), start=start, end=end)
                 break
@@ -212,47 +196,39 @@ def _check(
     return facts
 
 
-def open_memory(data: object = None) -> LedgerMemory:
-    """A new memory, or the one of which `dump` made `data`."""
-    return LedgerMemory() if data is None else LedgerMemory.load(data)
+@dataclass(frozen=True, eq=False)
+class WithLedger(InOrder):
+    """A loop that reads in order with a ledger, which goes on in a session while its questions begin anew."""
+
+    def open_memory(self, data: object = None) -> LedgerMemory:
+        """A new memory, or the one of which `dump` made `data`."""
+        return LedgerMemory() if data is None else LedgerMemory.load(data)
+
+    def begin(self, question: Question, memory: LedgerMemory | None) -> OpenLedger:
+        memory = memory or self.open_memory()
+        return OpenLedger(question=question, desk=self.desk, memory=memory, ledger=memory.ledger)
 
 
 @dataclass(frozen=True, eq=False)
-class Cosmir:
+class Cosmir(WithLedger):
     """The cycle as published, with chunks of `size` tokens. Facts have at most the `share` of that.
 
-    In a session the ledger goes on, and its questions begin anew. Calls are counted for a question without a session.
+    Calls are counted for a question without a session.
     """
 
     calls = CallCount("1 + 3 a chunk + 1")
-    open_memory = staticmethod(open_memory)
 
-    desk: Desk
-    size: int
     share: float
 
-    async def estimate_calls(self, question: Question) -> int:
-        """The plan, three a chunk, the answer. Calls no model. Raises UsageError if a window is too small."""
-        chunks = await self.find_chunks(question)
-        return 2 + 3 * len(chunks) if chunks else 0
+    def make_empty_call(self, question: Question) -> EmptyCall:
+        return EXTRACT_NOTES, NotesIn(question=question.text, evidence=[]), OF_QUESTIONS
 
-    async def run(self, question: Question, memory: LedgerMemory | None = None) -> AsyncIterator[Event | Answer]:
-        """See `relay`. A `memory` that is given is used and changed."""
-        async for output in relay(self, OpenLedger.open(question, self.desk, memory)):
-            yield output
-
-    async def find_chunks(self, question: Question) -> list[Chunk]:
-        size = await asyncio.to_thread(self._measure_size, question)
-        return await find_chunks(self.desk, question, size)
-
-    def _measure_size(self, question: Question) -> int:
-        """The tokens of a chunk: fewer where the prompt, open questions and a reply leave fewer."""
-        empty = NotesIn(question=question.text, evidence=[])
-        return min(self.size, measure_room(self.desk, EXTRACT_NOTES, empty, OF_QUESTIONS))
+    def count_calls(self, chunks: Sequence[Chunk]) -> int:
+        return 2 + 3 * len(chunks)
 
     async def read(self, written: OpenLedger, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Plan, infer from what earlier questions left, then read chunk by chunk."""
-        size = await asyncio.to_thread(self._measure_size, written.question)
+        size = await asyncio.to_thread(self.measure_size, written.question)
         budget = max(1, int(self.share * size))
         _, planned = await written.plan()
         yield planned
@@ -273,17 +249,18 @@ class Cosmir:
         before = len(written.ledger.facts)
         written.ledger = await asyncio.to_thread(forget_oldest, written.ledger, budget, self.desk.count)
         written.forgotten += before - len(written.ledger.facts)
-        inferred = await written.ask(INFER_NOTES, InferOut(), made)
-        for each in inferred.inferences:
-            written.ledger = infer(written.ledger, each.inference, each.rests_on)
-        refined = await written.ask(REFINE_QUESTIONS, RefineOut(), written.ledger.made)
-        written.ledger = settle(written.ledger, refined.answered, refined.new)
+        if inferred := await written.think(INFER_NOTES, made):
+            for each in inferred.inferences:
+                written.ledger = infer(written.ledger, each.inference, each.rests_on)
+        if refined := await written.think(REFINE_QUESTIONS, written.ledger.made):
+            written.ledger = settle(written.ledger, refined.answered, refined.new)
 
-    async def prepare(self, written: OpenLedger, remarks: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
+    async def prepare(self, written: OpenLedger, remarks: Sequence[str]) -> Prepared[AnswerIn]:
         """The ledger as it stands; where it exceeds the window, first all but facts, then the newest facts."""
+        written.memory.keep(written.ledger)
         return await asyncio.to_thread(self._fit, written, remarks)
 
-    def _fit(self, written: OpenLedger, remarks: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
+    def _fit(self, written: OpenLedger, remarks: Sequence[str]) -> Prepared[AnswerIn]:
         question, ledger = written.question, written.ledger
         asked = " ".join([*ledger.questions, *ledger.nets])
         notes = [f"{_STILL_OPEN} {asked}"] if asked else []
@@ -292,14 +269,14 @@ class Cosmir:
         pieces = list(self._show_facts(ledger))
         material: list[str | Evidence] = [*reversed(notes), *pieces]
 
-        def make(fitting: Sequence[str | Evidence]) -> tuple[Prepared[AnswerIn], list[str]]:
+        def prepare(fitting: Sequence[str | Evidence]) -> Prepared[AnswerIn]:
             lost = len(material) - len(fitting)
-            evidence = self.desk.put_in_order([each for each in fitting if isinstance(each, Evidence)])
-            texts = [*remarks, *tell_lost(lost), *(note for note in notes if note in fitting)]
-            given = make_answer_input(question, self.desk.show(evidence), notes=texts, may_decline=not question.force)
-            return Prepared(given, evidence, pieces, evidence, lost + written.forgotten), texts
+            evidence = tuple(self.desk.put_in_order([each for each in fitting if isinstance(each, Evidence)]))
+            texts = (*remarks, *tell_lost(lost), *(note for note in notes if note in fitting))
+            context = Context(evidence, {}, texts, lost + written.forgotten)
+            return replace(self.desk.label(question, context, not question.force), found=pieces)
 
-        return make(fit_to_window(material, self.desk.model, ANSWER, lambda part: make(part)[0].input))
+        return prepare(fit_to_window(material, self.desk.model, ANSWER, lambda part: prepare(part).input))
 
     def _show_facts(self, ledger: Ledger) -> Iterator[Evidence]:
         """The facts of each passage as one piece of evidence, the latest passage first."""

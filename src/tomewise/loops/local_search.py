@@ -17,8 +17,8 @@ import numpy as np
 from tomewise.calls import CallCount
 from tomewise.concurrency import gather_calls
 from tomewise.events import make_event
-from tomewise.language.roles import EXPLORE, HYPOTHESISE, ExploreIn, ExploreOut, HypothesisOut, RateIn, Shown
-from tomewise.loops.desk import Desk, Prepared
+from tomewise.language.roles import EXPLORE, HYPOTHESISE, ExploreIn, ExploreOut, RateIn
+from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import fold, measure_pieces
 from tomewise.loops.report_points import Point, answer_from, conclude
 from tomewise.loops.steps import LoopState, take_steps
@@ -181,8 +181,8 @@ class Drift:
         state = _DriftState(question=question, known={"", fold(question.text)})
         reports = await self._find_reports(state)
         # Neighbours in the ranking are read together; the first folds are one longer where they cannot be equal.
-        folds = np.array_split(np.arange(len(reports)), _FOLDS)
-        parts = [reports[part[0] : part[-1] + 1] for part in folds if part.size]
+        folds = np.array_split(np.array(reports, object), _FOLDS)
+        parts = [fold.tolist() for fold in folds if fold.size]
         yield make_event("reports chosen", reports=[each.title for each in reports], batches=len(parts), rated=0)
         read = [(question.text, partial(self.search.reports.make_evidence, part, question.within)) for part in parts]
         async for event in self._explore_all(state, read):
@@ -211,9 +211,9 @@ class Drift:
         if not template:
             return []
         given = RateIn(question=text, report=template[0].report.text)
-        asked = self.search.desk.model.ask(HYPOTHESISE, given)
-        hypothesis = await state.skipped.try_call(asked, HypothesisOut(answer=text))
-        return await asyncio.to_thread(reports.find_nearest, hypothesis.answer, _REPORTS, shelf)
+        hypothesis = await state.ask(self.search.desk, HYPOTHESISE, given)
+        nearest = hypothesis.answer if hypothesis else text
+        return await asyncio.to_thread(reports.find_nearest, nearest, _REPORTS, shelf)
 
     async def _follow_up(self, state: _DriftState) -> AsyncIterator[Event]:
         """One round: the best of what is open, each by a local search."""
@@ -247,16 +247,10 @@ class Drift:
 
     async def _explore(self, state: _DriftState, query: str, find: Callable[[], Sequence[Evidence]]) -> _Step | None:
         """Ask what the evidence says on a query; None without evidence, and for a reply that cannot be used."""
-
-        def make_input(shown: Sequence[Shown]) -> ExploreIn:
-            asked = state.question.text
-            return ExploreIn(question=asked, query=query, evidence=list(shown), limit=_NAMED, words=_WORDS)
-
-        def prepare() -> Prepared[ExploreIn]:
-            return self.search.desk.fit(EXPLORE, find(), make_input, budget=None)
-
-        prepared = await asyncio.to_thread(prepare)
+        desk = self.search.desk
+        given = ExploreIn(question=state.question.text, query=query, evidence=[], limit=_NAMED, words=_WORDS)
+        prepared = await asyncio.to_thread(lambda: desk.fit(EXPLORE, find(), given))
         if not prepared.evidence:
             return None
-        reply = await state.skipped.try_call(self.search.desk.model.ask(EXPLORE, prepared.input), None)
+        reply = await state.ask(desk, EXPLORE, prepared.input)
         return None if reply is None else _Step(query, reply, prepared.evidence)

@@ -20,7 +20,7 @@ from typing import Literal
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.events import make_event, report_retrieved
 from tomewise.language.labels import find_labelled
-from tomewise.language.roles import LOOK_UP, LookUpIn, Shown
+from tomewise.language.roles import LOOK_UP, LookUpIn
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import load_passages
 from tomewise.loops.steps import LoopState, take_steps
@@ -72,17 +72,11 @@ class LookUp:
         """Ask for pages, and read them."""
         limit = self.pages - len(state.read) if self.order == "parallel" else 1
         pages = [*state.pages, *state.gists]
-
-        def make_input(shown: Sequence[Shown]) -> LookUpIn:
-            return LookUpIn(question=state.question.text, evidence=list(shown), limit=limit)
-
-        prepared = await asyncio.to_thread(
-            self.desk.fit, LOOK_UP, pages, make_input, budget=None, arrange=state.arrange
-        )
+        given = LookUpIn(question=state.question.text, evidence=[], limit=limit)
+        prepared = await asyncio.to_thread(self.desk.fit, LOOK_UP, pages, given, arrange=state.arrange)
         shown = list(zip(prepared.evidence, prepared.input.evidence, strict=True))
         read = [label.label for piece, label in shown if piece.id in state.read]
-        look_up_input = prepared.input.model_copy(update={"read": read})
-        reply = await state.skipped.try_call(self.desk.model.ask(LOOK_UP, look_up_input), None)
+        reply = await state.ask(self.desk, LOOK_UP, prepared.input.model_copy(update={"read": read}))
         if reply is None:
             state.end = "the reply was not usable"
             return

@@ -13,7 +13,7 @@ Where paper and released code differ, the paper is followed; where the paper lea
 - After the last cycle the question is declined, with what is missing. Where a question asks for a guess, the model is
   made to answer once more, from the whole pool, and that answer is flagged as forced.
 
-What our own loop does in another way are the fields of `Probe` from `unread_only` on. `OverBuilt` runs it over the
+What our own loop does in another way says the field `adds_up` of `Probe`. `OverBuilt` runs it over the
 memory that is built.
 """
 
@@ -51,15 +51,11 @@ _GOES_ON = "supported only partly, so the loop goes on"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A search with its share of the context, and how far its memory lags; None if passages suffice.
-
-    `desk` takes the place of the loop's own.
-    """
+    """A search with its share of the context, and how far its memory lags; None if passages suffice."""
 
     retriever: Retriever
     share: int
     lag: Lag | None = None
-    desk: Desk | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,12 +68,14 @@ class Probe:
     question again, and unless it `takes_notes` there are no cues (table 2).
 
     With `unread_only` a search brings what no earlier step has read, as table 2 has it without regulation; without it,
-    the best that it finds (Tri-Retrieve). The rest is ours. With `best_so_far` an attempt shows the best evidence and
-    the cues of all cycles as one ranking; without it the units of its cycle and the fusion of earlier cues (equation
-    3). With `one_cue` one call makes one cue of what all layers say to a probe, beside the earlier cues; it needs a new
-    passage, and probes that find the same passages share it; without it each probe and layer has its own (Mem-Encode).
-    With `until_sure` the prober sees what is missing, a first answer that is supported only partly stands only if all
-    later attempts are declined, and the loop ends where a cycle finds nothing new.
+    the best that it finds (Tri-Retrieve).
+
+    With `adds_up` the loop is ours. An attempt shows the best evidence and the cues of all cycles as one ranking;
+    without it the units of its cycle and the fusion of earlier cues (equation 3). One call makes one cue of what all
+    layers say to a probe, beside the earlier cues; it needs a new passage, and probes that find the same passages share
+    it; without it each probe and layer has its own (Mem-Encode). The prober sees what is missing, a first answer that
+    is supported only partly stands only if all later attempts are declined, and the loop ends where a cycle finds
+    nothing new, once the cues of the first are shown.
     """
 
     parts: Mapping[str, Part]
@@ -91,9 +89,7 @@ class Probe:
     fuse: float = 0.5
     takes_notes: bool = True
     unread_only: bool = False
-    best_so_far: bool = False
-    one_cue: bool = False
-    until_sure: bool = False
+    adds_up: bool = False
 
     @property
     def calls(self) -> CallCount:
@@ -102,7 +98,7 @@ class Probe:
         if not self.cycles:
             return sum_calls([call, search])
         cue, probing = call.repeat(self.takes_notes), call.repeat(self.probes > 0)
-        read = sum_calls([search, cue.repeat(1 if self.one_cue else len(self.parts))])
+        read = sum_calls([search, cue.repeat(1 if self.adds_up else len(self.parts))])
         first, cycle = _join([call, read]), _join([probing, read.repeat(self.probes or 1), cue, call])
         most = sum_calls([first, cycle.repeat(self.cycles), call]).most
         limit = "" if most is None else f", at most {write_number(most)} in {self.cycles} cycles"
@@ -154,8 +150,12 @@ class Probe:
             probes = await self._find_probes(state)
             yield make_event("probed", state.step, probes=probes)
         state.units = await self._search(state, probes)
-        if self.until_sure and not is_first and not any(map(_list_passages, state.units)):
+        if self.adds_up and not is_first and not any(map(_list_passages, state.units)):
             state.end = "no new evidence was found" if probes else "no new probe was thought of"
+            # The first attempt came before its cues, which may rest on evidence that had no room in it.
+            if state.step == 1 and state.budget < state.reading and any(unit.cue for unit in state.written):
+                async for event in self._attempt(state):
+                    yield event
             return
         state.tried += [probe for probe in probes if probe not in state.tried]
         for unit in state.units:
@@ -183,14 +183,15 @@ class Probe:
         if not self.probes:
             return [state.question.text]
         findings = [unit.cue if self.takes_notes else unit.evidence[0].text for unit in state.units if unit.evidence]
+        cues = list(dict.fromkeys(filter(None, findings)))
         probe_input = ProbeIn(
             question=state.question.text,
             past_probes=state.tried,
-            cues=await self._fit(dict.fromkeys(filter(None, findings)), state.reading),
-            missing=state.answer.missing if self.until_sure and state.answer else "",
+            cues=await asyncio.to_thread(self.desk.layout.fit_texts, cues, state.reading),
+            missing=state.answer.missing if self.adds_up and state.answer else "",
             limit=self.probes,
         )
-        reply = await state.skipped.try_call(self.desk.model.ask(PROBE, probe_input), None)
+        reply = await state.ask(self.desk, PROBE, probe_input)
         known, probes = {"", *map(fold, state.tried)}, dict[str, str]()
         for probe in reply.probes if reply else ():
             if fold(probe) not in known:
@@ -213,7 +214,7 @@ class Probe:
 
     async def _encode(self, state: _ProbeState) -> list[Event]:
         """Give the units the evidence that is read, and cues; leave those out that bring nothing new. Reports cues."""
-        known = await self._find_cues(state, 1.0, 1, state.reading // _KNOWN) if self.one_cue else []
+        known = await asyncio.to_thread(self._find_cues, state, float(self.adds_up), 1, state.reading // _KNOWN)
         groups = await asyncio.to_thread(self._group, state)
         groups = await gather_calls(self._make_cue(state, units, known) for units in groups)
         state.units = list(chain.from_iterable(groups))
@@ -235,14 +236,22 @@ class Probe:
         by_name: dict[tuple[str, str], list[Unit]] = {}
         for unit in state.units:
             if unit.evidence:
-                by_name.setdefault((unit.probe, "" if self.one_cue else unit.layer), []).append(unit)
-        groups = _share_calls(by_name.values()) if self.one_cue else list(by_name.values())
+                by_name.setdefault((unit.probe, "" if self.adds_up else unit.layer), []).append(unit)
+        groups = _share_calls(by_name.values()) if self.adds_up else list(by_name.values())
+        return [read for units in groups if (read := self._cut(state, units))]
 
-        def cut(unit: Unit, room: int) -> Unit:
-            best = self.desk.layout.pack(unit.evidence, room, stops=True)
-            return replace(unit, evidence=tuple(best) or unit.evidence[:1])
-
-        return [[cut(unit, state.reading // len(units)) for unit in units] for units in groups]
+    def _cut(self, state: _ProbeState, units: Sequence[Unit]) -> list[Unit]:
+        """Each unit with what fits into its share; a best piece that is longer borrows of what is left."""
+        layout, left, cut = self.desk.layout, state.reading, list[Unit]()
+        for unit in units:
+            share = min(left, state.reading // len(units))
+            best = layout.pack(unit.evidence, share, stops=True) or layout.pack(unit.evidence[:1], left)
+            left -= sum(measure_pieces(best, layout.count))
+            if best:
+                cut.append(replace(unit, evidence=tuple(best)))
+            else:
+                state.skipped.drop(f"the best piece for {unit.probe!r} has no room to be read")
+        return cut
 
     async def _make_cue(self, state: _ProbeState, units: list[Unit], known: list[str]) -> list[Unit]:
         """The units with what their evidence adds to the cues that are known (Mem-Encode); empty if it adds nothing."""
@@ -257,7 +266,7 @@ class Probe:
             evidence=await asyncio.to_thread(self.desk.show, evidence),
             known=known,
         )
-        reply = await state.skipped.try_call(self.desk.model.ask(ENCODE, encode_input), None)
+        reply = await state.ask(self.desk, ENCODE, encode_input)
         if reply is None:
             return units
         support = tuple(piece.id for piece in find_labelled(reply.labels, evidence))
@@ -265,29 +274,23 @@ class Probe:
 
     async def _fuse(self, state: _ProbeState) -> str:
         """What the relevant cues of the pool say together (Mem-Fuse, equation 2); ours fuses no single cue."""
-        if not self.takes_notes:
-            return ""
-        least = 2 if self.one_cue else 1
-        cues = await self._find_cues(state, self.fuse, least, state.reading)
+        least = 1 + self.adds_up
+        cues = await asyncio.to_thread(self._find_cues, state, self.fuse, least, state.reading)
         if len(cues) < least:
             return "".join(cues)
-        call = self.desk.model.ask(FUSE, FuseIn(question=state.question.text, cues=cues))
-        reply = await state.skipped.try_call(call, None)
+        reply = await state.ask(self.desk, FUSE, FuseIn(question=state.question.text, cues=cues))
         return reply.cue if reply else ""
 
-    async def _find_cues(self, state: _ProbeState, fraction: float, least: int, room: int) -> list[str]:
+    def _find_cues(self, state: _ProbeState, fraction: float, least: int, room: int) -> list[str]:
         """The cues of the pool that are nearest to the question, as many as have room."""
-        units = await asyncio.to_thread(state.pool.find_relevant, state.question.text, fraction, least)
-        return await self._fit((unit.cue for unit in units), room)
-
-    async def _fit(self, texts: Iterable[str], room: int) -> list[str]:
-        return await asyncio.to_thread(self.desk.layout.fit_texts, list(texts), room)
+        units = state.pool.find_relevant(state.question.text, fraction, least)
+        return self.desk.layout.fit_texts([unit.cue for unit in units], room)
 
     async def _attempt(self, state: _ProbeState) -> AsyncIterator[Event]:
         """Try to answer; the loop ends if it succeeds, unless it goes on until it is sure."""
         context = await self._show(state, state.units if state.step else (*state.units, *state.past))
         # Then a first answer that is supported only partly is kept while the loop goes on.
-        goes_on = self.until_sure and self.cycles > 0 and not state.step
+        goes_on = self.adds_up and self.cycles > 0 and not state.step
         may_decline = self.cycles > 0 or not state.question.force
         with hold_back("none", "partly") if goes_on else nullcontext():
             call = self._ask(state.question, context, may_decline=may_decline)
@@ -313,7 +316,7 @@ class Probe:
         The best is one ranking of all searches, layers beside the passages within their shares, and all cues: those of
         the newest step first, since these discover, where earlier ones say the question again.
         """
-        if not self.best_so_far:
+        if not self.adds_up:
             return await asyncio.to_thread(self._show_units, state, units)
         units, question = (*state.written, *state.past), state.question
         passages = {piece.id: piece for unit in units for piece in _list_passages(unit)}
@@ -428,46 +431,38 @@ def _join(counts: Sequence[CallCount]) -> CallCount:
 
 @dataclass(frozen=True, eq=False)
 class OverBuilt:
-    """Runs `loop` over the first of the parts `instead` of each other that is built, and all `beside` that are. Ours.
+    """Runs the first of `loops` whose first part is built, over those of its parts that are. Ours.
 
-    The event `chosen` says which they are. `build` is the system whose build makes all of them.
+    The first loop has all parts that may be built, the last one begins with a part that needs no build. The event
+    `chosen` says which parts they are. `build` is the system whose build makes all of them.
     """
 
-    loop: Probe
-    instead: Mapping[str, Part]
-    beside: Mapping[str, Part]
+    loops: Sequence[Probe]
     build: str
 
     @property
     def calls(self) -> CallCount:
         """Those of the loop over all that may be built."""
-        return self._wire({}).calls
+        return self.loops[0].calls
 
     def open_memory(self, data: object = None) -> Pool:
         """A new pool, or the one of which `dump` made `data`."""
-        return self.loop.open_memory(data)
+        return self.loops[0].open_memory(data)
 
     async def run(self, question: Question, memory: Pool | None = None) -> AsyncIterator[Event | Answer]:
         """`chosen`, then the events of the loop and its answer, see `Probe.run`."""
         lags = await asyncio.to_thread(self._find_lags, question)
-        loop = self._wire(lags)
-        built = [part.lag for part in loop.parts.values() if part.lag]
+        loop = next(each for each in self.loops if next(iter(each.parts)) not in lags)
+        parts = {name: part for name, part in loop.parts.items() if name not in lags}
+        built = [part.lag for part in parts.values() if part.lag]
         reason = "this memory is built" if built else "no other memory is built"
-        yield report_choice(", ".join(loop.parts), reason, lags, [self.build] if lags else [])
+        yield report_choice(", ".join(parts), reason, lags, [self.build] if lags else [])
         lagging = next(filter(None, [await lag.describe(question) for lag in built]), None)
-        async for item in loop.run(question, memory):
+        async for item in replace(loop, parts=parts).run(question, memory):
             yield replace(item, lagging=lagging) if isinstance(item, Answer) else item
 
     def _find_lags(self, question: Question) -> dict[str, str]:
         """The parts that are not built, or not up to date where the question asks for that, with what they need."""
-        parts = {**self.instead, **self.beside}
-        lags = {name: part.lag.find_lag(current=question.current) for name, part in parts.items() if part.lag}
+        parts = self.loops[0].parts.items()
+        lags = {name: part.lag.find_lag(current=question.current) for name, part in parts if part.lag}
         return {name: f"needs {', '.join(lag)}" for name, lag in lags.items() if lag}
-
-    def _wire(self, lags: Mapping[str, str]) -> Probe:
-        """The loop over the parts that do not lag."""
-        first = next(name for name in self.instead if name not in lags)
-        wanted = {first: self.instead[first], **self.beside}
-        parts = {name: part for name, part in wanted.items() if name not in lags}
-        desk = next((part.desk for part in parts.values() if part.desk), self.loop.desk)
-        return replace(self.loop, parts=parts, desk=desk)

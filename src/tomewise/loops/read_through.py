@@ -21,19 +21,18 @@ from tomewise.calls import CallCount
 from tomewise.concurrency import gather_calls
 from tomewise.events import make_event
 from tomewise.language.roles import MARK_FACTS, UPDATE_LEDGER, AnswerIn, Entry, LedgerOut, MarkIn
-from tomewise.loops.chunking import Chunk, cut_chunks, find_chunks, measure_room
-from tomewise.loops.desk import Desk, Prepared, make_answer_input
+from tomewise.loops.chunking import Chunk, cut_chunks
+from tomewise.loops.desk import Prepared
 from tomewise.loops.evidence import EXTRACTS, PASSAGE, drop_near_repeats, load_passages, measure_pieces, measure_texts
-from tomewise.loops.last_prompt import DEPTH, Searched, join
-from tomewise.loops.ledger_relay import OF_QUESTIONS, OpenLedger, begin, open_memory, tell_lost
-from tomewise.loops.relay import relay
+from tomewise.loops.last_prompt import DEPTH, Context, Searched
+from tomewise.loops.ledger_relay import OF_QUESTIONS, OpenLedger, WithLedger, begin, tell_lost
+from tomewise.loops.relay import EmptyCall
 from tomewise.loops.steps import rank_found
 from tomewise.recall.ranking import as_evidence, take_turns
-from tomewise.types import Answer, Event, Evidence, Passage, PassageId, Question, Retriever, content_id
+from tomewise.types import Event, Evidence, Passage, PassageId, Question, Retriever, content_id
 from tomewise.working.ledger import (
     Ledger,
     LedgerEntry,
-    LedgerMemory,
     infer,
     list_overtaken,
     settle,
@@ -49,19 +48,14 @@ _NOTES = 3  # notes have at most one part in so many of what the answering role 
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ReadThrough:
+class ReadThrough(WithLedger):
     """Reads chunks of `size` tokens, in document order or `by_relevance`. The answering role sees `context` tokens.
 
     `recovery` is the share of the text that may be read again. With `to_end` all is read, also where the question is
-    settled before. In a session the ledger goes on; calls are counted for a question without one, where no reply is
-    full.
+    settled before. Calls are counted for a question without a session, where no reply is full.
     """
 
-    open_memory = staticmethod(open_memory)
-
-    desk: Desk
     recall: Retriever
-    size: int
     context: int
     wave: int = 1
     by_relevance: bool = False
@@ -74,26 +68,24 @@ class ReadThrough:
         again = f", at most {self.recovery:.0%} of the text read twice" if self.recovery else ""
         return CallCount(f"1 + 1 a chunk + 1 a wave of {self.wave} + 1{again}")
 
-    async def estimate_calls(self, question: Question) -> int:
-        """The most calls, where no reply is full. Calls no model. Raises UsageError if a window is too small."""
-        chunks = await self.find_chunks(question)
+    def make_empty_call(self, question: Question) -> EmptyCall:
+        return MARK_FACTS, MarkIn(question=question.text, evidence=[]), OF_QUESTIONS + _KNOWN * _OF_KNOWN
+
+    def count_calls(self, chunks: Sequence[Chunk]) -> int:
         most = self.recovery * sum(chunk.tokens for chunk in chunks) if len(chunks) > 1 else 0
         again = ceil(most / min(chunk.tokens for chunk in chunks[:-1])) if most else 0
-        return 2 + sum(number + ceil(number / self.wave) for number in (len(chunks), again)) if chunks else 0
-
-    async def run(self, question: Question, memory: LedgerMemory | None = None) -> AsyncIterator[Event | Answer]:
-        """See `relay`. A `memory` that is given is used and changed."""
-        async for output in relay(self, OpenLedger.open(question, self.desk, memory)):
-            yield output
+        return 2 + sum(number + ceil(number / self.wave) for number in (len(chunks), again))
 
     async def find_chunks(self, question: Question) -> list[Chunk]:
-        size = await asyncio.to_thread(self._measure_size, question)
-        return await find_chunks(self.desk, question, size, self.recall if self.by_relevance else None)
-
-    def _measure_size(self, question: Question) -> int:
-        """The tokens of a chunk: fewer where the prompt, open questions, known facts and a reply leave fewer."""
-        empty = MarkIn(question=question.text, evidence=[])
-        return min(self.size, measure_room(self.desk, MARK_FACTS, empty, OF_QUESTIONS + _KNOWN * _OF_KNOWN))
+        """See `InOrder`. By relevance those come first whose best passage ranks highest in the search."""
+        chunks = await super().find_chunks(question)
+        if not self.by_relevance or len(chunks) < 2:
+            return chunks
+        count = sum(len(chunk.passages) for chunk in chunks)
+        ranked = await self.recall.retrieve(question.text, count, within=question.within)
+        sources = dict.fromkeys(source for piece in ranked for source in piece.sources)
+        ranks = {source: rank for rank, source in enumerate(sources)}
+        return sorted(chunks, key=lambda chunk: min(ranks.get(each.id, len(ranks)) for each in chunk.passages))
 
     async def read(self, written: OpenLedger, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Plan, infer from what earlier questions left, read wave by wave, then recover what was missed."""
@@ -133,7 +125,7 @@ class ReadThrough:
         """Infer and refine, if an entry after the first `made` ones is new."""
         if written.ledger.made == made:
             return
-        reply = await written.ask(UPDATE_LEDGER, LedgerOut(), made, in_full=False, limit=_PLACES)
+        reply = await written.think(UPDATE_LEDGER, made, in_full=False, limit=_PLACES) or LedgerOut()
         ledger = written.ledger
         for each in reply.inferences:
             before, ledger = ledger, infer(ledger, each.inference, each.rests_on, each.replaces)
@@ -151,19 +143,25 @@ class ReadThrough:
         found = await gather_calls(self.recall.retrieve(text, _AGAIN, within=within) for text in asked)
         cited = {id for each in entries for id in each.passages if each.end or not each.is_fact}
         wanted = dict.fromkeys(id for piece in take_turns(found) for id in piece.sources if id not in cited)
-        size = await asyncio.to_thread(self._measure_size, written.question)
+        size = await asyncio.to_thread(self.measure_size, written.question)
         chunks = await asyncio.to_thread(cut_chunks, self.desk, wanted, size, int(self.recovery * tokens))
-        again, unread = sum(chunk.tokens for chunk in chunks), list(written.unread)
-        yield make_event("recovered", written.step, open=len(asked), tokens=again)
+        yield make_event("recovered", written.step, open=len(asked), tokens=sum(chunk.tokens for chunk in chunks))
+        unread, written.unread, again = written.unread, [], set[PassageId]()
         for start in range(0, len(chunks), self.wave):
-            async for event in self._read_wave(written, chunks[start : start + self.wave]):
+            wave = chunks[start : start + self.wave]
+            async for event in self._read_wave(written, wave):
                 yield event
+            again |= {passage.id for chunk in wave for passage in chunk.passages}
             if not written.ledger.questions:
                 break
-        written.unread = unread  # what was read before is not unread where it fails now
+        # What was read before is not unread where it fails now.
+        again -= {passage.id for passages in written.unread for passage in passages}
+        left = ([passage for passage in passages if passage.id not in again] for passages in unread)
+        written.unread = list(filter(None, left))
 
-    async def prepare(self, written: OpenLedger, remarks: Sequence[str]) -> tuple[Prepared[AnswerIn], list[str]]:
+    async def prepare(self, written: OpenLedger, remarks: Sequence[str]) -> Prepared[AnswerIn]:
         question, ledger = written.question, written.ledger
+        written.memory.keep(ledger)
         texts = dict.fromkeys((question.text, *ledger.settled, *ledger.questions))
         found, *others = await gather_calls(self.recall.retrieve(text, DEPTH, within=question.within) for text in texts)
         holders = await asyncio.to_thread(self._rank_holders, ledger)
@@ -172,7 +170,9 @@ class ReadThrough:
         places = {piece.id: place for place, piece in enumerate(searched)}
         holders.sort(key=lambda passage: places[passage.id])
         near = await self.desk.rank([Searched(own)], question.within)
-        return await asyncio.to_thread(self._lay_out, written, remarks, holders, [*near, *searched])
+        context, found = await asyncio.to_thread(self._lay_out, written, remarks, holders, [*near, *searched])
+        prepared = await self.desk.prepare_context(question, context, may_decline=not question.force)
+        return replace(prepared, found=found)
 
     def _rank_holders(self, ledger: Ledger) -> list[Passage]:
         """The passages of facts, best first: on which inferences rest, that hold most facts, that hold the latest."""
@@ -187,8 +187,11 @@ class ReadThrough:
 
     def _lay_out(
         self, written: OpenLedger, remarks: Sequence[str], holders: Sequence[Passage], ranked: Sequence[Evidence]
-    ) -> tuple[Prepared[AnswerIn], list[str]]:
-        """Notes first: inferences, those of the best passages first, and unchecked facts; then evidence."""
+    ) -> tuple[Context, list[Evidence]]:
+        """Notes first: inferences, those of the best passages first, and unchecked facts; then evidence.
+
+        With all evidence that was found.
+        """
         question, ledger, layout = written.question, written.ledger, self.desk.layout
         room = min(self.context, self.desk.measure_answer_room(question)) - sum(measure_texts(remarks, self.desk.count))
         places = {passage.id: place for place, passage in enumerate(holders)}
@@ -205,15 +208,11 @@ class ReadThrough:
         shown = {source for piece in chosen for source in piece.sources}
         beside = drop_near_repeats([piece for piece in ranked if shown.isdisjoint(piece.sources)])
         evidence = layout.pack([*chosen, *beside], left)
-        labelled = join(self.desk.put_in_order(evidence), layout.find_passages(evidence))
         seen = {source for piece in evidence for source in piece.sources}
-        unseen = [fact for fact in ledger.facts if fact.end and fact.passages[0] not in seen]
+        unseen = [fact for fact in ledger.facts if fact.end and not fact.replaced_by and fact.passages[0] not in seen]
         lost = len(best_first) - len(noted) + len(unseen)
-        notes = [*remarks, *tell_lost(lost), *(text for _, text in noted)]
-        shown_pieces = self.desk.show(labelled)
-        given = make_answer_input(question, shown_pieces, notes=notes, may_decline=not question.force)
-        prepared = Prepared(given, evidence, [*chosen, *ranked], labelled, lost)
-        return prepared, notes
+        notes = (*remarks, *tell_lost(lost), *(text for _, text in noted))
+        return Context(tuple(evidence), layout.find_passages(evidence), notes, lost), [*chosen, *ranked]
 
     def _choose_forms(self, ledger: Ledger, holders: Sequence[Passage], room: int) -> list[Evidence]:
         """Each passage whole, or the words of its facts, as far as they fit; the best first.

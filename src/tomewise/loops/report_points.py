@@ -114,7 +114,7 @@ class ReportPoints:
             yield event
         batches = await asyncio.to_thread(self._divide, question, shelf, chosen)
         yield make_event("reports chosen", reports=[each.title for each in chosen], batches=len(batches), rated=rated)
-        replies = await gather_calls(state.skipped.try_call(self._map(question, batch), None) for batch in batches)
+        replies = await gather_calls(self._map(state, batch) for batch in batches)
         if batches and not any(replies) and state.skipped.last:
             raise state.skipped.last  # nothing was read, and nobody is asked about nothing
         points: list[Point] = []
@@ -163,7 +163,7 @@ class ReportPoints:
     async def _rate(self, state: LoopState, community: ReportedCommunity) -> int:
         given = RateIn(question=state.question.text, report=community.report.text)
         for _ in range(_RATINGS):
-            reply = await state.skipped.try_call(self.desk.model.ask(RATE_REPORT, given), None)
+            reply = await state.ask(self.desk, RATE_REPORT, given)
             if reply is not None:
                 return reply.rating
         return 0
@@ -184,9 +184,9 @@ class ReportPoints:
             left -= tokens
         return [shelf.sort_by_weight(batch) for batch in batches]
 
-    async def _map(self, question: Question, batch: Sequence[ReportedCommunity]) -> MapOut:
+    async def _map(self, state: LoopState, batch: Sequence[ReportedCommunity]) -> MapOut | None:
         shown = self.desk.show([each.as_evidence() for each in batch])
-        return await self.desk.model.ask(MAP_REPORTS, MapIn(question=question.text, evidence=shown))
+        return await state.ask(self.desk, MAP_REPORTS, MapIn(question=state.question.text, evidence=shown))
 
     def _fit(self, reports: Sequence[ReportedCommunity], room: int) -> list[ReportedCommunity]:
         """Reports as they are; one with more than so many tokens by its title and summary, as far as these fit."""

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
 from tomewise.events import make_event
 from tomewise.loops.desk import Attempt, Desk
-from tomewise.loops.last_prompt import DEPTH, Context, Searched, weigh_queries
+from tomewise.loops.last_prompt import Context, Searched, weigh_queries
 from tomewise.recall.ranking import drop_repeats, take_turns
 from tomewise.run import PART_SKIPPED, REPLY_SKIPPED, record_fallback
-from tomewise.types import Event, Evidence, Question, Retriever
+from tomewise.types import Event, Evidence, In, Out, Question, Retriever, Role
 
 T = TypeVar("T")
 _NOTHING = Searched(())
@@ -66,6 +66,10 @@ class LoopState:
     skipped: Skipped = field(default_factory=Skipped)
     """Replies that could not be used."""
 
+    async def ask(self, desk: Desk, role: Role[In, Out], given: In) -> Out | None:
+        """The reply of a role; None if it cannot be used."""
+        return await self.skipped.try_call(desk.model.ask(role, given), None)
+
     def report_skipped(self) -> Iterator[Event]:
         """An event for each reply, or part of one, that was skipped and not reported yet."""
         return self.skipped.events(self.step)
@@ -96,12 +100,13 @@ async def take_steps(
 class Collection:
     """What searches found: pieces of evidence, each once. Each search adds `limit`; `most` bounds them, None does not.
 
-    `lists` is all that each search found, best first: to a depth at which rankings are fused.
+    `lists` is all that each search found, best first: `depth` pieces where it is more than the limit.
     """
 
     recall: Retriever
     limit: int
     most: int | None = None
+    depth: int = 0
     lists: list[list[Evidence]] = field(default_factory=list)
     searches: list[list[Evidence]] = field(default_factory=list)  # what each search found first
 
@@ -119,7 +124,7 @@ class Collection:
 
     async def search(self, query: str, state: LoopState) -> Event:
         """Add what a search finds until the collection is full. Returns the event, which holds what is new."""
-        found = await self.recall.retrieve(query, max(self.limit, DEPTH), within=state.question.within)
+        found = await self.recall.retrieve(query, max(self.limit, self.depth), within=state.question.within)
         self.lists.append(found)
         known = {piece.id for piece in self.pieces}
         new = [piece for piece in drop_repeats(found[: self.limit]) if piece.id not in known]

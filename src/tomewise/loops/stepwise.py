@@ -20,7 +20,7 @@ from tomewise.events import make_event, report_retrieved
 from tomewise.language.roles import STEP, StepIn, StepOut
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import fold
-from tomewise.loops.last_prompt import Searched
+from tomewise.loops.last_prompt import DEPTH, Searched
 from tomewise.loops.steps import Collection, LoopState, rank_found, take_steps
 from tomewise.types import Answer, Event, Evidence, Question, Retriever
 
@@ -55,7 +55,7 @@ class Stepwise:
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """By step `decided`, and `searched` and `found` after a search; at last `searched` and the answer."""
-        state = _StepwiseState(question=question, collection=Collection(self.recall, self.limit))
+        state = _StepwiseState(question=question, collection=Collection(self.recall, self.limit, depth=DEPTH))
         async for event in take_steps(state, partial(self._take_step, state), most=self.steps, name="step"):
             yield event
         queries = list(state.collection.lists)
@@ -74,7 +74,7 @@ class Stepwise:
         """Decide, and answer the smaller question."""
         findings = [f"{asked} {found or _NOT_FOUND}" for asked, found in state.answers.items()]
         step_input = StepIn(question=state.question.text, asked=list(state.answers), findings=findings)
-        reply = await state.skipped.try_call(self.desk.model.ask(STEP, step_input), None)
+        reply = await state.ask(self.desk, STEP, step_input)
         state.end = _find_end(reply, state.answers)
         if reply is None:
             return

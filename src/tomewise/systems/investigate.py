@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tomewise.loops.probe import OverBuilt, Part, Probe
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
@@ -38,10 +40,13 @@ def investigate(
     words = find_recall("hybrid", hybrid(kit))
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
     episodes = EpisodesLayer(kit.store, kit.model, kit.embedder)
-    desk = kit.fusing_desk
+    beside = {
+        "tree": Part(DenseDerived(kit.store, kit.embedder, tree), 2, LagFinder(kit, "raptor", [tree])),
+        "episodes": Part(DenseDerived(kit.store, kit.embedder, episodes), 2, LagFinder(kit, "comorag", [episodes])),
+    }
     loop = Probe(
-        parts={},
-        desk=desk,
+        parts={"graph": Part(walk.retriever, 8, LagFinder(kit, "associative", walk.layers)), **beside},
+        desk=kit.fusing_desk,
         embedder=kit.embedder,
         cycles=cycles,
         probes=probes,
@@ -49,19 +54,10 @@ def investigate(
         budget=context,
         reading=reading,
         unread_only=True,
-        best_so_far=True,
-        one_cue=True,
-        until_sure=True,
+        adds_up=True,
     )
-    passages = {
-        "graph": Part(walk.retriever, 8, LagFinder(kit, "associative", walk.layers)),
-        "passages": Part(words.retriever, 8, desk=desk.alone),
-    }
-    beside = {
-        "tree": Part(DenseDerived(kit.store, kit.embedder, tree), 2, LagFinder(kit, "raptor", [tree])),
-        "episodes": Part(DenseDerived(kit.store, kit.embedder, episodes), 2, LagFinder(kit, "comorag", [episodes])),
-    }
-    return System(loop=OverBuilt(loop, passages, beside, "comorag"))
+    plain = replace(loop, parts={"passages": Part(words.retriever, 8), **beside}, desk=kit.fusing_desk.alone)
+    return System(loop=OverBuilt([loop, plain], "comorag"))
 
 
 SYSTEMS = {

@@ -107,7 +107,7 @@ class Kit:
         """The desk of our own loops, which fuses what they find with what `hybrid` finds."""
         rewriter = Rewriter(self.store, self.embedder, find_title_leads, REWRITING)
         plain = ComparedRecall(Summed(self.store, self.embedder, rewriter))
-        return FusingDesk(self.store, self.model, self.count_tokens, plain)
+        return FusingDesk(self.store, self.model, self.count_tokens, plain=plain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TypeAlias
 
 from tomewise.concurrency import gather_calls
@@ -13,7 +12,7 @@ from tomewise.errors import UsageError
 from tomewise.events import shorten
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.labels import find_labelled
-from tomewise.language.roles import VERIFY, Shown, VerifyIn, VerifyOut
+from tomewise.language.roles import VERIFY, VerifyIn, VerifyOut
 from tomewise.language.wrapped import find_name
 from tomewise.loops.citing import make_quote
 from tomewise.loops.desk import Desk
@@ -88,11 +87,8 @@ async def _judge(desk: Desk, group: Mapping[int, Proved], skipped: Skipped) -> d
     texts = [statement.text for statement, _ in group.values()]
     best = [_choose_shown(statement, found) for statement, found in group.values()]
 
-    def make_input(shown: Sequence[Shown]) -> VerifyIn:
-        return VerifyIn(statements=texts, evidence=list(shown))
-
     pieces = drop_repeats(take_turns(best))
-    prepared = await asyncio.to_thread(partial(desk.fit, VERIFY, pieces, make_input, budget=None))
+    prepared = await asyncio.to_thread(desk.fit, VERIFY, pieces, VerifyIn(statements=texts, evidence=[]))
     shown = {piece.id for piece in prepared.evidence}
     if not shown:
         return {}

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, TypeAlias
-
-from pydantic import PlainSerializer, TypeAdapter, ValidationError
+from typing import Any, TypeAlias
 
 from tomewise.errors import UsageError
 from tomewise.language.labels import find_number, read_label
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.recall.ranking import take_turns
 from tomewise.types import NodeId
-from tomewise.types.plain import describe_invalid
-from tomewise.working.lasting_memory import is_issued, make_damage_error
+from tomewise.types.plain import write_plain
+from tomewise.working.lasting_memory import check_labels, load_memory, make_damage_error
 
 PointId: TypeAlias = str
 _LETTER = "M"
@@ -32,7 +30,7 @@ class MemoryPoint:
 
     id: PointId
     description: str
-    entities: Annotated[frozenset[str], PlainSerializer(sorted)]
+    entities: frozenset[str]
     order: int = 1
     parts: tuple[PointId, ...] = ()
     grounds: tuple[NodeId, ...] = ()
@@ -188,29 +186,16 @@ class Hypergraph:
 
     def dump(self) -> dict[str, Any]:
         """The hypergraph as plain JSON data; equal hypergraphs give equal data."""
-        data: dict[str, Any] = _DUMPED.dump_python(self, mode="json")
-        return data
+        return dict(write_plain(self))
 
     @classmethod
     def load(cls, data: object) -> Hypergraph:
         """The hypergraph of which `dump` made `data`. Raises StoreError if it does not hold together."""
-        if isinstance(data, dict) and (missing := sorted({*cls.__slots__} - data.keys())):
-            raise make_damage_error(f"it lacks {', '.join(missing)}")
-        try:
-            loaded = _DUMPED.validate_python(data)
-        except ValidationError as error:
-            raise make_damage_error(describe_invalid(error)) from None
-        ids = [point.id for point in loaded.points]
-        if len(set(ids)) < len(ids):
-            raise make_damage_error("two points have the same id")
-        if not all(is_issued(point, _LETTER, loaded.issued) for point in ids):
-            raise make_damage_error(f"a point has an id that was never issued (the last is {_LETTER}{loaded.issued})")
+        loaded = load_memory(cls, data)
+        check_labels([point.id for point in loaded.points], _LETTER, loaded.issued)
         if not all(point.entities for point in loaded.points):
             raise make_damage_error("a point joins no entity")
         return loaded
-
-
-_DUMPED = TypeAdapter(Hypergraph)
 
 
 def _check_text(description: str) -> str:

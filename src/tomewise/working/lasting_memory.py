@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
-from typing import Any, Protocol, runtime_checkable
+import re
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import fields
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from tomewise.errors import StoreError
 from tomewise.types import Answer, Event, NodeId, Question
+from tomewise.types.plain import describe_invalid, read_plain
+
+T = TypeVar("T")
 
 
 class WorkingMemory(Protocol):
@@ -50,7 +55,21 @@ def make_damage_error(problem: str) -> StoreError:
     return StoreError(f"this working memory is damaged ({problem}): begin a new one")
 
 
-def is_issued(label: str, letter: str, last: int) -> bool:
-    """Whether this is the letter with a number from 1 to the last one that was issued."""
-    number = label.removeprefix(letter)
-    return label == f"{letter}{number}" and number.isdecimal() and len(number) < 10 and 0 < int(number) <= last
+def load_memory(kind: type[T], data: Any) -> T:
+    """The dataclass of this kind that `data` is the JSON of, with all of its fields. Raises StoreError if it is not."""
+    known: Any = kind
+    if isinstance(data, dict) and (missing := sorted({each.name for each in fields(known)} - data.keys())):
+        raise make_damage_error(f"it lacks {', '.join(missing)}")
+    try:
+        return read_plain(kind, data)
+    except ValueError as error:
+        raise make_damage_error(describe_invalid(error)) from None
+
+
+def check_labels(labels: Sequence[str], letters: str, last: int) -> None:
+    """Raise StoreError unless each label is one of these letters with a number up to the last, none of them twice."""
+    numbers = [int(label[1:]) for label in labels if re.fullmatch(rf"[{letters}][1-9]\d{{0,8}}", label)]
+    if len(numbers) < len(labels) or max(numbers, default=0) > last:
+        raise make_damage_error(f"a label was never given (the last one is {last})")
+    if len(set(numbers)) < len(numbers):
+        raise make_damage_error("two entries have the same label")

@@ -1,22 +1,18 @@
-"""The ledger: the working memory of one reading, made of questions, facts, inferences and the answer (COSMIR, M).
+"""The ledger: the working memory of one reading, made of questions, facts and inferences (COSMIR, M).
 
-It is plain data. Every function returns a new ledger; `dump` and `load` keep it, and a `LedgerMemory` holds what
-outlives its question.
+It is plain data. Every function returns a new ledger; a `LedgerMemory` holds what outlives its question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
-from tomewise.errors import UsageError
 from tomewise.text.words import fold
 from tomewise.types import NodeId, PassageId
-from tomewise.types.plain import describe_invalid
-from tomewise.working.lasting_memory import is_issued, make_damage_error
+from tomewise.types.plain import write_plain
+from tomewise.working.lasting_memory import check_labels, load_memory
 
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
 _UNCHECKED = "(a reader's note; the words it rests on could not be checked)"
@@ -57,17 +53,16 @@ class LedgerEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Ledger:
-    """M = ⟨Q, F_g, F_i, a⟩. Q are focused `questions` and `nets`, which are wide; `settled` are questions of the past.
+    """M = ⟨Q, F_g, F_i⟩; its a is the answer. Q are focused `questions` and `nets`, which are wide.
 
-    `entries` are F_g and F_i in the order in which they came. `made` counts those that there ever were, so that no
-    label is used twice.
+    `settled` are questions of the past, `entries` are F_g and F_i in the order in which they came. `made` counts those
+    that there ever were, so that no label is used twice.
     """
 
     questions: tuple[str, ...] = ()
     nets: tuple[str, ...] = ()
     settled: tuple[str, ...] = ()
     entries: tuple[LedgerEntry, ...] = ()
-    answer: str = ""
     made: int = 0
 
     @property
@@ -77,9 +72,6 @@ class Ledger:
     @property
     def inferences(self) -> list[LedgerEntry]:
         return [entry for entry in self.entries if not entry.is_fact]
-
-
-_LEDGER = TypeAdapter(Ledger)
 
 
 def add_facts(ledger: Ledger, facts: Iterable[LedgerEntry]) -> Ledger:
@@ -149,25 +141,8 @@ def forget_oldest(ledger: Ledger, budget: int, count: Count) -> Ledger:
     return replace(ledger, entries=tuple(each for each in ledger.entries if each.label not in gone))
 
 
-def dump(ledger: Ledger) -> dict[str, Any]:
-    """The ledger as plain JSON data."""
-    data: dict[str, Any] = _LEDGER.dump_python(ledger, mode="json")
-    return data
-
-
-def load(data: object) -> Ledger:
-    """The ledger of `dump`. Raises UsageError for other data."""
-    missing = [each.name for each in fields(Ledger) if not isinstance(data, Mapping) or each.name not in data]
-    if missing:
-        raise UsageError(f"this is not a ledger (without {', '.join(missing)}): pass what `dump` returned")
-    try:
-        return _LEDGER.validate_python(data)
-    except ValidationError as error:
-        raise UsageError(f"this is not a ledger ({describe_invalid(error)}): pass what `dump` returned") from None
-
-
 class LedgerMemory:
-    """A ledger without questions and answer: these belong to one question.
+    """A ledger without questions: these belong to one question.
 
     It holds what can be forgotten with its documents. So a fact whose passage is unknown does not outlive its question,
     nor does an inference that rests on one.
@@ -185,8 +160,7 @@ class LedgerMemory:
 
     def keep(self, ledger: Ledger) -> None:
         """Hold what may outlive a question of this ledger, instead of what is held now."""
-        self.ledger = Ledger(made=ledger.made)
-        self._hold([each for each in ledger.entries if all(each.passages)])
+        self._hold([each for each in ledger.entries if all(each.passages)], ledger.made)
 
     def find_nodes(self) -> frozenset[NodeId]:
         """The passages of all facts, and of the facts that inferences rest on."""
@@ -207,31 +181,24 @@ class LedgerMemory:
     def _keep_only(self, kept: Sequence[LedgerEntry]) -> tuple[str, ...]:
         """Hold these entries alone. Returns the notes that are held no more."""
         before = self.notes
-        self._hold([each for each in self.ledger.entries if each in kept])
+        self._hold([each for each in self.ledger.entries if each in kept], self.ledger.made)
         return tuple(note for note in before if note not in self.notes)
 
-    def _hold(self, entries: Sequence[LedgerEntry]) -> None:
+    def _hold(self, entries: Sequence[LedgerEntry], made: int) -> None:
         """Hold these entries. What an inference overtook stands again once that is gone."""
         labels = {each.label for each in entries}
         own = (each if each.replaced_by in labels else replace(each, replaced_by="") for each in entries)
-        self.ledger = replace(self.ledger, entries=tuple(own))
+        self.ledger = Ledger(entries=tuple(own), made=made)
 
     def dump(self) -> dict[str, Any]:
         """The ledger as plain JSON data."""
-        return dump(self.ledger)
+        return dict(write_plain(self.ledger))
 
     @classmethod
     def load(cls, data: object) -> LedgerMemory:
         """The memory of which `dump` made `data`. Raises StoreError for damaged data."""
-        try:
-            ledger = load(data)
-        except UsageError as error:
-            raise make_damage_error(str(error)) from None
-        labels = [each.label for each in ledger.entries]
-        if not all(any(is_issued(label, letter, ledger.made) for letter in "FI") for label in labels):
-            raise make_damage_error(f"an entry has a label that was never given (the last one is {ledger.made})")
-        if len({label[1:] for label in labels}) < len(labels):
-            raise make_damage_error("two entries have the same label")
+        ledger = load_memory(Ledger, data)
+        check_labels([each.label for each in ledger.entries], "FI", ledger.made)
         loaded = cls()
         loaded.keep(ledger)
         return loaded

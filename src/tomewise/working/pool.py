@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
 
 from tomewise.types import Embedder, Evidence, NodeId
-from tomewise.types.plain import describe_invalid
-from tomewise.working.lasting_memory import make_damage_error
+from tomewise.types.plain import write_plain
+from tomewise.working.lasting_memory import load_memory
 from tomewise.working.nearness import Nearness
 
 
@@ -31,7 +30,9 @@ class Unit:
     support: tuple[NodeId, ...] = ()
 
 
-_UNITS = TypeAdapter(tuple[Unit, ...])
+@dataclass(frozen=True)
+class _Dumped:
+    units: tuple[Unit, ...]
 
 
 class Pool:
@@ -103,18 +104,13 @@ class Pool:
 
     def dump(self) -> dict[str, Any]:
         """The units that outlive a question as plain JSON data."""
-        units = tuple(_keep_support(unit) for unit in self._units if unit.cue)
-        return {"units": _UNITS.dump_python(units, mode="json")}
+        return dict(write_plain(_Dumped(tuple(_keep_support(unit) for unit in self._units if unit.cue))))
 
     @classmethod
     def load(cls, data: object, embedder: Embedder) -> Pool:
         """The pool of which `dump` made `data`. Raises StoreError for damaged data."""
-        try:
-            units = _UNITS.validate_python(data["units"] if isinstance(data, dict) else data)
-        except (KeyError, ValidationError) as error:
-            raise make_damage_error(describe_invalid(error)) from None
         loaded = cls(embedder)
-        loaded._units = list(units)
+        loaded._units = list(load_memory(_Dumped, data).units)
         return loaded
 
 
