@@ -17,7 +17,7 @@ from tomewise.calls import CallCount
 from tomewise.errors import UsageError
 from tomewise.events import report_retrieved
 from tomewise.language.roles import ANSWER, AnswerIn
-from tomewise.language.wrapped import find_name, find_room, find_window
+from tomewise.language.wrapped import find_abilities, find_name, find_room, find_window
 from tomewise.loops.chunking import Chunk
 from tomewise.loops.citing import only_quotes
 from tomewise.loops.desk import Desk, Prepared, make_answer_input
@@ -25,18 +25,20 @@ from tomewise.loops.evidence import fit_to_window
 from tomewise.loops.last_prompt import join
 from tomewise.loops.read_through import ReadThrough
 from tomewise.loops.relay import find_chunks, list_passages
-from tomewise.types import Answer, Event, Evidence, Question
+from tomewise.types import Answer, Cost, Event, Evidence, Question
 from tomewise.working.ledger import LedgerMemory
 
+_REPLY = 256  # tokens of a usual reply
 _PIECE = 1_000  # tokens of a piece: the fewer labels, the shorter the prompt; the more, the nearer what they name
 
 
 class Size(NamedTuple):
-    """What it takes to read a text: the tokens of the prompt, or of all parts, and the calls. With one it is read at
-    once."""
+    """What it takes to read a text: the tokens of the prompt, or of all parts, and the calls; with one it is read at
+    once. `seconds` are those of the model, 0 if nobody knows how fast it is."""
 
     tokens: int
     calls: int
+    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +51,6 @@ class AtOnce:
     desk: Desk
     cut: bool = False
     calls = CallCount("1", 1)
-
-    async def estimate_calls(self, question: Question) -> int:
-        """One. Calls no model. Raises UsageError if the text does not fit."""
-        await self.prepare(question)
-        return 1
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """`retrieved`, then the answer. Raises UsageError if the text does not fit."""
@@ -113,11 +110,6 @@ class Whole:
         """That of reading part by part."""
         return self.by_parts.open_memory(data)
 
-    async def estimate_calls(self, question: Question) -> int:
-        """The most calls, where no reply is full. Calls no model. Raises UsageError if a window is too small."""
-        size = await self.measure(question)
-        return size.calls if size else 0
-
     async def run(self, question: Question, memory: LedgerMemory | None = None) -> AsyncIterator[Event | Answer]:
         """The events of one of both, then its answer. A `memory` that is given is of what is read part by part."""
         prepared = await self._prepare(question)
@@ -133,11 +125,17 @@ class Whole:
         if await asyncio.to_thread(self._is_longer, question, most):
             return None
         if prepared := await self._prepare(question, most):
-            return Size(await asyncio.to_thread(self.at_once.measure, prepared), 1)
+            return self._time(await asyncio.to_thread(self.at_once.measure, prepared), 1)
         if most <= self._room:
             return None
-        tokens = sum(chunk.tokens for chunk in await self.by_parts.find_chunks(question))
-        return Size(tokens, await self.by_parts.estimate_calls(question)) if tokens <= most else None
+        chunks = await self.by_parts.find_chunks(question)
+        tokens = sum(chunk.tokens for chunk in chunks)
+        return self._time(tokens, self.by_parts.count_calls(chunks)) if tokens <= most else None
+
+    def _time(self, tokens: int, calls: int) -> Size:
+        pace = find_abilities(self.at_once.desk.model, ANSWER).pace
+        cost = Cost(calls=calls, input_tokens=tokens, output_tokens=calls * _REPLY)
+        return Size(tokens, calls, pace.foresee(cost) if pace else 0.0)
 
     @property
     def _room(self) -> int:

@@ -35,6 +35,7 @@ from tomewise.types import Answer, Event, Lagging, Loop, Question
 
 # The answer that code computes to a question, by what it counts or lists; None where it cannot.
 Compute: TypeAlias = Callable[[Question, str], Awaitable[Answer | None]]
+_PATIENCE = 600.0  # seconds that reading part by part may take where nobody asked for it
 _UNSURE = ("none", "partly")  # claims after which another way goes on
 _FOR_ALL = ("whole", "list", "count")  # and so it does after these
 
@@ -182,7 +183,11 @@ class Escalate:
             size = await self.whole.measure(question, self.reading or inf)
         except UsageError as error:
             return str(error)
-        return "" if size else f"more than {count_noun(self.reading, 'token')} would be read"
+        if not size:
+            return f"more than {count_noun(self.reading, 'token')} would be read"
+        if self.reading and size.seconds > _PATIENCE:
+            return f"to read it would take about {round(size.seconds / 60):,} minutes (`--effort whole` does)"
+        return ""
 
 
 async def _run_way(way: Way, question: Question) -> AsyncIterator[Event | Answer]:

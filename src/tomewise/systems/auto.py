@@ -22,7 +22,7 @@ def auto(
     reading: Annotated[
         Count,
         "tokens of a text that is read part by part where the question asks for all of it; 0: no limit",
-        Multiplies("tokens of a question", most=100_000_000),
+        Multiplies("tokens of a question", most=5_000_000),
     ] = 500_000,
 ) -> System:
     """The recipe of `auto`: `loops.escalate` over the systems of the other efforts."""

@@ -17,6 +17,7 @@ from tomewise.language.price_list import find_price
 from tomewise.language.roles import ANSWER
 from tomewise.language.spec import ModelSpec
 from tomewise.language.wrapped import Wrapped, find_abilities, find_name, list_models
+from tomewise.loops.at_once import Whole
 from tomewise.loops.relay import InOrder
 from tomewise.run import change_run
 from tomewise.systems.recipe_settings import list_settings
@@ -39,7 +40,7 @@ _CONTEXTS = (4_500, 3_000, 2_000, 1_200)  # few, so that another measurement rar
 async def price_question(wire: Callable[[Kit], System], kit: Kit, question: Question) -> tuple[Cost, bool]:
     """What a question to a system would use, and whether it may be less.
 
-    Of a loop that reads in order, the text counts once, and what stands beside it in each call. Any other one is played
+    Of a loop that reads in order, or all at once, the text counts once, and what stands beside it in each call. Any other one is played
     without a model, with the prompts that the model would read; where it may make more calls than it makes so, each
     counts as the longest. Replies have their mean length in this tome; without enough of them, a usual one.
     """
@@ -54,6 +55,11 @@ async def price_question(wire: Callable[[Kit], System], kit: Kit, question: Ques
 
     loop = wire(replace(kit, model=Wrapped(kit.model, play))).loop
     limit = read_calls(loop).most
+    if isinstance(loop, Whole):
+        size = await loop.measure(question)
+        if size and size.calls == 1:
+            return _sum_costs([(ANSWER, 1, size.tokens)], kit), False
+        loop = loop.by_parts
     if isinstance(loop, InOrder):
         chunks = await loop.find_chunks(question)
         calls = loop.count_calls(chunks) if chunks else 0
