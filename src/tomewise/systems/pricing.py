@@ -40,9 +40,10 @@ _CONTEXTS = (4_500, 3_000, 2_000, 1_200)  # few, so that another measurement rar
 async def price_question(wire: Callable[[Kit], System], kit: Kit, question: Question) -> tuple[Cost, bool]:
     """What a question to a system would use, and whether it may be less.
 
-    Of a loop that reads in order, or all at once, the text counts once, and what stands beside it in each call. Any other one is played
-    without a model, with the prompts that the model would read; where it may make more calls than it makes so, each
-    counts as the longest. Replies have their mean length in this tome; without enough of them, a usual one.
+    Of a loop that reads in order, or all at once, the text counts once, and what stands beside it in each call. Any
+    other one is played without a model, with the prompts that the model would read; where it may make more calls than
+    it makes so, each counts as the longest. Replies have their mean length in this tome; without enough of them, a
+    usual one.
     """
     played: list[Foreseen] = []
     rules = ExtractiveModel(kit.embedder)
