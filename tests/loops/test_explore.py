@@ -361,9 +361,21 @@ async def test_counts_without_room_are_told_and_counted(play):
     replies = [{"looks": [look("find", word) for word in three]} for three in words]
     model, _, answer = await play(*replies, {"finished": True}, context=400)
     *notes, remark = model.calls[-1].given.notes
-    told = [note for note in notes if note.startswith("find words")]
-    assert 0 < len(told) < 9
+    counts = [note for note in notes if note.startswith("find words")]
+    assert 0 < len(counts) < 9
     assert remark.endswith("had no room here, whole or in part.")
-    assert answer.coverage.dropped >= 9 - len(told)
+    assert answer.coverage.dropped >= 9 - len(counts)
     model, _, _ = await play(*replies, {"finished": True})
     assert len(model.calls[-1].given.notes) == 9, "all where they have room"
+
+
+async def test_a_count_that_is_cut_keeps_its_number(tmp_path):
+    heads = [f"Who goes there? The guard {number}. Halt! Now" for number in range(5)]
+    text = "\n\n".join(f"## {head}\n\nThe lamp." for head in heads)
+    with Tome.open(tmp_path / "a.tome", embedder="hash") as tome:
+        (tmp_path / "a.md").write_text(text)
+        tome.add(tmp_path / "a.md")
+        desk = make_desk(tome.store)
+        result = await take(Tools(desk, None, ("find",), None, tome.store.documents()), "find", "lamp")
+    assert result.line.startswith("5 places in 1 document; by document: a.md 5; by chapter: Who goes there The guard")
+    assert desk.layout.shorten(result.count, 25).startswith("find words 'lamp': 5 places in 1 document")

@@ -7,6 +7,7 @@ many as have room; the line says how many there are. All tools keep to the scope
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
@@ -35,6 +36,7 @@ _SECTIONS, _SPEAKERS = 60, 12  # in an outline
 _LONGEST, _LONGEST_NAME = 500, 60  # characters of what is looked for, and of a name that is shown
 _PER_TOKEN = 10  # characters: a text with more is not read at once
 _GAP = " … "
+_SENTENCE_END = re.compile(r"[.!?…](?=\s)")  # in a name; a note that is too long keeps its last sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,4 +277,5 @@ def _describe_counts(hits: Hits) -> str:
 
 def _list_counts(counts: Sequence[tuple[str, int]], most: int) -> str:
     more = f", and {len(counts) - most} more" if len(counts) > most else ""
-    return ", ".join(f"{_cut(what)} {count:,}" for what, count in counts[:most]) + more
+    names = (_SENTENCE_END.sub("", _cut(what)) for what, _ in counts[:most])
+    return ", ".join(f"{name} {count:,}" for name, (_, count) in zip(names, counts, strict=False)) + more
