@@ -13,7 +13,7 @@ from tomewise.loops.looks import Tools
 from tomewise.systems.registry import assemble
 from tomewise.testing import check_loop
 from tomewise.testing.scripted import ScriptedModel
-from tomewise.types import Question, Scope
+from tomewise.types import Node, Question, Scope
 
 CHAPTERS = [
     f"## Chapter {number}\n\n" + " ".join(f"Scrooge counted heap {number}.{line} of his coins." for line in range(9))
@@ -300,3 +300,82 @@ def test_without_a_model_it_finds_the_names_of_a_question_and_quotes(tome, syste
     assert [each["what"] for each in found] == ["Ebenezer"]
     assert answer.quotes[0].text.startswith("Ada wrote to Scrooge")
     assert answer.cost.calls == 3
+
+
+# ---------------------------------------------------------------- names, scopes and windows
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("Part 2", "c"), ("part 2 ", "c"), ("D1", "a"), ("1", "a"), ("2", "b"), ("1984", "d"), ("document 3", "c")],
+)
+def test_a_name_with_a_number_is_no_label(tmp_path, name, found):
+    titles = {"a": "Part 7", "b": "Part 1", "c": "Part 2", "d": "1984"}
+    with Tome.open(tmp_path / "a.tome", embedder="hash") as tome:
+        tome.add(*(Document(id=id, title=title, text=f"The text of {title}.") for id, title in titles.items()))
+        tools = Tools(make_desk(tome.store), None, ("read",), None, tome.store.documents())
+        assert tools.read_look(LookOut(**look("read", "", name))).record.id == found
+
+
+@pytest.mark.parametrize("pair", [("x.", "x"), (r"\w+", r"\W+")])
+async def test_patterns_that_differ_in_a_sign_are_two_looks(play, pair):
+    wanted = [look("find", pattern, kind="pattern") for pattern in pair]
+    model, events, _ = await play({"looks": wanted}, {"finished": True})
+    assert not list_details(events, "skipped")
+    assert all("place" in each.result for each in list_inputs(model, "choose_looks")[1].results)
+
+
+async def test_a_reading_numbers_parts_by_their_place_in_the_document(tmp_path):
+    with Tome.open(tmp_path / "a.tome", embedder="hash", settings={"passage_tokens": 32, "overlap": 0}) as tome:
+        tome.add(Document(id="a", text="one two three four five. " * 60))
+        passages = list(tome.store.passages().values())
+        seen = tuple(passages[at].id for at in (2, 4, 5))
+        with tome.store.write() as change:
+            layer = "entities:passages-triples"
+            change.put_nodes([Node(id="ada", layer=layer, text="Ada", sources=seen)], lifetime="any")
+        scope = Scope(entities=frozenset({"ada"}))
+        tools = Tools(make_desk(tome.store), None, ("read", "find"), scope, tome.store.documents())
+        assert len(passages) > 6
+        result = await take(tools, "read")
+        assert result.line == f"parts 3 to 6 of {len(passages)}, without 1 beyond the scope"
+        assert [piece.id for piece in result.shown] == list(seen)
+        assert (await take(tools, "read", room=60)).line.endswith("; it goes on with part 5")
+        assert (await take(tools, "read", "part 1")).line == "no part of this is within the scope"
+        counted = sum(passages[at].text.count("three") for at in (2, 4, 5))
+        assert (await take(tools, "find", "three")).line.startswith(f"{counted} places in 1 document")
+
+
+async def test_what_a_window_did_not_hold_counts_as_unread_and_can_be_found_again(play):
+    cut = {"looks": [look("read", "", "carol")]}
+    again = {"looks": [look("search", "Scrooge counted heap 6.8 of his coins.", "carol")]}
+    model, events, answer = await play(cut, again, {"finished": True}, window=1500, context=60)
+    inputs, looked = list_inputs(model, "choose_looks"), list_details(events, "looked")
+    seen = {piece.text for given in inputs for piece in given.evidence}
+    assert inputs[1].cut
+    assert answer.coverage.read <= len(seen) + len(answer.evidence)
+    assert not looked[-1]["result"].endswith("now: 0")
+
+
+async def test_counts_without_room_are_told_and_counted(play):
+    words = [["Scrooge", "goose", "Bob"], ["Ada", "coins", "heap"], ["his", "counted", "bought"]]
+    replies = [{"looks": [look("find", word) for word in three]} for three in words]
+    model, _, answer = await play(*replies, {"finished": True}, context=400)
+    *notes, remark = model.calls[-1].given.notes
+    counts = [note for note in notes if note.startswith("find words")]
+    assert 0 < len(counts) < 9
+    assert remark.endswith("had no room here, whole or in part.")
+    assert answer.coverage.dropped >= 9 - len(counts)
+    model, _, _ = await play(*replies, {"finished": True})
+    assert len(model.calls[-1].given.notes) == 9, "all where they have room"
+
+
+async def test_a_count_that_is_cut_keeps_its_number(tmp_path):
+    heads = [f"Who goes there? The guard {number}. Halt! Now" for number in range(5)]
+    text = "\n\n".join(f"## {head}\n\nThe lamp." for head in heads)
+    with Tome.open(tmp_path / "a.tome", embedder="hash") as tome:
+        (tmp_path / "a.md").write_text(text)
+        tome.add(tmp_path / "a.md")
+        desk = make_desk(tome.store)
+        result = await take(Tools(desk, None, ("find",), None, tome.store.documents()), "find", "lamp")
+    assert result.line.startswith("5 places in 1 document; by document: a.md 5; by chapter: Who goes there The guard")
+    assert desk.layout.shorten(result.count, 25).startswith("find words 'lamp': 5 places in 1 document")

@@ -4,7 +4,8 @@ import pytest
 
 from tomewise import Document, Tome
 from tomewise.errors import UsageError
-from tomewise.types import Place, Scope
+from tomewise.reading.places import find_place
+from tomewise.types import Node, Place, Scope
 
 REPORT = (
     "# Light\n\nThe World Health Organization (WHO) sent Robert Cratchit, known as Bob, to Skerry.\n\n"
@@ -102,3 +103,25 @@ def test_more_than_a_million_places_are_refused(here):
         with pytest.raises(UsageError, match="more than 1,000,000 places have this: look for"):
             tome.find(".", kind="pattern")
         assert tome.find("a").total == 600_000
+
+
+def test_a_scope_of_entities_counts_places_that_begin_in_its_passages(here):
+    text = "one two three four five. " * 40
+    with Tome.open(here / "long.tome", embedder="hash", settings={"passage_tokens": 32, "overlap": 0}) as tome:
+        tome.add(Document(id="a", text=text))
+        second = list(tome.store.passages().values())[1]
+        with tome.store.write() as change:
+            layer = "entities:passages-triples"
+            change.put_nodes([Node(id="ada", layer=layer, text="Ada", sources=(second.id,))], lifetime="any")
+        hits = tome.within(Scope(entities=frozenset({"ada"}))).find("three")
+        assert {hit.passage for hit in hits.quotes} == {second.id}
+        assert (hits.total, hits.coverage.passages) == (second.text.count("three"), 1)
+        assert hits.counts["document"] == (("a", hits.total),)
+        assert tome.within(Scope(without_entities=frozenset({"ada"}))).find("three").total == 40 - hits.total
+
+
+def test_of_many_places_only_those_are_made_that_are_shown(tome, monkeypatch):
+    made = []
+    monkeypatch.setattr("tomewise.recall.hits.find_place", lambda *place: made.append(place) or find_place(*place))
+    assert tome.find("lamp", limit=2).total == 4
+    assert len(made) == 2

@@ -75,3 +75,13 @@ def test_a_part_is_read_by_the_name_that_people_give_it(tome, name, part, text):
 def test_a_part_that_is_not_there_is_refused(tome, part, error, problem):
     with pytest.raises(error, match=problem):
         tome.documents.read("r.md", part)
+
+
+def test_a_heading_ends_where_the_next_of_its_level_begins(here):
+    chapters = ["a", "a.b", "a.b.c", "a.d", "a.d.c", "e.b", "a", "a.b"]
+    marks = tuple((10 * number, Place(chapter=tuple(name.split(".")))) for number, name in enumerate(chapters))
+    with Tome.open(here / "a.tome", embedder="hash") as tome:
+        tome.add(Document(id="d", text="123456789\n" * len(chapters), marks=marks))
+        sections = tome.documents.outline("d").sections
+    assert [".".join(each.chapter) for each in sections] == chapters
+    assert [each.end for each in sections] == [50, 30, 30, 50, 50, 60, 80, 80]

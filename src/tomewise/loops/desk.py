@@ -340,7 +340,7 @@ class FusingDesk(Desk):
         budget = room if budget is None else min(budget, room)
         context = await asyncio.to_thread(self.layout.lay_out, found, budget, notes)
         prepared = await self.prepare_context(question, context, may_decline=not question.force)
-        return replace(prepared, found=found, dropped=len(found) - len(prepared.evidence))
+        return replace(prepared, found=found)
 
 
 def add_evidence(given: In, shown: Sequence[Shown]) -> In:

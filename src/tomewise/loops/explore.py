@@ -20,7 +20,7 @@ from functools import partial
 
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.concurrency import gather_calls
-from tomewise.errors import UsageError
+from tomewise.errors import UsageError, count_noun
 from tomewise.events import make_event, report_retrieved
 from tomewise.language.labels import find_labelled
 from tomewise.language.roles import CHOOSE_LOOKS, AnswerIn, LookOut, LooksIn, LooksOut
@@ -92,6 +92,7 @@ class Explore:
     async def _take_step(self, state: _ExploreState) -> AsyncIterator[Event]:
         """Ask for notes and for looks, and take these."""
         prepared = await asyncio.to_thread(self._show, state)
+        state.shown.update(piece.id for piece in prepared.evidence if piece.layer == PASSAGES)
         reply = await state.ask(self.desk, CHOOSE_LOOKS, prepared.input)
         if reply is None:
             state.end = "the reply was not usable"
@@ -162,7 +163,12 @@ class Explore:
             fused = await rank_found(self.desk, state.question, state.found, queries, Searched(ranked))
             ranked = sorted(fused, key=lambda piece: piece.id not in wanted)
         counts = [Note(result.count) for result in reversed(state.all_results) if result.count]
-        return await self.desk.lay_out(state.question, ranked, self.budget, [*counts, *reversed(state.notes)])
+        prepared = await self.desk.lay_out(state.question, ranked, self.budget, [*counts, *reversed(state.notes)])
+        given = prepared.input
+        if lost := len({count.text for count in counts}.difference(given.notes)):
+            remark = f"{count_noun(lost, 'count')} of places that were found had no room here, whole or in part."
+            prepared = replace(prepared, input=given.model_copy(update={"notes": [*given.notes, remark]}))
+        return prepared
 
 
 @dataclass(slots=True, kw_only=True)
@@ -189,7 +195,6 @@ class _ExploreState(LoopState):
         """Remember the results of the last looks."""
         self.results = results
         self.all_results += results
-        self.shown.update(piece.id for result in results for piece in result.shown if piece.layer == PASSAGES)
 
     def keep(self, reply: LooksOut, kept: Sequence[NodeId]) -> None:
         """Keep what a reply notes, with the passages that it names; its results are seen then."""

@@ -7,6 +7,7 @@ many as have room; the line says how many there are. All tools keep to the scope
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
@@ -35,6 +36,7 @@ _SECTIONS, _SPEAKERS = 60, 12  # in an outline
 _LONGEST, _LONGEST_NAME = 500, 60  # characters of what is looked for, and of a name that is shown
 _PER_TOKEN = 10  # characters: a text with more is not read at once
 _GAP = " … "
+_SENTENCE_END = re.compile(r"[.!?…](?=\s)")  # in a name; a note that is too long keeps its last sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class Look:
     @property
     def key(self) -> tuple[str, ...]:
         """Equal for looks that bring the same."""
-        return self.tool, self.kind, fold(self.written.what), self.record.id if self.record else ""
+        what = self.written.what if self.kind == "pattern" else fold(self.written.what)
+        return self.tool, self.kind, what, self.record.id if self.record else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +115,23 @@ class Tools:
         return Look(written, tool, kind, record)
 
     def _find_document(self, name: str) -> DocumentRecord:
-        """The document in scope of this label, title or name, or of which this is a part of the name."""
-        number = find_number(read_label(name), "D")
-        if number and number <= min(_LISTED, len(self.records)):
-            return self.records[number - 1]
+        """The document in scope of this label, title or name, or of which this is a part of the name.
+
+        A number is a label only where no document is named so: "Chapter 3" is not the third.
+        """
+        label = read_label(name)
+        number = find_number(label, "D")
+        labelled = self.records[number - 1 : number] if number and number <= _LISTED else []
+        if labelled and label.startswith("D"):
+            return labelled[0]
         if not name and len(self.records) == 1:
             return self.records[0]
         wanted = fold(name)
         for found in (
             [each for each in self.records if wanted in (fold(each.id), fold(each.title), fold(name_record(each)))],
+            labelled if name.strip().isdecimal() else [],
             [each for each in self.records if wanted and wanted in fold(f"{each.id} {each.title}")],
+            labelled,
         ):
             if len(found) > 1:
                 raise UsageError(
@@ -212,10 +222,16 @@ class Tools:
         passages = store.passages(documents=[record.id], between=(start, until)).values()
         pieces = self.desk.fetch([passage.id for passage in passages], self.within)
         shown = self._fit(pieces, room)
-        numbers = [passage.position + 1 for passage in passages][: len(shown)]
-        line = f"parts {numbers[0]} to {numbers[-1]} of {record.passages}" if numbers else "no part has room"
-        if numbers and (until < end or len(shown) < len(pieces)):
-            line += f"; it goes on with part {numbers[-1] + 1}"
+        parts = {passage.id: passage.position + 1 for passage in passages}
+        numbers = [parts[piece.id] for piece in pieces]
+        if not shown:
+            return Result(written, "no part has room" if pieces else "no part of this is within the scope")
+        first, last = numbers[0], numbers[len(shown) - 1]
+        line = f"parts {first} to {last} of {record.passages}"
+        if last - first >= len(shown):
+            line += f", without {last - first + 1 - len(shown)} beyond the scope"
+        if until < end or len(shown) < len(pieces):
+            line += f"; it goes on with part {[*numbers, max(parts.values()) + 1][len(shown)]}"
         return Result(written, line, shown=shown)
 
     def _outline(self, record: DocumentRecord, written: LookOut, room: int) -> Result:
@@ -261,4 +277,5 @@ def _describe_counts(hits: Hits) -> str:
 
 def _list_counts(counts: Sequence[tuple[str, int]], most: int) -> str:
     more = f", and {len(counts) - most} more" if len(counts) > most else ""
-    return ", ".join(f"{_cut(what)} {count:,}" for what, count in counts[:most]) + more
+    names = (_SENTENCE_END.sub("", _cut(what)) for what, _ in counts[:most])
+    return ", ".join(f"{name} {count:,}" for name, (_, count) in zip(names, counts, strict=False)) + more

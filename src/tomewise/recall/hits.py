@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TypeAlias, get_args
+from typing import get_args
 
 from tomewise.errors import UsageError
-from tomewise.reading.places import find_place
+from tomewise.reading.places import PlaceFinder, find_place
 from tomewise.store.contract import Texts
 from tomewise.store.records import DocumentRecord
 from tomewise.text import finding
@@ -41,7 +40,10 @@ def find_in_documents(
     limit: int | None,
     skip: int,
 ) -> Hits:
-    """See `Tome.find`. Its coverage says what was read, and not what nobody read when it was added."""
+    """See `Tome.find`; a scope of entities holds the places that begin in its passages.
+
+    Its coverage says what was read, and not what nobody read when it was added.
+    """
     if kind not in get_args(FindKind):
         raise UsageError(f"kind must be one of {', '.join(get_args(FindKind))}, not {kind!r:.200}")
     if skip < 0 or (limit or 0) < 0:
@@ -57,26 +59,34 @@ def find_in_documents(
             finders = [make_finder(each, kind, case=case) for each in wanted]
     except ValueError as error:
         raise UsageError(str(error)) from None
-    counts = _Counts()
+    allowed = store.keys_within(within) if within and (within.entities is not None or within.without_entities) else None
+    inside = None if allowed is None else frozenset(allowed.tolist())
+    counts = {name: Counter[str]() for name in ("document", "chapter", "speaker", "time")}
+    total = 0
     quotes: list[Quote] = []
     for record in records:
         text = store.document(record.id).text
         try:
-            places = _find_all(finders, text, MOST - counts.total)
+            places = _find_all(finders, text, MOST - total)
         except ValueError as error:
             raise UsageError(str(error)) from None
-        if not places:
-            continue
-        located = list(_locate(store, record, text, places))
-        counts.add(record, located)
-        first, last = max(0, skip - counts.before), None if limit is None else max(0, skip + limit - counts.before)
-        quotes += [_make_quote(record, text, *each) for each in located[first:last]]
-    passages = sum(record.passages for record in records)
+        for passage, here in _divide(store, record, places, inside):
+            find = PlaceFinder(passage.text, passage.marks).find if passage.marks else None
+            counts["document"][record.id] += len(here)
+            if find is None:
+                _count(counts, passage.place, len(here))
+            else:
+                for start, end in here:
+                    _count(counts, find(start - passage.start, end - passage.start), 1)
+            first, last = max(0, skip - total), None if limit is None else max(0, skip + limit - total)
+            quotes += [_make_quote(record, text, passage, *place) for place in here[first:last]]
+            total += len(here)
+    passages = sum(record.passages for record in records) if inside is None else len(inside)
     return Hits(
         wanted=tuple(wanted),
         kind=kind,
-        total=counts.total,
-        counts={name: tuple(counter.most_common()) for name, counter in counts.by.items() if counter},
+        total=total,
+        counts={name: tuple(counter.most_common()) for name, counter in counts.items() if counter},
         quotes=tuple(quotes),
         coverage=Coverage(passages=passages, read=passages),
     )
@@ -95,21 +105,29 @@ def _find_all(finders: Iterable[Finder], text: str, most: int) -> list[finding.P
     return apart
 
 
-_Located: TypeAlias = tuple[Passage, Place, int, int]
+def _divide(
+    store: Texts, record: DocumentRecord, places: Sequence[finding.Place], inside: Collection[int] | None
+) -> Iterator[tuple[Passage, Sequence[finding.Place]]]:
+    """The passages of a document in which places begin, of these keys if any are given, each with those places."""
+    found = store.passages(documents=[record.id]) if places else {}
+    begins = [start for start, _ in places]
+    ends = [bisect_left(begins, passage.start) for passage in found.values()][1:]
+    for (key, passage), first, last in zip(found.items(), [0, *ends], [*ends, len(begins)], strict=False):
+        if first < last and (inside is None or key in inside):
+            yield passage, places[first:last]
 
 
-def _locate(store: Texts, record: DocumentRecord, text: str, places: Sequence[finding.Place]) -> Iterator[_Located]:
-    """Each place with the passage in which it begins, and what the source says of where that is."""
-    passages = list(store.passages(documents=[record.id]).values())
-    starts = [passage.start for passage in passages]
-    for start, end in places:
-        passage = passages[max(0, bisect_right(starts, start) - 1)]
-        yield passage, find_place(passage, start - passage.start, end - passage.start), start, end
+def _count(counts: Mapping[str, Counter[str]], place: Place, places: int) -> None:
+    """Count so many places by what their source says of them."""
+    for name, value in (("chapter", " › ".join(place.chapter)), ("speaker", place.speaker), ("time", place.time)):
+        if value:
+            counts[name][value] += places
 
 
-def _make_quote(record: DocumentRecord, text: str, passage: Passage, place: Place, start: int, end: int) -> Quote:
-    begins = max(text.rfind("\n", 0, start) + 1, start - _AROUND)
-    stops = text.find("\n", end)
+def _make_quote(record: DocumentRecord, text: str, passage: Passage, start: int, end: int) -> Quote:
+    around = max(0, start - _AROUND), min(len(text), end + _AROUND)  # to look further takes long in a long line
+    begins = max(around[0], text.rfind("\n", around[0], start) + 1)
+    stops = text.find("\n", end, around[1])
     return Quote(
         document=record.id,
         passage=passage.id,
@@ -118,34 +136,10 @@ def _make_quote(record: DocumentRecord, text: str, passage: Passage, place: Plac
         end=end,
         text=text[start:end],
         title=record.title,
-        place=place,
+        place=find_place(passage, start - passage.start, end - passage.start),
         before=text[begins:start],
-        after=text[end : min(len(text) if stops < 0 else stops, end + _AROUND)],
+        after=text[end : around[1] if stops < 0 else stops],
     )
-
-
-@dataclass(slots=True)
-class _Counts:
-    """How many hits there are in all, before the last document, and by what the places say."""
-
-    total: int = 0
-    before: int = 0
-    by: dict[str, Counter[str]] = field(
-        default_factory=lambda: {name: Counter() for name in ("document", "chapter", "speaker", "time")}
-    )
-
-    def add(self, record: DocumentRecord, located: Sequence[_Located]) -> None:
-        self.before = self.total
-        self.total += len(located)
-        self.by["document"][record.id] += len(located)
-        for _, place, _, _ in located:
-            for name, value in (
-                ("chapter", " › ".join(place.chapter)),
-                ("speaker", place.speaker),
-                ("time", place.time),
-            ):
-                if value:
-                    self.by[name][value] += 1
 
 
 # ---------------------------------------------------------------- aliases

@@ -149,10 +149,13 @@ def _list_sections(record: DocumentRecord, marks: Marks) -> Iterator[Section]:
         (start, place) for (_, before), (start, place) in pairwise([(0, Place()), *marks])
         if place.chapter and place.chapter != before.chapter
     ]  # fmt: skip
+    ends = [record.characters] * len(headings)
+    begun: list[int] = []  # numbers of headings, each below the one before
     for number, (start, place) in enumerate(headings):
-        later = headings[number + 1 :]
-        depth = len(place.chapter)
-        end = next((at for at, following in later if following.chapter[:depth] != place.chapter), record.characters)
+        while begun and place.chapter[: len(above := headings[begun[-1]][1].chapter)] != above:
+            ends[begun.pop()] = start
+        begun.append(number)
+    for (start, place), end in zip(headings, ends, strict=True):
         yield Section(chapter=place.chapter, start=start, end=end, page=place.page)
 
 

@@ -264,8 +264,9 @@ class TomeView(PartOfTome):
         the end of a line; with `case`, capitals count. A "value" (a number, a date, a time, a quantity) is found
         in other spellings: "1,200" as "twelve hundred". Of a "name" the other names are found too that the documents
         give for it, as in "World Health Organization (WHO)". A "pattern" is a regular expression of RE2, for which one
-        document has ten seconds. `limit` and `skip` choose the places that are given; all count. Raises UsageError
-        for what cannot be looked for, and for more than a million places.
+        document has ten seconds. `limit` and `skip` choose the places that are given; all count. A scope of entities
+        has the places that begin in its passages. Raises UsageError for what cannot be looked for, and for more than a
+        million places.
         """
         from tomewise.recall.hits import find_in_documents
         from tomewise.tome.holdings import list_unread
