@@ -52,7 +52,7 @@ class Reader(Fixed):
     async def measure(self, question, most):
         if self.tokens is None:
             raise UsageError("the window is too small")
-        return Size(self.tokens, 1 if self.tokens <= 50_000 else 9) if self.tokens <= most else None
+        return Size(self.tokens, 1 if self.tokens <= 50_000 else 9, 0.0) if self.tokens <= most else None
 
 
 def make_loop(first, thorough=None, whole=None, *, before=(), **options):
