@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.language.openai_server import OpenAIServer, reply_with
+from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with, stream_with
 from tests.texts import prose
 from tests.tome.test_collecting import collect_tenders, write_register
 
@@ -130,12 +130,14 @@ def test_how_often_a_word_stands_is_counted_by_code(open_tome, short, request):
         ("How often does Scrooge come up?", '"Ebenezer Scrooge"', "“Scrooge” stands 3 times in 1 document"),
         ("Wie oft kommen Scrooges vor?", "Scrooge.", "“Scrooge” stands 3 times in 1 document"),
         ("How many clerks were there?", "Scrooge", "Scrooge counted"),
+        ("How often are Scrooge and the clerk named?", "Scrooge, clerk", "Scrooge counted"),
     ],
 )
 def test_only_words_of_the_question_are_counted(open_tome, question, item, text):
     tome, _ = open_tome(answer_with("count", item))
     with tome:
-        assert tome.ask(question, effort="auto").text == text
+        answer = tome.ask(question, effort="auto")
+    assert (answer.text, answer.remarks) == (text, ())
 
 
 def test_a_list_of_facts_is_collected_and_counted_by_code(open_tome, nothing_is_short):
@@ -150,6 +152,47 @@ def test_a_list_of_facts_is_collected_and_counted_by_code(open_tome, nothing_is_
         assert len(answer.statements) == 60
         assert (answer.support, answer.coverage.all_read, answer.reach) == ("quoted", True, "list")
         assert {call.role for call in model.calls} == {"answer", "plan_table", "collect"}
+
+
+@pytest.mark.parametrize(("form", "last"), [("list", "collect"), ("table", "whole"), ("account", "whole")])
+def test_a_form_that_is_no_list_is_not_collected(open_tome, form, last, nothing_is_short):
+    replies = {"collect": collect_tenders, "plan_table": lambda _: PLAN, "same_rows": lambda _: {"same": []}}
+    tome, _ = open_tome(answer_with("list", "a tender"), write_register(9), **replies)
+    with tome:
+        answer = tome.ask(LIST, effort="auto", form=form)
+    assert [event.detail["chosen"] for event in answer.events if event.name == "chosen"] == ["hybrid", last]
+
+
+TOO_LONG = fail_with(400, "This model's maximum context length is 3000 tokens, however you requested 9000 tokens")
+
+
+@pytest.mark.filterwarnings("ignore:asked again")
+@pytest.mark.parametrize(
+    ("before", "reach", "supported", "taken_back"),
+    [([], "Listing them", "full", 0), ([], None, "full", 0), ([TOO_LONG], "part", "partly", 1)],
+    ids=["odd word", "written last", "cut"],
+)
+def test_nothing_is_left_to_see_of_an_answer_that_is_replaced(here, before, reach, supported, taken_back, request):
+    """A prompt that the server refuses is cut: then what was shown as the last answer is not."""
+    if not before:
+        request.getfixturevalue("nothing_is_short")
+    first = {"reach": reach} if reach else {}
+    first |= {"quotes": [], "supported": supported, "answer": "The first one.", "missing": "", "item": ""}
+    first |= {} if reach else {"reach": "whole"}
+    second = {**first, "reach": "part", "supported": "full", "answer": "The second one."}
+    texts = [[text[at : at + 5] for at in range(0, len(text), 5)] for text in map(json.dumps, (first, second))]
+    events = []
+    with OpenAIServer(in_turn(*before, *(stream_with(*text) for text in texts))) as server:
+        model = ChatModel("openai:test", base_url=server.url)
+        with Tome.open(here / "a.tome", embedder="hash", model=model) as tome:
+            tome.add(Document(id="log", text=prose(1, 600)))
+            answer = tome.ask("What is lost?", effort="auto", on_event=events.append)
+    seen = ""
+    parts = [event.detail for event in events if event.name == "answer_part"]
+    for part in parts:
+        seen = part["text"] if part["replace"] else seen + part["text"]
+    assert seen == answer.text == "The second one."
+    assert sum(part["replace"] for part in parts) == taken_back
 
 
 def test_what_collecting_lost_is_said_and_makes_its_answer_inferred(open_tome, nothing_is_short):

@@ -7,7 +7,8 @@ memory that is built.
 - A short text is read at once: that costs no more than a loop would.
 - Any other is searched once, by the first quick way whose memory is built (up to date, if the question says so).
 - How often a word or a name stands is counted by code, in all of the text. A list, or the number of some things, is
-  collected from every passage, and counted by code; so it is where a question has neither options nor instructions.
+  collected from every passage, and counted by code. Neither is done for a question with options or instructions, nor
+  is anything collected for another form than a list.
 - What else asks for the whole text has it read, if it has at most so many tokens; else the first answer stands if the
   evidence supports it, and says how little was read.
 - A first answer that is supported in full is the answer, and so are quotations without a model, since what goes on
@@ -31,6 +32,7 @@ from tomewise.events import make_event
 from tomewise.loops.answer_parts import hold_back
 from tomewise.loops.at_once import Size
 from tomewise.loops.desk import decline
+from tomewise.run import change_run, current_run
 from tomewise.types import Answer, Event, Lagging, Loop, Question
 
 # The answer that code computes to a question, by what it counts or lists; None where it cannot.
@@ -108,9 +110,9 @@ class Escalate:
             way, lags = await asyncio.to_thread(self._find_quick, current=question.current)
             asked = replace(question, force=False)  # a guess comes last
             yield report_choice(way.name, "one shot comes first", lags, list(lags))
-        first, failed = decline(), False
+        first, failed, shown = decline(), False, list[Event]()
         try:
-            async for item in _run_hiding(way, asked, hidden):
+            async for item in _run_hiding(way, asked, hidden, shown):
                 if isinstance(item, Answer):
                     first = item
                 else:
@@ -123,6 +125,9 @@ class Escalate:
         yield make_event("stopped", reason=f"{way.name}: {reason}")
         is_read = size is not None and not failed and not first.coverage.dropped
         async for item in self._go_on(question, first, reason, is_read=is_read, fair=0 if size else self.fair):
+            if shown and item is not first and (show := current_run().on_part):
+                show(make_event("answer_part", text="", replace=True))  # what follows begins anew
+                shown.clear()
             yield item
 
     async def _go_on(
@@ -139,7 +144,7 @@ class Escalate:
         if first.asks_for_all and not is_read:
             if excess := await self._find_excess(question):
                 passed_over["whole"] = excess
-            elif may_compute and first.reach == "list" and self.collect:
+            elif may_compute and first.reach == "list" and question.form in (None, "list") and self.collect:
                 yield report_choice("collect", f"the question lists or counts things: {first.item}")
                 if answer := await self.collect(question, first.item):
                     yield answer
@@ -196,12 +201,23 @@ async def _run_way(way: Way, question: Question) -> AsyncIterator[Event | Answer
         yield replace(item, lagging=item.lagging or lagging) if isinstance(item, Answer) else item
 
 
-async def _run_hiding(way: Way, question: Question, words: Sequence[str]) -> AsyncIterator[Event | Answer]:
-    """As `_run_way`, but no part is shown of an answer whose reply says one of these words of itself."""
-    items = _run_way(way, question)
+async def _run_hiding(
+    way: Way, question: Question, words: Sequence[str], shown: list[Event]
+) -> AsyncIterator[Event | Answer]:
+    """As `_run_way`, but no part is shown of an answer whose reply says one of these words of itself.
+
+    What is `shown` all the same is noted.
+    """
+    items, show = _run_way(way, question), current_run().on_part
+
+    def note(part: Event) -> None:
+        shown.append(part)
+        if show:
+            show(part)
+
     while True:
         # Only around one step: a generator shares its context variables with whoever reads it.
-        with hold_back(*words):
+        with hold_back(*words), change_run(on_part=show and note):
             try:
                 item = await anext(items)
             except StopAsyncIteration:
