@@ -164,7 +164,7 @@ async def test_a_question_for_all_has_all_read_whatever_its_first_answer(reach):
     [
         (Reader(LONG), 0, ""),
         (Reader(LONG), LONG, ""),
-        (Reader(LONG), LONG - 1, "more than 99,999 tokens would be read"),
+        (Reader(LONG), LONG - 1, "more than 99,999 tokens would be read (`--effort whole` does)"),
         (Reader(None), LONG, "the window is too small"),
     ],
     ids=["no limit", "within the limit", "beyond the limit", "cannot be read"],
@@ -172,7 +172,7 @@ async def test_a_question_for_all_has_all_read_whatever_its_first_answer(reach):
 async def test_beyond_the_limit_the_first_answer_stands_or_the_thorough_way_goes_on(whole, reading, obstacle):
     asks_for_all = {"reach": "whole"}
     first, doubtful = replace(FULL, **asks_for_all), replace(PARTLY, **asks_for_all)
-    assert (await play(first, None, whole, reading=reading))[1] == ["hybrid", *([] if obstacle else ["whole"])]
+    assert (await play(first, None, whole, reading=reading))[1] == ["hybrid", "none" if obstacle else "whole"]
     events, chosen, _ = await play(doubtful, None, whole, reading=reading)
     assert chosen == ["hybrid", "investigate" if obstacle else "whole"]
     assert events[-2].detail["passed_over"] == ({"whole": obstacle} if obstacle else {})
@@ -204,7 +204,7 @@ async def test_code_answers_what_counts_words_and_what_lists_things(first, compu
 
 async def test_a_list_beyond_the_limit_is_not_collected_and_words_are_counted():
     compute, _ = make_computing(COMPUTED)
-    assert (await play(LISTED, reading=10, collect=compute))[1] == ["hybrid"]
+    assert (await play(LISTED, reading=10, collect=compute))[1] == ["hybrid", "none"]
     assert (await play(COUNTED, reading=10, count=compute))[1] == ["hybrid", "find"]
 
 

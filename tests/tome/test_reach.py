@@ -13,6 +13,7 @@ from tomewise import Document, Tome
 from tomewise.errors import BadReply, UsageError
 from tomewise.language.chat import ChatModel
 from tomewise.systems import auto
+from tomewise.terminal.render import describe_choices
 from tomewise.testing.scripted import ScriptedModel
 
 WORDS = "Scrooge counted. Nobody asked Scrooge’s clerk. SCROOGE slept; the screw did not."
@@ -94,9 +95,12 @@ def test_what_claims_all_of_a_part_is_inferred_at_most_and_says_what_was_read(op
         remark = f"The question asks for all, and {answer.coverage} were read."
         assert answer.remarks.count(remark) == 1
         assert remark in str(answer)
-    assert answers[-1].events[-1].detail["reason"] == (
+    stopped, chosen = answers[-1].events[-2:]
+    assert stopped.detail["reason"] == (
         "hybrid: the question asks for all (list); answered, and its weakest statement is quoted"
     )
+    assert chosen.detail["passed_over"] == {"whole": "more than 10 tokens would be read (`--effort whole` does)"}
+    assert "passed over: whole (more than 10 tokens would be read" in describe_choices(answers[-1])[1]
     tome, _ = open_tome(answer_with("part"), prose(1, 3000))
     with tome:
         answer = tome.ask("Which boat was lost?", system="naive context=500")

@@ -151,6 +151,8 @@ class Escalate:
                     return
         reads_all = first.asks_for_all and not passed_over
         if is_read or (_suffices(first, question) and not reads_all):
+            if passed_over:
+                yield report_choice("none", "the first answer stands", passed_over)
             yield first
             return
         if not reads_all and (size := await self._find_size(question, fair)):
@@ -189,7 +191,7 @@ class Escalate:
         except UsageError as error:
             return str(error)
         if not size:
-            return f"more than {count_noun(self.reading, 'token')} would be read"
+            return f"more than {count_noun(self.reading, 'token')} would be read (`--effort whole` does)"
         if self.reading and size.seconds > _PATIENCE:
             return f"to read it would take about {round(size.seconds / 60):,} minutes (`--effort whole` does)"
         return ""
