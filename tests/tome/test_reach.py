@@ -9,7 +9,7 @@ from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply
 from tests.texts import prose
 from tests.tome.test_collecting import collect_tenders, write_register
 
-from tomewise import Document, Tome
+from tomewise import Document, Question, Scope, Tome
 from tomewise.errors import BadReply, UsageError
 from tomewise.language.chat import ChatModel
 from tomewise.systems import auto
@@ -142,6 +142,17 @@ def test_only_words_of_the_question_are_counted(open_tome, question, item, text)
     with tome:
         answer = tome.ask(question, effort="auto")
     assert (answer.text, answer.remarks) == (text, ())
+
+
+def test_nothing_beyond_the_scope_is_counted(open_tome):
+    tome, _ = open_tome(answer_with("count", "Scrooge"))
+    with tome:
+        tome.add(Document(id="late", text="Scrooge again."))
+        for scope, text in (
+            (Scope(documents=frozenset(["late"])), "“Scrooge” stands 1 time in 1 document"),
+            (Scope(without_entities=frozenset(["nobody"])), "Scrooge again"),
+        ):
+            assert tome.ask(Question(text=HOW_OFTEN, within=scope), effort="auto").text == text
 
 
 def test_a_list_of_facts_is_collected_and_counted_by_code(open_tome, nothing_is_short):

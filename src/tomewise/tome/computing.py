@@ -37,8 +37,10 @@ async def count_words(store: Store, question: Question, item: str) -> Answer | N
     """How often an item stands in the documents in scope, or those of its words that the question has.
 
     None where it has none, also with another ending: then they are the model's own. And None where they stand apart
-    in it, as two names do: those are not one thing to count.
+    in it, as two names do: those are not one thing to count. Nor is a part of a document counted.
     """
+    if (within := question.within) and (within.entities is not None or within.without_entities):
+        return None
     asked, written = fold(question.text).line, fold(item)
     words = item.strip(" \"'“”„«».")
     if written.line.rstrip() not in asked:
