@@ -11,6 +11,7 @@ from tomewise.calls import CallCount
 from tomewise.errors import BadReply, BudgetExceeded, UsageError
 from tomewise.loops.at_once import Size
 from tomewise.loops.escalate import Escalate, Way
+from tomewise.run import REPLY_SKIPPED, meter
 from tomewise.testing import check_loop
 from tomewise.types import Answer, Coverage, Event, Question, Statement
 
@@ -142,6 +143,18 @@ async def test_a_reply_that_cannot_be_used_goes_on_and_a_limit_does_not():
     assert (await play(FULL, None, Reader(100, BadReply("no JSON"))))[1:] == (["whole", "investigate"], FULL)
     with pytest.raises(BudgetExceeded):
         await play(BudgetExceeded("no more"))
+
+
+async def test_an_answer_in_doubt_stands_where_what_goes_on_has_no_usable_reply():
+    with meter() as used:
+        events, chosen, answer = await play(PARTLY, way("investigate", BadReply("no JSON")))
+    assert (chosen, answer) == (["hybrid", "investigate"], PARTLY)
+    assert events[-1].detail["reason"] == "investigate: no JSON"
+    assert used.fallbacks[REPLY_SKIPPED] == 1, "which its coverage counts as a failed step"
+    with pytest.raises(BadReply):
+        await play(DECLINED, way("investigate", BadReply("no JSON")))
+    with pytest.raises(BudgetExceeded):
+        await play(PARTLY, way("investigate", BudgetExceeded("no more")))
 
 
 @pytest.mark.parametrize(("tokens", "last"), [(40_000, "whole"), (40_001, "investigate")])

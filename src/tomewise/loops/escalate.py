@@ -13,7 +13,8 @@ memory that is built.
   evidence supports it, and says how little was read.
 - A first answer that is supported in full is the answer, and so are quotations without a model, since what goes on
   would only quote as well. Otherwise the text is read at once where it fits and is no longer than what a loop sends, or
-  the thorough way goes on. If that declines, a first answer that was supported only partly is the answer.
+  the thorough way goes on. If that declines, or has no usable reply, a first answer that was supported only partly is
+  the answer.
 
 Each choice is an event `chosen`: what, why, what was passed over and why, and which systems a build would make ready.
 """
@@ -32,7 +33,7 @@ from tomewise.events import make_event
 from tomewise.loops.answer_parts import hold_back
 from tomewise.loops.at_once import Size
 from tomewise.loops.desk import decline
-from tomewise.run import change_run, current_run
+from tomewise.run import REPLY_SKIPPED, change_run, current_run, record_fallback
 from tomewise.types import Answer, Event, Lagging, Loop, Question
 
 # The answer that code computes to a question, by what it counts or lists; None where it cannot.
@@ -159,13 +160,22 @@ class Escalate:
             reads_all, reason = True, f"{reason}; the text is read at once ({size.tokens:,} tokens)"
         way = Way("whole", self.whole) if reads_all else self.thorough
         yield report_choice(way.name, reason, passed_over)
-        async for item in _run_way(way, question):
-            if isinstance(item, Answer):
-                if first.resolved and not item.resolved:
-                    item = first
-                elif first.asks_for_all:
-                    item = replace(item, reach=first.reach, item=first.item)
-            yield item
+        try:
+            async for item in _run_way(way, question):
+                if isinstance(item, Answer):
+                    if first.resolved and not item.resolved:
+                        item = first
+                    elif first.asks_for_all:
+                        item = replace(item, reach=first.reach, item=first.item)
+                yield item
+        except (ModelUnavailable, BudgetExceeded):
+            raise
+        except ModelError as error:
+            if not first.resolved:
+                raise
+            record_fallback(REPLY_SKIPPED)
+            yield make_event("stopped", reason=f"{way.name}: {error}")
+            yield first
 
     def _find_quick(self, *, current: bool) -> tuple[Way, dict[str, str]]:
         """The first quick way that is ready, and what those before it need."""
