@@ -37,7 +37,7 @@ def answer_whole() -> AbstractContextManager[None]:
 def hold_back(*words: str) -> AbstractContextManager[None]:
     """Show no part of an answer whose reply says one of these of its support or its reach, since a loop then goes on.
 
-    Nor of one that has said nothing yet of its support, or of its reach where that matters.
+    Nor of one that does not state its support before it, or its reach where that matters.
     """
     return change_run(held_back=current_run().held_back.union(words))
 
