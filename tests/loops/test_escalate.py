@@ -11,6 +11,7 @@ from tomewise.calls import CallCount
 from tomewise.errors import BadReply, BudgetExceeded, UsageError
 from tomewise.loops.at_once import Size
 from tomewise.loops.escalate import Escalate, Way
+from tomewise.run import REPLY_SKIPPED, meter
 from tomewise.testing import check_loop
 from tomewise.types import Answer, Coverage, Event, Question, Statement
 
@@ -52,7 +53,7 @@ class Reader(Fixed):
     async def measure(self, question, most):
         if self.tokens is None:
             raise UsageError("the window is too small")
-        return Size(self.tokens, 1 if self.tokens <= 50_000 else 9) if self.tokens <= most else None
+        return Size(self.tokens, 1 if self.tokens <= 50_000 else 9, 0.0) if self.tokens <= most else None
 
 
 def make_loop(first, thorough=None, whole=None, *, before=(), **options):
@@ -144,6 +145,18 @@ async def test_a_reply_that_cannot_be_used_goes_on_and_a_limit_does_not():
         await play(BudgetExceeded("no more"))
 
 
+async def test_an_answer_in_doubt_stands_where_what_goes_on_has_no_usable_reply():
+    with meter() as used:
+        events, chosen, answer = await play(PARTLY, way("investigate", BadReply("no JSON")))
+    assert (chosen, answer) == (["hybrid", "investigate"], PARTLY)
+    assert events[-1].detail["reason"] == "investigate: no JSON"
+    assert used.fallbacks[REPLY_SKIPPED] == 1, "which its coverage counts as a failed step"
+    with pytest.raises(BadReply):
+        await play(DECLINED, way("investigate", BadReply("no JSON")))
+    with pytest.raises(BudgetExceeded):
+        await play(PARTLY, way("investigate", BudgetExceeded("no more")))
+
+
 @pytest.mark.parametrize(("tokens", "last"), [(40_000, "whole"), (40_001, "investigate")])
 async def test_a_fair_text_is_read_at_once_where_the_first_answer_does_not_suffice(tokens, last):
     assert (await play(PARTLY, None, Reader(tokens)))[1] == ["hybrid", last]
@@ -164,7 +177,7 @@ async def test_a_question_for_all_has_all_read_whatever_its_first_answer(reach):
     [
         (Reader(LONG), 0, ""),
         (Reader(LONG), LONG, ""),
-        (Reader(LONG), LONG - 1, "more than 99,999 tokens would be read"),
+        (Reader(LONG), LONG - 1, "more than 99,999 tokens would be read (`--effort whole` does)"),
         (Reader(None), LONG, "the window is too small"),
     ],
     ids=["no limit", "within the limit", "beyond the limit", "cannot be read"],
@@ -172,7 +185,7 @@ async def test_a_question_for_all_has_all_read_whatever_its_first_answer(reach):
 async def test_beyond_the_limit_the_first_answer_stands_or_the_thorough_way_goes_on(whole, reading, obstacle):
     asks_for_all = {"reach": "whole"}
     first, doubtful = replace(FULL, **asks_for_all), replace(PARTLY, **asks_for_all)
-    assert (await play(first, None, whole, reading=reading))[1] == ["hybrid", *([] if obstacle else ["whole"])]
+    assert (await play(first, None, whole, reading=reading))[1] == ["hybrid", "none" if obstacle else "whole"]
     events, chosen, _ = await play(doubtful, None, whole, reading=reading)
     assert chosen == ["hybrid", "investigate" if obstacle else "whole"]
     assert events[-2].detail["passed_over"] == ({"whole": obstacle} if obstacle else {})
@@ -204,7 +217,7 @@ async def test_code_answers_what_counts_words_and_what_lists_things(first, compu
 
 async def test_a_list_beyond_the_limit_is_not_collected_and_words_are_counted():
     compute, _ = make_computing(COMPUTED)
-    assert (await play(LISTED, reading=10, collect=compute))[1] == ["hybrid"]
+    assert (await play(LISTED, reading=10, collect=compute))[1] == ["hybrid", "none"]
     assert (await play(COUNTED, reading=10, count=compute))[1] == ["hybrid", "find"]
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.language.openai_server import OpenAIServer, reply_with
+from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with, stream_with
 from tests.texts import prose
 from tests.tome.test_collecting import collect_tenders, write_register
 
-from tomewise import Document, Tome
+from tomewise import Document, Question, Scope, Tome
 from tomewise.errors import BadReply, UsageError
 from tomewise.language.chat import ChatModel
 from tomewise.systems import auto
+from tomewise.terminal.render import describe_choices
 from tomewise.testing.scripted import ScriptedModel
 
 WORDS = "Scrooge counted. Nobody asked Scrooge’s clerk. SCROOGE slept; the screw did not."
@@ -94,9 +95,12 @@ def test_what_claims_all_of_a_part_is_inferred_at_most_and_says_what_was_read(op
         remark = f"The question asks for all, and {answer.coverage} were read."
         assert answer.remarks.count(remark) == 1
         assert remark in str(answer)
-    assert answers[-1].events[-1].detail["reason"] == (
+    stopped, chosen = answers[-1].events[-2:]
+    assert stopped.detail["reason"] == (
         "hybrid: the question asks for all (list); answered, and its weakest statement is quoted"
     )
+    assert chosen.detail["passed_over"] == {"whole": "more than 10 tokens would be read (`--effort whole` does)"}
+    assert "passed over: whole (more than 10 tokens would be read" in describe_choices(answers[-1])[1]
     tome, _ = open_tome(answer_with("part"), prose(1, 3000))
     with tome:
         answer = tome.ask("Which boat was lost?", system="naive context=500")
@@ -130,12 +134,25 @@ def test_how_often_a_word_stands_is_counted_by_code(open_tome, short, request):
         ("How often does Scrooge come up?", '"Ebenezer Scrooge"', "“Scrooge” stands 3 times in 1 document"),
         ("Wie oft kommen Scrooges vor?", "Scrooge.", "“Scrooge” stands 3 times in 1 document"),
         ("How many clerks were there?", "Scrooge", "Scrooge counted"),
+        ("How often are Scrooge and the clerk named?", "Scrooge, clerk", "Scrooge counted"),
     ],
 )
 def test_only_words_of_the_question_are_counted(open_tome, question, item, text):
     tome, _ = open_tome(answer_with("count", item))
     with tome:
-        assert tome.ask(question, effort="auto").text == text
+        answer = tome.ask(question, effort="auto")
+    assert (answer.text, answer.remarks) == (text, ())
+
+
+def test_nothing_beyond_the_scope_is_counted(open_tome):
+    tome, _ = open_tome(answer_with("count", "Scrooge"))
+    with tome:
+        tome.add(Document(id="late", text="Scrooge again."))
+        for scope, text in (
+            (Scope(documents=frozenset(["late"])), "“Scrooge” stands 1 time in 1 document"),
+            (Scope(without_entities=frozenset(["nobody"])), "Scrooge again"),
+        ):
+            assert tome.ask(Question(text=HOW_OFTEN, within=scope), effort="auto").text == text
 
 
 def test_a_list_of_facts_is_collected_and_counted_by_code(open_tome, nothing_is_short):
@@ -150,6 +167,47 @@ def test_a_list_of_facts_is_collected_and_counted_by_code(open_tome, nothing_is_
         assert len(answer.statements) == 60
         assert (answer.support, answer.coverage.all_read, answer.reach) == ("quoted", True, "list")
         assert {call.role for call in model.calls} == {"answer", "plan_table", "collect"}
+
+
+@pytest.mark.parametrize(("form", "last"), [("list", "collect"), ("table", "whole"), ("account", "whole")])
+def test_a_form_that_is_no_list_is_not_collected(open_tome, form, last, nothing_is_short):
+    replies = {"collect": collect_tenders, "plan_table": lambda _: PLAN, "same_rows": lambda _: {"same": []}}
+    tome, _ = open_tome(answer_with("list", "a tender"), write_register(9), **replies)
+    with tome:
+        answer = tome.ask(LIST, effort="auto", form=form)
+    assert [event.detail["chosen"] for event in answer.events if event.name == "chosen"] == ["hybrid", last]
+
+
+TOO_LONG = fail_with(400, "This model's maximum context length is 3000 tokens, however you requested 9000 tokens")
+
+
+@pytest.mark.filterwarnings("ignore:asked again")
+@pytest.mark.parametrize(
+    ("before", "reach", "supported", "taken_back"),
+    [([], "Listing them", "full", 0), ([], None, "full", 0), ([TOO_LONG], "part", "partly", 1)],
+    ids=["odd word", "written last", "cut"],
+)
+def test_nothing_is_left_to_see_of_an_answer_that_is_replaced(here, before, reach, supported, taken_back, request):
+    """A prompt that the server refuses is cut: then what was shown as the last answer is not."""
+    if not before:
+        request.getfixturevalue("nothing_is_short")
+    first = {"reach": reach} if reach else {}
+    first |= {"quotes": [], "supported": supported, "answer": "The first one.", "missing": "", "item": ""}
+    first |= {} if reach else {"reach": "whole"}
+    second = {**first, "reach": "part", "supported": "full", "answer": "The second one."}
+    texts = [[text[at : at + 5] for at in range(0, len(text), 5)] for text in map(json.dumps, (first, second))]
+    events = []
+    with OpenAIServer(in_turn(*before, *(stream_with(*text) for text in texts))) as server:
+        model = ChatModel("openai:test", base_url=server.url)
+        with Tome.open(here / "a.tome", embedder="hash", model=model) as tome:
+            tome.add(Document(id="log", text=prose(1, 600)))
+            answer = tome.ask("What is lost?", effort="auto", on_event=events.append)
+    seen = ""
+    parts = [event.detail for event in events if event.name == "answer_part"]
+    for part in parts:
+        seen = part["text"] if part["replace"] else seen + part["text"]
+    assert seen == answer.text == "The second one."
+    assert sum(part["replace"] for part in parts) == taken_back
 
 
 def test_what_collecting_lost_is_said_and_makes_its_answer_inferred(open_tome, nothing_is_short):

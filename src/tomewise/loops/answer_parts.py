@@ -19,7 +19,7 @@ from typing import Any
 from tomewise.events import make_event
 from tomewise.language.reply import SEAM, join_reply, read_beginning
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut
-from tomewise.language.roles.answer_roles import may_become_failure
+from tomewise.language.roles.answer_roles import REACHES, may_become_failure, read_reach
 from tomewise.loops.statements import read_marks
 from tomewise.run import change_run, current_run
 from tomewise.types import Event, LanguageModel
@@ -37,7 +37,7 @@ def answer_whole() -> AbstractContextManager[None]:
 def hold_back(*words: str) -> AbstractContextManager[None]:
     """Show no part of an answer whose reply says one of these of its support or its reach, since a loop then goes on.
 
-    Nor of one that says nothing of its support.
+    Nor of one that does not state its support before it, or its reach where that matters.
     """
     return change_run(held_back=current_run().held_back.union(words))
 
@@ -107,8 +107,11 @@ class _AnswerParts:
         if may_become_failure(answer):
             return False
         supported = fields.get("supported")
-        is_stated = supported in ("full", "partly", "none") or not self._unwanted
-        return is_stated and self._unwanted.isdisjoint([str(supported), str(fields.get("reach") or "").lower()])
+        if self._unwanted and supported not in ("full", "partly", "none"):
+            return False
+        if not self._unwanted.isdisjoint(REACHES) and "reach" not in fields:
+            return False
+        return self._unwanted.isdisjoint([supported, read_reach(fields.get("reach"))])
 
     def _show(self, answer: str) -> None:
         """Emit the part that turns the text shown so far into `answer`."""

@@ -7,12 +7,14 @@ memory that is built.
 - A short text is read at once: that costs no more than a loop would.
 - Any other is searched once, by the first quick way whose memory is built (up to date, if the question says so).
 - How often a word or a name stands is counted by code, in all of the text. A list, or the number of some things, is
-  collected from every passage, and counted by code; so it is where a question has neither options nor instructions.
+  collected from every passage, and counted by code. Neither is done for a question with options or instructions, nor
+  is anything collected for another form than a list.
 - What else asks for the whole text has it read, if it has at most so many tokens; else the first answer stands if the
   evidence supports it, and says how little was read.
 - A first answer that is supported in full is the answer, and so are quotations without a model, since what goes on
   would only quote as well. Otherwise the text is read at once where it fits and is no longer than what a loop sends, or
-  the thorough way goes on. If that declines, a first answer that was supported only partly is the answer.
+  the thorough way goes on. If that declines, or has no usable reply, a first answer that was supported only partly is
+  the answer.
 
 Each choice is an event `chosen`: what, why, what was passed over and why, and which systems a build would make ready.
 """
@@ -31,6 +33,7 @@ from tomewise.events import make_event
 from tomewise.loops.answer_parts import hold_back
 from tomewise.loops.at_once import Size
 from tomewise.loops.desk import decline
+from tomewise.run import REPLY_SKIPPED, change_run, current_run, record_fallback
 from tomewise.types import Answer, Event, Lagging, Loop, Question
 
 # The answer that code computes to a question, by what it counts or lists; None where it cannot.
@@ -108,9 +111,9 @@ class Escalate:
             way, lags = await asyncio.to_thread(self._find_quick, current=question.current)
             asked = replace(question, force=False)  # a guess comes last
             yield report_choice(way.name, "one shot comes first", lags, list(lags))
-        first, failed = decline(), False
+        first, failed, shown = decline(), False, list[Event]()
         try:
-            async for item in _run_hiding(way, asked, hidden):
+            async for item in _run_hiding(way, asked, hidden, shown):
                 if isinstance(item, Answer):
                     first = item
                 else:
@@ -123,6 +126,9 @@ class Escalate:
         yield make_event("stopped", reason=f"{way.name}: {reason}")
         is_read = size is not None and not failed and not first.coverage.dropped
         async for item in self._go_on(question, first, reason, is_read=is_read, fair=0 if size else self.fair):
+            if shown and item is not first and (show := current_run().on_part):
+                show(make_event("answer_part", text="", replace=True))  # what follows begins anew
+                shown.clear()
             yield item
 
     async def _go_on(
@@ -139,26 +145,37 @@ class Escalate:
         if first.asks_for_all and not is_read:
             if excess := await self._find_excess(question):
                 passed_over["whole"] = excess
-            elif may_compute and first.reach == "list" and self.collect:
+            elif may_compute and first.reach == "list" and question.form in (None, "list") and self.collect:
                 yield report_choice("collect", f"the question lists or counts things: {first.item}")
                 if answer := await self.collect(question, first.item):
                     yield answer
                     return
         reads_all = first.asks_for_all and not passed_over
         if is_read or (_suffices(first, question) and not reads_all):
+            if passed_over:
+                yield report_choice("none", "the first answer stands", passed_over)
             yield first
             return
         if not reads_all and (size := await self._find_size(question, fair)):
             reads_all, reason = True, f"{reason}; the text is read at once ({size.tokens:,} tokens)"
         way = Way("whole", self.whole) if reads_all else self.thorough
         yield report_choice(way.name, reason, passed_over)
-        async for item in _run_way(way, question):
-            if isinstance(item, Answer):
-                if first.resolved and not item.resolved:
-                    item = first
-                elif first.asks_for_all:
-                    item = replace(item, reach=first.reach, item=first.item)
-            yield item
+        try:
+            async for item in _run_way(way, question):
+                if isinstance(item, Answer):
+                    if first.resolved and not item.resolved:
+                        item = first
+                    elif first.asks_for_all:
+                        item = replace(item, reach=first.reach, item=first.item)
+                yield item
+        except (ModelUnavailable, BudgetExceeded):
+            raise
+        except ModelError as error:
+            if not first.resolved:
+                raise
+            record_fallback(REPLY_SKIPPED)
+            yield make_event("stopped", reason=f"{way.name}: {error}")
+            yield first
 
     def _find_quick(self, *, current: bool) -> tuple[Way, dict[str, str]]:
         """The first quick way that is ready, and what those before it need."""
@@ -184,7 +201,7 @@ class Escalate:
         except UsageError as error:
             return str(error)
         if not size:
-            return f"more than {count_noun(self.reading, 'token')} would be read"
+            return f"more than {count_noun(self.reading, 'token')} would be read (`--effort whole` does)"
         if self.reading and size.seconds > _PATIENCE:
             return f"to read it would take about {round(size.seconds / 60):,} minutes (`--effort whole` does)"
         return ""
@@ -196,12 +213,23 @@ async def _run_way(way: Way, question: Question) -> AsyncIterator[Event | Answer
         yield replace(item, lagging=item.lagging or lagging) if isinstance(item, Answer) else item
 
 
-async def _run_hiding(way: Way, question: Question, words: Sequence[str]) -> AsyncIterator[Event | Answer]:
-    """As `_run_way`, but no part is shown of an answer whose reply says one of these words of itself."""
-    items = _run_way(way, question)
+async def _run_hiding(
+    way: Way, question: Question, words: Sequence[str], shown: list[Event]
+) -> AsyncIterator[Event | Answer]:
+    """As `_run_way`, but no part is shown of an answer whose reply says one of these words of itself.
+
+    What is `shown` all the same is noted.
+    """
+    items, show = _run_way(way, question), current_run().on_part
+
+    def note(part: Event) -> None:
+        shown.append(part)
+        if show:
+            show(part)
+
     while True:
         # Only around one step: a generator shares its context variables with whoever reads it.
-        with hold_back(*words):
+        with hold_back(*words), change_run(on_part=show and note):
             try:
                 item = await anext(items)
             except StopAsyncIteration:

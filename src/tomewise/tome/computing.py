@@ -36,14 +36,17 @@ def let_compute(system: System, kit: Kit) -> System:
 async def count_words(store: Store, question: Question, item: str) -> Answer | None:
     """How often an item stands in the documents in scope, or those of its words that the question has.
 
-    None where it has none, also with another ending: then they are the model's own.
+    None where it has none, also with another ending: then they are the model's own. And None where they stand apart
+    in it, as two names do: those are not one thing to count. Nor is a part of a document counted.
     """
+    if (within := question.within) and (within.entities is not None or within.without_entities):
+        return None
     asked, written = fold(question.text).line, fold(item)
     words = item.strip(" \"'“”„«».")
     if written.line.rstrip() not in asked:
         spans = zip(written.words, written.starts, written.ends, strict=True)
         words = " ".join(item[start:end] for word, start, end in spans if len(word) > 1 and f" {word}" in asked)
-    if not words:
+    if not words or fold(words).line.rstrip() not in asked:
         return None
     find = partial(find_in_documents, kind="words", case=False, limit=_SHOWN, skip=0)
     try:

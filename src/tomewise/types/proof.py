@@ -313,7 +313,8 @@ def _list_remarks(answer: Answer) -> list[str]:
         f"The question asks for all, and {answer.coverage} were read.": lacks_text,
         "The evidence supports only a part of this answer.": answer.resolved and answer.claimed == "partly",
         "A guess: no evidence supports it.": answer.resolved and is_guess,
-        "No quotation was found that supports it.": answer.resolved and not is_guess and not answer.quotes,
+        "No quotation was found that supports it.": answer.resolved
+        and not (is_guess or answer.quotes or answer.support == "quoted"),  # nothing quotes a word that stands nowhere
         "The model would have declined; it was forced to answer.": answer.resolved and answer.forced,
         "The model was asked for a guess too, and gave none.": not answer.resolved and answer.forced,
         f"The answer is unfinished: {answer.unfinished}.": answer.unfinished,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationInfo, WithJsonSchema, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from tomewise.language.labels import Label, find_number, read_label
@@ -14,7 +14,9 @@ from tomewise.language.roles.fields import NOTHING, OptionalRecords, Shown, Text
 from tomewise.types import Claim, Form, Reach, Role
 
 _CLAIMS: tuple[Claim, ...] = get_args(Claim)
-_REACHES: tuple[Reach, ...] = get_args(Reach)
+REACHES: tuple[Reach, ...] = get_args(Reach)
+_ReadReach: TypeAlias = Annotated[Reach, read_word(*REACHES, otherwise="part")]
+read_reach = TypeAdapter[Reach](_ReadReach).validate_python
 FAILURE = "*"  # the failure signal: an answering role replies with it when the evidence is not sufficient
 _OPENING = " \n\"'`(["  # signs that may precede the signal
 # A line that begins as a field of the reply does, as in YAML, up to the next such line, without the sign of a block.
@@ -104,7 +106,7 @@ class AnswerOut(BaseModel):
     means nothing it is empty, which claims as little as "none"; such a `reach` is "part". No model sees `unfinished`.
     """
 
-    reach: Annotated[Reach, read_word(*_REACHES, otherwise="part")] = describe("what the question asks about", "part")
+    reach: _ReadReach = describe("what the question asks about", "part")
     quotes: Annotated[OptionalRecords[Quote], BeforeValidator(_list_pairs)] = describe(
         "the words of passages that the answer rests on", []
     )
