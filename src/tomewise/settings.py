@@ -200,8 +200,7 @@ def check_values(*sources: Mapping[str, Any], origin: str = "") -> dict[str, Any
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])
-        is_shown = name == "api_key" or ", not " in first["msg"]
-        value = "" if is_shown else f", not {first['input']!r:.200}"
+        value = f", not {first['input']!r:.200}" if name != "api_key" else ""
         raise UsageError(begin + first["msg"].replace("Input", name).removeprefix("Value error, ") + value) from None
     return {name: getattr(checked, name) for name in checked.model_fields_set}
 

@@ -322,7 +322,7 @@ class Limit(Noun):
             if not found or not name:
                 raise ValueError(
                     "a limit should be such as '20 calls', '90,000 tokens', '$0.50' or '5 minutes', or several of them "
-                    f"with commas between, not {part!r:.200}"
+                    "with commas between"
                 )
             number = found[name].replace(",", "")
             values[name] = min(values.get(name, inf), float(number) if "." in number else int(number))
