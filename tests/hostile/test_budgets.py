@@ -36,7 +36,7 @@ from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.language.wrapped import Wrapped
 from tomewise.memory.ask_each import ask_each
-from tomewise.run import change_run, meter
+from tomewise.run import Request, change_run, meter
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Cost, Document, Limit
@@ -166,6 +166,18 @@ async def test_a_cancelled_ask_gives_back_what_it_reserved() -> None:
             await first
         assert budget.spent.calls == 1
         assert await fuse(budgeted) == CUE
+
+
+async def test_minutes_end_though_calls_overlap_all_the_time() -> None:
+    budget, request = Budget(Limit(minutes=0.0005), name="test"), Request(1, 1, lambda *_: 0.0)
+    await budget.reserve(request)
+    await asyncio.sleep(0.05)
+    late = asyncio.create_task(budget.reserve(request))
+    await asyncio.sleep(0)
+    assert not late.done(), "the time is up while the first one is under way"
+    budget.settle(request, Cost(calls=1))
+    with pytest.raises(BudgetExceeded, match="minutes"):
+        await late
 
 
 def test_threads_share_a_budget() -> None:

@@ -17,6 +17,7 @@ from tests.language.openai_server import CUE, GIVEN, GOOD, Behaviour, OpenAIServ
 from tomewise.language import adapting, roles
 from tomewise.language.chat import ChatModel
 from tomewise.language.pace import KEPT, measure_pace
+from tomewise.run import meter
 from tomewise.types import Cost, Pace
 
 READS, WRITES = 4_000, 200  # tokens a second
@@ -154,3 +155,12 @@ async def test_calls_of_a_provider_run_beside_each_other():
         cost = Cost(calls=8, input_tokens=800, output_tokens=80)
         assert near.abilities.pace.foresee(cost) == pytest.approx(8.0)
         assert far.abilities.pace.foresee(cost) == pytest.approx(2.0)
+
+
+async def test_a_server_that_counts_more_cached_tokens_than_it_read_still_has_a_price():
+    async with open_chat(reply_in_time(100, 20, 300, delay=0), name="openai:gpt-4o-mini") as (model, _):
+        with meter() as used:
+            await fuse(model)
+    spent = used.measure_cost()
+    assert (spent.input_tokens, spent.cached_tokens) == (100, 100)
+    assert spent.dollars

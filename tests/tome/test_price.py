@@ -140,6 +140,9 @@ def test_a_slow_model_is_shown_less_and_the_trace_says_so_once(open_book, server
         (lowered,) = [event for event in answer.events if event.name == "context lowered"]
         assert lowered.detail["context"] == 1_200
         assert answer.system == "hybrid"
+        stated = tome.ask(QUESTION, system="hybrid context=1200")
+        assert stated.system == "hybrid context=1200"
+        assert "context lowered" not in [event.name for event in stated.events]
         for stated in ("hybrid context=6000", "full_context"):
             assert "context lowered" not in [event.name for event in tome.ask(QUESTION, system=stated).events]
     teach(server, (40, 5))
@@ -225,6 +228,8 @@ def test_an_estimate_of_a_question_prints_and_asks_nobody(ask, server):
         ("1 call, 90,000 tokens, $0.5, 2.5 minutes", Limit(calls=1, tokens=90_000, dollars=0.5, minutes=2.5)),
         ("$1,000", Limit(dollars=1_000)),
         ("0 calls", Limit(calls=0)),
+        ("1,234,567,890,123 tokens", Limit(tokens=1_234_567_890_123)),
+        ("0.00001 minutes", Limit(minutes=0.00001)),
     ],
 )
 def test_a_limit_is_written_as_it_is_read(text, limit):
@@ -234,13 +239,32 @@ def test_a_limit_is_written_as_it_is_read(text, limit):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "20", "20 apples", "-1 calls", "1.5 calls", "$", "20 calls 5 minutes", "∞ calls", "$1e5"],
+    [
+        "",
+        "20",
+        "20 apples",
+        "-1 calls",
+        "1.5 calls",
+        "$",
+        "20 calls 5 minutes",
+        "∞ calls",
+        "$1e5",
+        "$0,50",
+        "1,,2 calls",
+        "٣ calls",
+    ],
 )
 def test_what_is_no_limit_is_refused(text):
     with pytest.raises(ValueError, match="a limit should be such as"):
         Limit.parse(text)
-    with pytest.raises(UsageError, match="a limit should be such as"):
+    with pytest.raises(UsageError, match="a limit should be such as") as refused:
         Tome.open(settings={"budget": text})
+    assert str(refused.value).count(", not ") == 1
+
+
+def test_a_price_above_no_limit_is_refused(filled):
+    with Tome.open(filled) as tome, pytest.raises(UsageError, match="a limit should be such as"):
+        tome.price_above("5 hours", QUESTION)
 
 
 def test_a_limit_holds_what_it_bounds_and_the_lower_one_counts():

@@ -155,9 +155,10 @@ class Budget(Account):
     def _find_excess(self, need: _Amount, used: _Amount) -> str | None:
         """The limit that `need` would exceed beside `used`, and the remedy; None if it exceeds no limit."""
         most, money = self._limit, self._limit.dollars
+        seconds = self._seconds + (perf_counter() - self._began if self._reserved.calls else 0.0)
         for is_used, part in (
             (most.calls is not None and used.calls + need.calls > most.calls, Limit(calls=most.calls)),
-            (most.minutes is not None and self._seconds >= most.minutes * 60, Limit(minutes=most.minutes)),
+            (most.minutes is not None and seconds >= most.minutes * 60, Limit(minutes=most.minutes)),
         ):
             if is_used:
                 return f"the limit of {part} of {self.name} is used up: raise it, or stop here"

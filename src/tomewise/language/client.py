@@ -367,7 +367,7 @@ class _Attempts:
         usage = response.usage
         tokens_in = usage.input_tokens or prompt_tokens
         tokens_out = usage.output_tokens if usage.input_tokens else usage.output_tokens or estimate_tokens(text)
-        cost, cached = _find_cost(response) if usage.input_tokens else None, usage.cache_read_tokens
+        cost, cached = _find_cost(response) if usage.input_tokens else None, min(usage.cache_read_tokens, tokens_in)
         return Cost(
             calls=1,
             input_tokens=tokens_in,

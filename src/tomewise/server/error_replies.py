@@ -145,4 +145,4 @@ def explain_field(fault: Mapping[str, Any], skip: int = 0) -> str:
         return f"{place[:100]!a} is not a field of this request: /openapi.json lists the fields"
     if fault["type"] == "missing":
         return f"{place[:100] or 'the body'} is missing: /openapi.json lists the fields"
-    return f"{place[:100] or 'the body'}: {fault['msg'][:300]}"
+    return f"{place[:100] or 'the body'}: {fault['msg'].removeprefix('Value error, ')[:300]}"

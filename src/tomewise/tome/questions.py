@@ -171,7 +171,7 @@ class Questions:
         variant = choose_variant(self._settings.system if system is None else system)
         name = variant.label
         variant, opening = fit_context(variant, self._kit.model)
-        key = (variant.system, variant.recipe, repr(sorted(variant.settings.items())))
+        key = (name, variant.system, variant.recipe, repr(sorted(variant.settings.items())))
         if key not in self._systems:
             wired = let_compute(variant.wire(self._kit), self._kit)
             lag = LagFinder(self._kit, name, wired.layers) if wired.layers else None

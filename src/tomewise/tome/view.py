@@ -148,7 +148,10 @@ class TomeView(PartOfTome):
         from tomewise.systems.pricing import is_cheap, keeps
         from tomewise.tome.tome_memory import Memory
 
-        most, questions = Limit.parse(limit), self._opened.questions
+        try:
+            most, questions = Limit.parse(limit), self._opened.questions
+        except (TypeError, ValueError) as error:
+            raise UsageError(str(error)) from None
         system = await questions.choose(system, effort, current=bool(question and question.current))
         if is_cheap(
             most, read_calls(questions.wire(system).system.loop) if question else NOT_STATED, self._opened.kit.model

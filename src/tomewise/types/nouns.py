@@ -42,7 +42,8 @@ Metadata: TypeAlias = Mapping[str, Scalar | Sequence[Scalar]]
 
 _NO_PLACE = Place()
 _NAMED = 3  # documents in a sentence
-_WHOLE, _PART = r"\d[\d,]{0,14}", r"\d[\d,]{0,14}(?:\.\d{1,6})?"
+_WHOLE = r"(?:[0-9]{1,15}|[0-9]{1,3}(?:,[0-9]{3}){1,4})"
+_PART = rf"{_WHOLE}(?:\.[0-9]{{1,6}})?"
 _LIMIT = re.compile(
     rf"(?P<calls>{_WHOLE}) calls?|(?P<tokens>{_WHOLE}) tokens?|\$(?P<dollars>{_PART})|(?P<minutes>{_PART}) minutes?"
 )
@@ -321,19 +322,21 @@ class Limit(Noun):
             if not found or not name:
                 raise ValueError(
                     "a limit should be such as '20 calls', '90,000 tokens', '$0.50' or '5 minutes', or several of them "
-                    f"with commas between, not {part!r:.200}"
+                    "with commas between"
                 )
             number = found[name].replace(",", "")
             values[name] = min(values.get(name, inf), float(number) if "." in number else int(number))
         return cls(**values)  # type: ignore[arg-type]  # calls and tokens have no point
 
     def __str__(self) -> str:
-        dollars = "" if self.dollars is None else f"${self.dollars:,.6f}".rstrip("0").rstrip(".")
-        calls, tokens, minutes = (
-            "" if most is None else f"{most:,.12g} {noun}{'' if most == 1 else 's'}"
-            for noun, most in (("call", self.calls), ("token", self.tokens), ("minute", self.minutes))
+        calls, tokens, dollars, minutes = (
+            "" if most is None else f"{most:,.6f}".rstrip("0").rstrip(".")
+            for most in (self.calls, self.tokens, self.dollars, self.minutes)
         )
-        return ", ".join(filter(None, (calls, tokens, dollars, minutes)))
+        counts = (("call", calls), ("token", tokens), ("$", dollars), ("minute", minutes))
+        return ", ".join(
+            f"${most}" if noun == "$" else f"{most} {noun}{'' if most == '1' else 's'}" for noun, most in counts if most
+        )
 
     def holds(self, cost: Cost) -> bool:
         """Whether a cost is within it; an unknown price is beyond any number of dollars."""
