@@ -16,7 +16,7 @@ from tomewise.settings import SETTINGS
 from tomewise.systems.registry import LOOPS, SYSTEMS
 
 PACKAGE = REPOSITORY / "src" / "tomewise"
-AROUND = {"rephrased", "resumed", "session", "waiting", "fallbacks"}  # made by no loop
+AROUND = {"rephrased", "resumed", "session", "waiting", "fallbacks", "context lowered"}  # made by no loop
 STORY = """Ada Marsh kept the light of Skerry for nine years. Tom Reed forged the letter that called the boats home.
 
 On 3 May Ada Marsh put out the light at nine. Tom Reed sailed to Skerry with the letter.
@@ -66,7 +66,7 @@ def test_numbers_of_limits_are_those_of_the_code() -> None:
     page = write_limit_page()
     for limit in LIMITS:
         if limit.source and (number := read_number(limit.source)) is not None:
-            assert number > 0, limit.source
+            assert number if isinstance(number, str) else number > 0, limit.source
     assert "| an upload | 100,000,000 bytes |" in page
     assert "| results of one search | 1,000 |" in page
 

@@ -73,7 +73,7 @@ def test_of_a_question_of_one_call_the_tokens_are_foretold_exactly(filled, syste
         assert not model.calls
         paid = tome.ask(QUESTION, system=system).cost
         assert (foretold.total.calls, foretold.total.input_tokens) == (paid.calls, paid.input_tokens)
-        assert (foretold.is_most, foretold.model) == (False, "scripted")
+        assert (foretold.bound, foretold.model) == ("", "scripted")
         assert foretold.total.output_tokens == 256
         for number in range(20):
             tome.ask(f"{QUESTION} {number}?", system=system)
@@ -91,7 +91,7 @@ def test_of_more_calls_no_more_are_made_and_no_more_tokens_read_than_foretold(fi
         system = "hybrid+stepwise" if system == "stepwise" else system
         foretold = tome.estimate(QUESTION, system=system)
         assert not model.calls
-        assert foretold.is_most
+        assert foretold.bound == "at most"
         if system == "investigate":
             return
         paid = tome.ask(QUESTION, system=system).cost

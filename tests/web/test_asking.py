@@ -83,7 +83,7 @@ def test_an_address_fills_in_the_form_and_a_guess_keeps_all_of_it(visitor: Calla
     wait_for_answers(page, 1)
     again = read_sent(page, page.get_by_role("button", name="Ask for a guess").click)
     kept = {name: first[name] for name in ("question", "options", "instructions", "session")}
-    assert again == {**kept, "force": True}, "the session has fixed the system"
+    assert again == {**kept, "force": True, "accept": "2 minutes"}, "the session has fixed the system"
     wait_for_answers(page, 2)
 
 
@@ -114,7 +114,7 @@ def test_a_stored_question_is_asked_again_with_all_that_belonged_to_it(visitor: 
     expect(page.locator("#question")).to_have_value(str(body["question"]))
     again = read_sent(page, lambda: page.keyboard.press("Enter"))
     same = {"system": "comorag", "settings": {"episodic": 0, "cycles": 1}}  # what the variant stands for
-    assert again == {**body, **same, "session": "Where did Tom Reed stand"}
+    assert again == {**body, **same, "session": "Where did Tom Reed stand", "accept": "2 minutes"}
     wait_for_answers(page, 1)
     first, second = (served.http.get(f"/api/tomes/novel/traces/{each}").json() for each in (number, number + 1))
     assert first["question"] == second["question"]

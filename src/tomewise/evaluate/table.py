@@ -238,7 +238,7 @@ def describe_rules(table: Table) -> str:
 
 def _fuses(system: str) -> bool:
     try:
-        return parse_variant(system).system in OUR_NAMES
+        return parse_variant(system).system in (*OUR_NAMES, "explore")
     except (UnknownName, UsageError):  # a recipe that was passed as a function
         return False
 

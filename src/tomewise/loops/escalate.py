@@ -104,7 +104,7 @@ class Escalate:
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """`chosen` for each way, with the events of that way; `stopped` after the first one; then the answer."""
         hidden: tuple[str, ...] = (*_UNSURE, *_FOR_ALL)
-        if size := await self._find_size(question, self.short):
+        if size := await self.find_size(question, self.short):
             way, asked, hidden = Way("whole", self.whole), question, _FOR_ALL[-1:]
             yield report_choice(way.name, f"the text is short, and is read at once ({size.tokens:,} tokens)")
         else:
@@ -156,7 +156,7 @@ class Escalate:
                 yield report_choice("none", "the first answer stands", passed_over)
             yield first
             return
-        if not reads_all and (size := await self._find_size(question, fair)):
+        if not reads_all and (size := await self.find_size(question, fair)):
             reads_all, reason = True, f"{reason}; the text is read at once ({size.tokens:,} tokens)"
         way = Way("whole", self.whole) if reads_all else self.thorough
         yield report_choice(way.name, reason, passed_over)
@@ -186,7 +186,7 @@ class Escalate:
             lags[way.name] = f"needs {', '.join(lag)}"
         return way, lags
 
-    async def _find_size(self, question: Question, most: int) -> Size | None:
+    async def find_size(self, question: Question, most: int) -> Size | None:
         """What it takes to read the text at once; None if that is not possible with so many tokens."""
         try:
             size = await self.whole.measure(question, most)

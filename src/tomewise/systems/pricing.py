@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tomewise.calls import CallCount, read_calls
 from tomewise.errors import ModelError, ModelUnavailable, UsageError
@@ -18,15 +18,17 @@ from tomewise.language.roles import ANSWER
 from tomewise.language.spec import ModelSpec
 from tomewise.language.wrapped import Wrapped, find_abilities, find_name, list_models
 from tomewise.loops.at_once import Whole
+from tomewise.loops.escalate import Escalate
 from tomewise.loops.relay import InOrder
 from tomewise.run import change_run
 from tomewise.systems.recipe_settings import list_settings
 from tomewise.systems.registry import Variant, choose_variant
-from tomewise.types import Cost, Estimate, Event, LanguageModel, Limit, Pace, Question, Role
+from tomewise.types import Cost, Estimate, Event, LanguageModel, Limit, Loop, Pace, Question, Role
 
 if TYPE_CHECKING:
     from tomewise.systems.kit import Kit, System
 
+Bound: TypeAlias = Literal["", "at most", "at least"]
 Foreseen: TypeAlias = tuple[Role[Any, Any], int, int]
 """A role, so many calls of it, and the tokens that they read together."""
 _MOST_PLAYED, _SECONDS = 40, 10.0  # calls that are played for one price, and how long
@@ -37,13 +39,13 @@ _READING = 60.0  # seconds that a call of a slow model may take to read what it 
 _CONTEXTS = (4_500, 3_000, 2_000, 1_200)  # few, so that another measurement rarely makes another prompt
 
 
-async def price_question(wire: Callable[[Kit], System], kit: Kit, question: Question) -> tuple[Cost, bool]:
-    """What a question to a system would use, and whether it may be less.
+async def price_question(wire: Callable[[Kit], System], kit: Kit, question: Question) -> tuple[Cost, Bound]:
+    """What a question to a system would use, and whether it may be less or more.
 
     Of a loop that reads in order, or all at once, the text counts once, and what stands beside it in each call. Any
     other one is played without a model, with the prompts that the model would read; where it may make more calls than
     it makes so, each counts as the longest. Replies have their mean length in this tome; without enough of them, a
-    usual one.
+    usual one. Of a loop that chooses by its first reply, that reply counts, and may be all.
     """
     played: list[Foreseen] = []
     rules = ExtractiveModel(kit.embedder)
@@ -54,26 +56,34 @@ async def price_question(wire: Callable[[Kit], System], kit: Kit, question: Ques
             raise ModelUnavailable("nothing that follows would count")
         return await rules.ask(role, given)
 
-    loop = wire(replace(kit, model=Wrapped(kit.model, play))).loop
+    wired = wire(replace(kit, model=Wrapped(kit.model, play))).loop
+    loop = find_first(wired)
     limit = read_calls(loop).most
+    if isinstance(wired, Escalate) and (size := await wired.find_size(question, wired.short)):
+        return _sum_costs([(ANSWER, 1, size.tokens)], kit), "at least"
     if isinstance(loop, Whole):
         size = await loop.measure(question)
         if size and size.calls == 1:
-            return _sum_costs([(ANSWER, 1, size.tokens)], kit), False
+            return _sum_costs([(ANSWER, 1, size.tokens)], kit), ""
         loop = loop.by_parts
     if isinstance(loop, InOrder):
         chunks = await loop.find_chunks(question)
         calls = loop.count_calls(chunks) if chunks else 0
         read = round(_SURE * sum(chunk.tokens for chunk in chunks)) + calls * _BESIDE
-        return _sum_costs([(loop.make_empty_call(question)[0], calls, read)], kit), True
+        return _sum_costs([(loop.make_empty_call(question)[0], calls, read)], kit), "at most"
     with change_run(meters=(), used=None, listener=None), suppress(ModelError, TimeoutError):
         async with asyncio.timeout(_SECONDS):
             async for _ in loop.run(question):
                 pass
     costs = [_sum_costs([each], kit) for each in played]
     if not limit or limit <= len(played) or not played:
-        return sum(costs, Cost()), False
-    return sum([max(costs, key=lambda cost: cost.tokens)] * int(limit), Cost()), True
+        return sum(costs, Cost()), "" if loop is wired else "at least"
+    return sum([max(costs, key=lambda cost: cost.tokens)] * int(limit), Cost()), "at most"
+
+
+def find_first(loop: Loop) -> Loop:
+    """The loop that makes the first call: of one that chooses, its last quick one, which needs no memory."""
+    return loop.quick[-1].loop if isinstance(loop, Escalate) else loop
 
 
 def _sum_costs(foreseen: Iterable[Foreseen], kit: Kit) -> Cost:

@@ -375,7 +375,7 @@ def print_price(costs: Price, out: Console) -> None:
         table.add_column(heading, justify="right")
     for layer in costs.layers:
         table.add_row(escape(layer.layer), *_list_costs(layer.cost))
-    table.add_row("at most" if costs.is_most else "in all", *_list_costs(costs.total))
+    table.add_row(costs.bound or "in all", *_list_costs(costs.total))
     out.print(table)
     out.print(f"[dim]{escape(costs.system)} with {escape(costs.model)}; nothing was asked yet[/dim]")
     if costs.time:

@@ -138,8 +138,8 @@ class Questions:
         ready, kit = await self.prepare(question, system), self._kit
         if ready.variant is None:
             raise UsageError(f"{ready.name} cannot be priced: make it with a recipe, which takes the kit")
-        cost, is_most = await price_question(ready.variant.wire, kit, question)
-        return Price(system=ready.name, model=kit.model.name, total=cost, is_most=is_most)
+        cost, bound = await price_question(ready.variant.wire, kit, question)
+        return Price(system=ready.name, model=kit.model.name, total=cost, bound=bound)
 
     async def search(self, question: Question, system: Choice | System | None, limit: int) -> list[Evidence]:
         """The evidence that the retriever of a system finds, best first. Raises NotBuilt, UsageError."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tomewise.errors import count_noun, describe_seconds
 from tomewise.store.contract import Store
@@ -86,8 +86,8 @@ class Price(Noun):
     """By layer, for a build."""
     total: Cost
     """In all; `model_seconds` at the speed that was measured of the model, 0 where none was."""
-    is_most: bool = False
-    """Whether it may be less."""
+    bound: Literal["", "at most", "at least"] = ""
+    """Whether it may be less, or more, as where what the first reply says decides what follows."""
     instead: Price | None = None
     """The same with another number of passages a call, for comparison."""
 
@@ -110,7 +110,7 @@ class Price(Noun):
         total = self.total
         dollars = "an unknown price" if total.dollars is None else f"${total.dollars:.4f}"
         parts = (count_noun(total.calls, "call"), f"{total.tokens:,} tokens", dollars, self.time)
-        return ("at most " if self.is_most else "") + ", ".join(filter(None, parts))
+        return f"{self.bound} ".lstrip() + ", ".join(filter(None, parts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ class TomeView(PartOfTome):
 
         Nothing is counted where even the longest prompts keep the limit. What is not known counts as nothing.
         """
-        from tomewise.systems.pricing import is_cheap, keeps
+        from tomewise.systems.pricing import find_first, is_cheap, keeps
         from tomewise.tome.tome_memory import Memory
 
         try:
@@ -153,9 +153,8 @@ class TomeView(PartOfTome):
         except (TypeError, ValueError) as error:
             raise UsageError(str(error)) from None
         system = await questions.choose(system, effort, current=bool(question and question.current))
-        if is_cheap(
-            most, read_calls(questions.wire(system).system.loop) if question else NOT_STATED, self._opened.kit.model
-        ):
+        asks = read_calls(find_first(questions.wire(system).system.loop)) if question else NOT_STATED
+        if is_cheap(most, asks, self._opened.kit.model):
             return None
         if question:
             price = await self.aestimate(question, system=system)

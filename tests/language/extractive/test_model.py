@@ -1,4 +1,5 @@
-from typing import Any, get_args, get_origin
+from dataclasses import fields, is_dataclass
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -37,13 +38,16 @@ def draw_value(annotation: Any) -> st.SearchStrategy[Any]:
         return st.lists(draw_value(get_args(annotation)[0]), max_size=4)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return draw_input(annotation)
+    if is_dataclass(annotation):
+        kinds = get_type_hints(annotation)
+        return st.builds(annotation, **{field.name: draw_value(kinds[field.name]) for field in fields(annotation)})
     return st.sampled_from(get_args(annotation))
 
 
 def draw_input(kind: type[BaseModel]) -> st.SearchStrategy[Any]:
-    fields = {name: draw_value(field.annotation) for name, field in kind.model_fields.items()}
-    labels = {"label": st.sampled_from(["E1", "E2", "F1"])} if "label" in fields else {}
-    return st.builds(kind, **{**fields, **labels})
+    drawn = {name: draw_value(field.annotation) for name, field in kind.model_fields.items()}
+    labels = {"label": st.sampled_from(["E1", "E2", "F1"])} if "label" in drawn else {}
+    return st.builds(kind, **{**drawn, **labels})
 
 
 @pytest.fixture
