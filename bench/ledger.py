@@ -95,7 +95,7 @@ def read(tome: Tome, window: int, question: str, **settings: Any) -> Reading:
     asked = Question(text=question, force=True)
 
     async def run() -> Reading:
-        stated = await system.loop.estimate_calls(asked)
+        stated = system.loop.count_calls(await system.loop.find_chunks(asked))
         memory = LedgerMemory()
         with meter() as used:
             answer = await run_loop(system, asked, used, None, memory)

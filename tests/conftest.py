@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -96,6 +97,18 @@ def command(here: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran
         return Ran(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def type_reply(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Stand at a terminal and type this."""
+
+    def reply(text: str) -> None:
+        answers = io.StringIO(text)
+        monkeypatch.setattr("sys.stdin", answers)
+        monkeypatch.setattr(answers, "isatty", lambda: True, raising=False)
+
+    return reply
 
 
 @pytest.fixture

@@ -144,18 +144,6 @@ def fill_tome(command, files):
     return files
 
 
-@pytest.fixture
-def type_reply(monkeypatch):
-    """Stand at a terminal and type this."""
-
-    def reply(text: str) -> None:
-        answers = io.StringIO(text)
-        monkeypatch.setattr("sys.stdin", answers)
-        monkeypatch.setattr(answers, "isatty", lambda: True, raising=False)
-
-    return reply
-
-
 def count_documents(read_json) -> int:
     return len(read_json("show")["documents"])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -165,32 +164,22 @@ def ask(command, filled, server):
     return run
 
 
-@pytest.fixture
-def stand_at_a_terminal(monkeypatch):
-    def stand(typed: str) -> None:
-        answers = io.StringIO(typed)
-        monkeypatch.setattr("sys.stdin", answers)
-        monkeypatch.setattr(answers, "isatty", lambda: True, raising=False)
-
-    return stand
-
-
 @pytest.mark.parametrize("words", [("ask", QUESTION), ("build", "--system", "cogitorag")])
-def test_above_two_minutes_a_terminal_is_asked_and_a_no_pays_nothing(ask, server, stand_at_a_terminal, words):
+def test_above_two_minutes_a_terminal_is_asked_and_a_no_pays_nothing(ask, server, type_reply, words):
     teach(server, SLOW)
-    stand_at_a_terminal("n\n")
+    type_reply("n\n")
     ran = ask(*words)
     assert ran.code != 0
     assert "this takes" in ran.err
     assert "min" in ran.err
     assert not server.requests
-    stand_at_a_terminal("y\n")
+    type_reply("y\n")
     assert ask(*words).code == 0
     assert server.requests
 
 
-def test_with_yes_or_below_the_price_nobody_is_asked_and_elsewhere_it_is_said(ask, server, stand_at_a_terminal):
-    stand_at_a_terminal("n\n")
+def test_with_yes_or_below_the_price_nobody_is_asked_and_elsewhere_it_is_said(ask, server, type_reply):
+    type_reply("n\n")
     assert ask("ask", QUESTION).code == 0, "nothing is known of the speed yet"
     teach(server, SLOW)
     assert ask("ask", "Who lit lamp 1?", "--yes").code == 0

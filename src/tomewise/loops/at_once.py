@@ -28,7 +28,7 @@ from tomewise.loops.relay import find_chunks, list_passages
 from tomewise.types import Answer, Cost, Event, Evidence, Question
 from tomewise.working.ledger import LedgerMemory
 
-_REPLY = 256  # tokens of a usual reply
+USUAL_REPLY = 256  # tokens of a usual reply
 _PIECE = 1_000  # tokens of a piece: the fewer labels, the shorter the prompt; the more, the nearer what they name
 
 
@@ -122,11 +122,9 @@ class Whole:
 
         Raises UsageError if a window is too small to read part by part.
         """
-        if await asyncio.to_thread(self._is_longer, question, most):
-            return None
         if prepared := await self._prepare(question, most):
             return self._time(await asyncio.to_thread(self.at_once.measure, prepared), 1)
-        if most <= self._room:
+        if most <= self._room or await asyncio.to_thread(self._is_longer, question, most):
             return None
         chunks = await self.by_parts.find_chunks(question)
         tokens = sum(chunk.tokens for chunk in chunks)
@@ -134,7 +132,7 @@ class Whole:
 
     def _time(self, tokens: int, calls: int) -> Size:
         pace = find_abilities(self.at_once.desk.model, ANSWER).pace
-        cost = Cost(calls=calls, input_tokens=tokens, output_tokens=calls * _REPLY)
+        cost = Cost(calls=calls, input_tokens=tokens, output_tokens=calls * USUAL_REPLY)
         return Size(tokens, calls, pace.foresee(cost) if pace else 0.0)
 
     @property

@@ -80,11 +80,6 @@ class InOrder(ABC):
         """All documents in the question's scope, in document order. Raises UsageError, see `measure_size`."""
         return await find_chunks(self.desk, question, await asyncio.to_thread(self.measure_size, question))
 
-    async def estimate_calls(self, question: Question) -> int:
-        """The most calls, where no reply is full. Calls no model. Raises UsageError if a window is too small."""
-        chunks = await self.find_chunks(question)
-        return self.count_calls(chunks) if chunks else 0
-
     async def run(self, question: Question, memory: Any = None) -> AsyncIterator[Event | Answer]:
         """The events of reading, `answered`, then the answer. A `memory` that is given is used and changed.
 

@@ -17,7 +17,7 @@ from tomewise.language.price_list import find_price
 from tomewise.language.roles import ANSWER
 from tomewise.language.spec import ModelSpec
 from tomewise.language.wrapped import Wrapped, find_abilities, find_name, list_models
-from tomewise.loops.at_once import Whole
+from tomewise.loops.at_once import USUAL_REPLY, Whole
 from tomewise.loops.escalate import Escalate
 from tomewise.loops.relay import InOrder
 from tomewise.run import change_run
@@ -32,7 +32,6 @@ Bound: TypeAlias = Literal["", "at most", "at least"]
 Foreseen: TypeAlias = tuple[Role[Any, Any], int, int]
 """A role, so many calls of it, and the tokens that they read together."""
 _MOST_PLAYED, _SECONDS = 40, 10.0  # calls that are played for one price, and how long
-_REPLY = 256  # tokens of a usual reply
 # Models count tokens in their own way, and some text is read twice; rules, questions and notes stand beside it.
 _SURE, _BESIDE = 1.3, 4_000
 _READING = 60.0  # seconds that a call of a slow model may take to read what it is shown
@@ -91,7 +90,7 @@ def _sum_costs(foreseen: Iterable[Foreseen], kit: Kit) -> Cost:
     for role, calls, read in foreseen:
         name, abilities = find_name(kit.model, role), find_abilities(kit.model, role)
         mean = kit.store.calls.mean_reply_bytes(role.name, name)
-        written = min(role.output_tokens, _REPLY) if mean is None else mean / 4
+        written = min(role.output_tokens, USUAL_REPLY) if mean is None else mean / 4
         cost = Cost(calls=calls, input_tokens=read, output_tokens=round(calls * (written + abilities.thoughts)))
         total += complete_cost(cost, name, abilities.pace)
     return total
@@ -128,7 +127,7 @@ def keeps(limit: Limit, cost: Cost) -> bool:
 def is_cheap(limit: Limit, calls: CallCount, model: LanguageModel) -> bool:
     """Whether even the longest prompts keep the limit, so that nothing has to be counted."""
     most = 1_000 if calls.most is None else int(calls.most)
-    longest = Cost(calls=most, input_tokens=most * model.window, output_tokens=most * _REPLY)
+    longest = Cost(calls=most, input_tokens=most * model.window, output_tokens=most * USUAL_REPLY)
     return all(
         keeps(limit, complete_cost(longest, each.name, find_abilities(each).pace)) for each in list_models(model)
     )
