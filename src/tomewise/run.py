@@ -27,7 +27,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from tomewise.errors import BadReply, Refused
-from tomewise.types import Cost, Event, Report
+from tomewise.types import Cost, Event, Limit, Report
 
 if TYPE_CHECKING:
     from tomewise.types import In, LanguageModel, Out, Role
@@ -165,6 +165,11 @@ class Permit(Protocol):
 
 class Spender(Protocol):
     """What a piece of work may spend. See `language.budget.Budget`."""
+
+    limit: Limit
+
+    def leaves(self, cost: Cost) -> bool:
+        """Whether so much more can be spent, as far as this process knows."""
 
     async def ask(self, model: LanguageModel, role: Role[In, Out], given: In) -> Out:
         """Ask the model. Raises `BudgetExceeded` before a request that would exceed the limit."""

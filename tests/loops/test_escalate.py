@@ -9,11 +9,12 @@ from tests.loops.doubles import converse
 
 from tomewise.calls import CallCount
 from tomewise.errors import BadReply, BudgetExceeded, UsageError
-from tomewise.loops.at_once import Size
+from tomewise.language.budget import Budget
+from tomewise.language.wrapped import Wrapped
 from tomewise.loops.escalate import Escalate, Way
-from tomewise.run import REPLY_SKIPPED, meter
-from tomewise.testing import check_loop
-from tomewise.types import Answer, Coverage, Event, Question, Statement
+from tomewise.run import REPLY_SKIPPED, change_run, meter
+from tomewise.testing import ScriptedModel, check_loop
+from tomewise.types import Answer, Cost, Coverage, Event, Limit, Question, Scope, Statement
 
 DECLINED = Answer(text="", resolved=False, claimed="none", missing="who paid the clerk")
 FULL = Answer(text="at nine", claimed="full", statements=(Statement(text="at nine", end=7, support="quoted"),))
@@ -53,7 +54,8 @@ class Reader(Fixed):
     async def measure(self, question, most):
         if self.tokens is None:
             raise UsageError("the window is too small")
-        return Size(self.tokens, 1 if self.tokens <= 50_000 else 9, 0.0) if self.tokens <= most else None
+        calls = 1 if self.tokens <= 50_000 else 9
+        return Cost(calls=calls, input_tokens=self.tokens) if self.tokens <= most else None
 
 
 def make_loop(first, thorough=None, whole=None, *, before=(), **options):
@@ -61,7 +63,13 @@ def make_loop(first, thorough=None, whole=None, *, before=(), **options):
     first = first if isinstance(first, Way) else way("hybrid", first)
     whole = whole or Reader(LONG)
     thorough = thorough or way("investigate")
-    return Escalate(quick=[*before, first], thorough=thorough, whole=whole, short=20_000, fair=40_000, **options)
+    loops = {"quick": [*before, first], "thorough": thorough, "whole": whole}
+    return Escalate(**loops, short=20_000, fair=40_000, **{"model": ScriptedModel({}), "price": time, **options})
+
+
+def time(cost):
+    """What a model costs that reads 1,000 tokens in a second."""
+    return replace(cost, model_seconds=cost.input_tokens / 1_000)
 
 
 async def play(*ways, question=ASKED, **options):
@@ -149,12 +157,10 @@ async def test_an_answer_in_doubt_stands_where_what_goes_on_has_no_usable_reply(
     with meter() as used:
         events, chosen, answer = await play(PARTLY, way("investigate", BadReply("no JSON")))
     assert (chosen, answer) == (["hybrid", "investigate"], PARTLY)
-    assert events[-1].detail["reason"] == "investigate: no JSON"
+    assert events[-1].detail["reason"] == "no JSON"
     assert used.fallbacks[REPLY_SKIPPED] == 1, "which its coverage counts as a failed step"
     with pytest.raises(BadReply):
         await play(DECLINED, way("investigate", BadReply("no JSON")))
-    with pytest.raises(BudgetExceeded):
-        await play(PARTLY, way("investigate", BudgetExceeded("no more")))
 
 
 @pytest.mark.parametrize(("tokens", "last"), [(40_000, "whole"), (40_001, "investigate")])
@@ -172,23 +178,64 @@ async def test_a_question_for_all_has_all_read_whatever_its_first_answer(reach):
     assert (await play(first, None, Reader(LONG, DECLINED)))[-1] == first
 
 
+BUDGET = Limit(tokens=LONG - 1)
+
+
 @pytest.mark.parametrize(
-    ("whole", "reading", "obstacle"),
+    ("tokens", "budget", "obstacle"),
     [
-        (Reader(LONG), 0, ""),
-        (Reader(LONG), LONG, ""),
-        (Reader(LONG), LONG - 1, "more than 99,999 tokens would be read (`--effort whole` does)"),
-        (Reader(None), LONG, "the window is too small"),
+        (LONG, None, ""),
+        (600_001, None, "to read it would take about 10 minutes (`--effort whole` does)"),
+        (600_001, Limit(minutes=11), ""),
+        (750_001, None, "more than 750,000 tokens would be read (`--effort whole` does)"),
+        (750_001, Limit(tokens=800_000, minutes=20), ""),
+        (LONG, BUDGET, "more than 99,999 tokens would be read (`--effort whole` does)"),
+        (LONG, Limit(calls=8), "to read it would take more than the limit of 8 calls leaves: 9 calls · 100,000 tokens"),
+        (None, None, "the window is too small"),
     ],
-    ids=["no limit", "within the limit", "beyond the limit", "cannot be read"],
 )
-async def test_beyond_the_limit_the_first_answer_stands_or_the_thorough_way_goes_on(whole, reading, obstacle):
-    asks_for_all = {"reach": "whole"}
-    first, doubtful = replace(FULL, **asks_for_all), replace(PARTLY, **asks_for_all)
-    assert (await play(first, None, whole, reading=reading))[1] == ["hybrid", "none" if obstacle else "whole"]
-    events, chosen, _ = await play(doubtful, None, whole, reading=reading)
+@pytest.mark.parametrize("of_run", [True, False])
+async def test_beyond_the_budget_the_first_answer_stands_or_the_thorough_way_goes_on(tokens, budget, obstacle, of_run):
+    first, doubtful = replace(FULL, reach="whole"), replace(PARTLY, reach="whole")
+    account = budget and Budget(budget, name="a model")
+    model = Wrapped(ScriptedModel({}), *([account.ask] if account and not of_run else []))
+    with change_run(budget=account if of_run else None):
+        _, chosen, _ = await play(first, None, Reader(tokens), model=model)
+        assert chosen == ["hybrid", "none" if obstacle else "whole"]
+        events, chosen, _ = await play(doubtful, None, Reader(tokens), model=model)
     assert chosen == ["hybrid", "investigate" if obstacle else "whole"]
-    assert events[-2].detail["passed_over"] == ({"whole": obstacle} if obstacle else {})
+    assert events[-2].detail["passed_over"].get("whole", "").startswith(obstacle)
+
+
+async def test_where_the_budget_ends_on_the_way_the_first_answer_stands_and_says_so():
+    ends = BudgetExceeded("the limit of 3 calls is used up")
+    events, _, answer = await play(replace(FULL, reach="whole"), None, Reader(LONG, ends))
+    assert (answer.text, answer.statements) == (FULL.text, FULL.statements)
+    assert "the limit of 3 calls is used up" in answer.coverage.remark
+    assert events[-1].detail["reason"] == str(ends)
+    with pytest.raises(BudgetExceeded):
+        await play(replace(DECLINED, reach="whole"), None, Reader(LONG, ends))
+
+
+@pytest.mark.parametrize("reach", ["whole", "list", "part", "count"])
+async def test_what_a_question_names_narrows_what_is_read_for_all(reach):
+    heron = Scope(documents=frozenset(["heron.md"]))
+
+    async def narrow(question):
+        return heron, ("Project Heron",)
+
+    whole = Reader(LONG)
+    _, chosen, answer = await play(replace(FULL, reach=reach), None, whole, narrow=narrow)
+    if reach == "part":
+        assert (chosen, answer.within, answer.named) == (["hybrid"], None, ())
+        return
+    is_narrowed = reach != "count"
+    assert [question.within for question in whole.asked] == [heron if is_narrowed else None]
+    assert (answer.within, answer.named) == ((heron, ("Project Heron",)) if is_narrowed else (None, ()))
+    compute, _ = make_computing(COMPUTED)
+    if reach == "list":
+        answer = (await play(LISTED, narrow=narrow, collect=compute))[-1]
+        assert (answer.text, answer.within, answer.named) == (COMPUTED.text, heron, ("Project Heron",))
 
 
 def make_computing(answer):
@@ -217,8 +264,9 @@ async def test_code_answers_what_counts_words_and_what_lists_things(first, compu
 
 async def test_a_list_beyond_the_limit_is_not_collected_and_words_are_counted():
     compute, _ = make_computing(COMPUTED)
-    assert (await play(LISTED, reading=10, collect=compute))[1] == ["hybrid", "none"]
-    assert (await play(COUNTED, reading=10, count=compute))[1] == ["hybrid", "find"]
+    with change_run(budget=Budget(BUDGET, name="a model")):
+        assert (await play(LISTED, collect=compute))[1] == ["hybrid", "none"]
+        assert (await play(COUNTED, count=compute))[1] == ["hybrid", "find"]
 
 
 async def test_of_a_text_that_was_read_at_once_words_are_counted_and_lists_stand():

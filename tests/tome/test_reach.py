@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with, stream_with
@@ -12,6 +13,7 @@ from tests.tome.test_collecting import collect_tenders, write_register
 from tomewise import Document, Question, Scope, Tome
 from tomewise.errors import BadReply, UsageError
 from tomewise.language.chat import ChatModel
+from tomewise.loops import escalate
 from tomewise.systems import auto
 from tomewise.terminal.render import describe_choices
 from tomewise.testing.scripted import ScriptedModel
@@ -85,10 +87,11 @@ def test_of_a_long_text_all_is_read_where_the_question_asks_for_all(open_tome, r
     assert answer.reach == reach
 
 
-def test_what_claims_all_of_a_part_is_inferred_at_most_and_says_what_was_read(open_tome, nothing_is_short):
+def test_what_claims_all_of_a_part_is_inferred_at_most_and_says_what_was_read(open_tome, nothing_is_short, monkeypatch):
+    monkeypatch.setattr(escalate, "_TOKENS", 10)
     tome, _ = open_tome(answer_with("list"), prose(1, 3000))
     with tome:
-        systems = ("hybrid context=500", "naive context=500", "auto reading=10")
+        systems = ("hybrid context=500", "naive context=500", "auto context=500")
         answers = [tome.ask("Which boats were lost?", system=system) for system in systems]
     for answer in answers:
         assert (answer.claimed, answer.support, answer.coverage.all_read) == ("full", "inferred", False)
@@ -105,6 +108,51 @@ def test_what_claims_all_of_a_part_is_inferred_at_most_and_says_what_was_read(op
     with tome:
         answer = tome.ask("Which boat was lost?", system="naive context=500")
     assert (answer.support, answer.remarks) == ("quoted", ())
+
+
+NOTED = {"facts": [{"label": "E1", "quote": "nowhere", "fact": "Heron went on."}]}
+
+
+def write_minutes(number):
+    text = prose(number, 900)
+    return Document(id=f"{number}.md", title=f"Minutes of day {number}", text=text + "\n\nAda Marsh spoke of herons.")
+
+
+@pytest.mark.parametrize(
+    ("question", "heron", "named"),
+    [
+        ("Summarise Project Heron.", "Project Heron began in May.", "Project Heron"),
+        ("What was said of “The Long Heron” in all?", "“The Long Heron” was read out.", "The Long Heron"),
+        ("Was wurde über Projekt Heron gesagt?", "Das Projekt Heron begann im Mai.", "Projekt Heron"),
+        ("What did Ada Marsh say of Heron, all in all?", "They called it Heron.", "Heron"),
+        ("Summarise Minutes of day 2.", "Nothing.", "Minutes of day 2"),
+        ("What does 2.md hold?", "Nothing.", "2.md"),
+        ("Was wurde über Reiher gesagt, und wer sprach?", "Ein Reiher flog.", ""),  # each noun has a capital
+        ("Summarise what was said of herons.", "Project Heron began in May.", ""),
+        ("Summarise what Ada Marsh said.", "Project Heron began in May.", ""),
+        ("Summarise Project Crane.", "Project Heron began in May.", ""),
+        ("Summarise the minutes of day 2.", "Nothing.", ""),
+    ],
+)
+def test_what_stands_in_one_document_alone_is_read_there(here, question, heron, named, nothing_is_short):
+    replies = {"mark_facts": NOTED, "plan_reading": {"questions": []}, "update_ledger": {}}
+    model = ScriptedModel(
+        {"answer": answer_with("whole"), **{name: lambda _, reply=reply: reply for name, reply in replies.items()}}
+    )
+    with Tome.open(here / "a.tome", embedder="hash", model=model) as tome:
+        documents = [write_minutes(number) for number in range(1, 4)]
+        documents[1] = replace(documents[1], text=f"{documents[1].text}\n\n{heron}")
+        tome.add(*documents)
+        answer = tome.ask(question, effort="auto")
+        assert answer.named == ((named,) if named else ())
+        assert answer.coverage.all_read
+        assert (f"Only 2.md was read, since “{named}” stands nowhere else." in answer.remarks) is bool(named)
+        if named:
+            assert answer.within == Scope(documents=frozenset(["2.md"]))
+            assert answer.coverage.passages < sum(each.passages for each in tome.documents) / 2
+            assert tome.traces[answer.trace].answer.within == answer.within
+        else:
+            assert (answer.within, answer.coverage.passages) == (None, sum(each.passages for each in tome.documents))
 
 
 def test_a_reach_that_means_nothing_is_a_part(open_tome):

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from threading import Lock
 from time import perf_counter
 from typing import Protocol
 
 from tomewise.errors import BudgetExceeded, KeepsFailing, ModelError, ModelUnavailable
-from tomewise.language.wrapped import Wrapper
-from tomewise.run import Meter, Permit, Request, change_run, current_run, meter
+from tomewise.language.wrapped import Wrapped, Wrapper
+from tomewise.run import Meter, Permit, Request, Spender, change_run, current_run, meter
 from tomewise.types import Cost, In, LanguageModel, Limit, Out, Role
 
 
-class Account(Permit, Protocol):
+class Account(Permit, Spender, Protocol):
     """Where the spending of a budget is kept: in this process (`Budget`), or in another one. Its `ask` is a wrapper."""
+
+    limit: Limit = Limit()
+
+    def leaves(self, cost: Cost) -> bool:
+        """Whether so much more can be spent, as far as this process knows."""
+        return True
 
     async def ask(self, model: LanguageModel, role: Role[In, Out], given: In) -> Out:
         """Ask the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
@@ -71,13 +78,18 @@ class Budget(Account):
 
     def __init__(self, limit: Limit = Limit(), *, name: str) -> None:  # noqa: B008 - it is frozen
         self.name = name
-        self._limit = limit
+        self.limit = limit
         self._spent = Cost()
         self._began = 0.0  # when the requests under way began
         self._seconds = 0.0  # in which others were
         self._reserved = _Amount()  # by the requests under way
         self._waiting: list[asyncio.Future[None]] = []
         self._lock = Lock()  # on the three above: the event loops of several threads may ask
+
+    def leaves(self, cost: Cost) -> bool:
+        """Whether so much more can be spent."""
+        with self._lock:
+            return self.limit.holds(replace(self._spent, model_seconds=self._seconds) + cost)
 
     @property
     def spent(self) -> Cost:
@@ -140,7 +152,7 @@ class Budget(Account):
         """The least and the most that a request can spend."""
         times, prompt, bound = request.most, request.input_tokens, request.output_bound
         whole = times * (prompt + bound)
-        money = self._limit.dollars
+        money = self.limit.dollars
         if money is None:
             return _Amount(1, prompt), _Amount(times, whole)
         least, most = request.price(prompt, 0), request.price(times * prompt, times * bound)
@@ -154,7 +166,7 @@ class Budget(Account):
 
     def _find_excess(self, need: _Amount, used: _Amount) -> str | None:
         """The limit that `need` would exceed beside `used`, and the remedy; None if it exceeds no limit."""
-        most, money = self._limit, self._limit.dollars
+        most, money = self.limit, self.limit.dollars
         seconds = self._seconds + (perf_counter() - self._began if self._reserved.calls else 0.0)
         for is_used, part in (
             (most.calls is not None and used.calls + need.calls > most.calls, Limit(calls=most.calls)),
@@ -179,6 +191,17 @@ class Budget(Account):
         if used.money + need.money > money or 0 < money <= used.money:
             return f"{used.money:.4f} of {money:g} dollars for {self.name} are used up: raise the limit, or stop"
         return None
+
+
+def list_budgets(model: LanguageModel) -> Iterator[Spender]:
+    """The budgets that its asks count against: that of the run, and those of its wrappers."""
+    if budget := current_run().budget:
+        yield budget
+    while isinstance(model, Wrapped):
+        for wrapper in model.wrappers:
+            if isinstance(budget := getattr(wrapper, "__self__", None), Budget):  # its `ask` is the wrapper
+                yield budget
+        model = model.inner
 
 
 async def ask_within_run(model: LanguageModel, role: Role[In, Out], given: In) -> Out:

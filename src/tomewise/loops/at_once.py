@@ -11,13 +11,12 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import inf
-from typing import NamedTuple
 
 from tomewise.calls import CallCount
 from tomewise.errors import UsageError
 from tomewise.events import report_retrieved
 from tomewise.language.roles import ANSWER, AnswerIn
-from tomewise.language.wrapped import find_abilities, find_name, find_room, find_window
+from tomewise.language.wrapped import find_name, find_room, find_window
 from tomewise.loops.chunking import Chunk
 from tomewise.loops.citing import only_quotes
 from tomewise.loops.desk import Desk, Prepared, make_answer_input
@@ -28,17 +27,7 @@ from tomewise.loops.relay import find_chunks, list_passages
 from tomewise.types import Answer, Cost, Event, Evidence, Question
 from tomewise.working.ledger import LedgerMemory
 
-USUAL_REPLY = 256  # tokens of a usual reply
 _PIECE = 1_000  # tokens of a piece: the fewer labels, the shorter the prompt; the more, the nearer what they name
-
-
-class Size(NamedTuple):
-    """What it takes to read a text: the tokens of the prompt, or of all parts, and the calls; with one it is read at
-    once. `seconds` are those of the model, 0 if nobody knows how fast it is."""
-
-    tokens: int
-    calls: int
-    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,23 +106,17 @@ class Whole:
         async for output in parts:
             yield output
 
-    async def measure(self, question: Question, most: float = inf) -> Size | None:
-        """What it takes to read all in scope; None if that is more than `most` tokens. Calls no model.
+    async def measure(self, question: Question, most: float = inf) -> Cost | None:
+        """What it takes to read all in scope: one call, or at most those part by part. Calls no model.
 
-        Raises UsageError if a window is too small to read part by part.
+        None if the prompts have more than `most` tokens. Raises UsageError if a window is too small to read by parts.
         """
         if prepared := await self._prepare(question, most):
-            return self._time(await asyncio.to_thread(self.at_once.measure, prepared), 1)
+            return Cost(calls=1, input_tokens=await asyncio.to_thread(self.at_once.measure, prepared))
         if most <= self._room or await asyncio.to_thread(self._is_longer, question, most):
             return None
-        chunks = await self.by_parts.find_chunks(question)
-        tokens = sum(chunk.tokens for chunk in chunks)
-        return self._time(tokens, self.by_parts.count_calls(chunks)) if tokens <= most else None
-
-    def _time(self, tokens: int, calls: int) -> Size:
-        pace = find_abilities(self.at_once.desk.model, ANSWER).pace
-        cost = Cost(calls=calls, input_tokens=tokens, output_tokens=calls * USUAL_REPLY)
-        return Size(tokens, calls, pace.foresee(cost) if pace else 0.0)
+        cost = await self.by_parts.measure(question)
+        return cost if cost.input_tokens <= most else None
 
     @property
     def _room(self) -> int:

@@ -9,12 +9,14 @@ memory that is built.
 - How often a word or a name stands is counted by code, in all of the text. A list, or the number of some things, is
   collected from every passage, and counted by code. Neither is done for a question with options or instructions, nor
   is anything collected for another form than a list.
-- What else asks for the whole text has it read, if it has at most so many tokens; else the first answer stands if the
-  evidence supports it, and says how little was read.
+- What else asks for the whole text has it read, if that is within the budget and not very long; else the first answer
+  stands if the evidence supports it, and says how little was read.
+- Where a question for all names what few documents hold, such as "Project Heron", these alone are read, and the answer
+  says so.
 - A first answer that is supported in full is the answer, and so are quotations without a model, since what goes on
   would only quote as well. Otherwise the text is read at once where it fits and is no longer than what a loop sends, or
   the thorough way goes on. If that declines, or has no usable reply, a first answer that was supported only partly is
-  the answer.
+  the answer. So it is where the budget ends on the way.
 
 Each choice is an event `chosen`: what, why, what was passed over and why, and which systems a build would make ready.
 """
@@ -24,21 +26,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Protocol, TypeAlias
 
 from tomewise.calls import CallCount, read_calls
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UsageError, count_noun
 from tomewise.events import make_event
+from tomewise.language.budget import list_budgets
 from tomewise.loops.answer_parts import hold_back
-from tomewise.loops.at_once import Size
 from tomewise.loops.desk import decline
 from tomewise.run import REPLY_SKIPPED, change_run, current_run, record_fallback
-from tomewise.types import Answer, Event, Lagging, Loop, Question
+from tomewise.types import Answer, Cost, Event, Lagging, LanguageModel, Loop, Question, Scope, Unread
 
 # The answer that code computes to a question, by what it counts or lists; None where it cannot.
 Compute: TypeAlias = Callable[[Question, str], Awaitable[Answer | None]]
-_PATIENCE = 600.0  # seconds that reading part by part may take where nobody asked for it
+# The documents that alone hold what a question names, and these names; None where it names nothing so.
+Narrow: TypeAlias = Callable[[Question], Awaitable[tuple[Scope, tuple[str, ...]] | None]]
+_TOKENS, _MINUTES = 750_000, 10.0  # that reading all may take where nobody asked for it, and no budget says more
+_READS_ALL = "`--effort whole` does"
 _UNSURE = ("none", "partly")  # claims after which another way goes on
 _FOR_ALL = ("whole", "list", "count")  # and so it does after these
 
@@ -56,8 +60,8 @@ class Lag(Protocol):
 class ReadsAll(Loop, Protocol):
     """A loop that reads all of a text."""
 
-    async def measure(self, question: Question, most: float = inf) -> Size | None:
-        """What that takes; None if the text has more than `most` tokens. Raises UsageError if it cannot be read."""
+    async def measure(self, question: Question, most: float) -> Cost | None:
+        """What that takes; None if it is more than `most` tokens. Raises UsageError if the text cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +87,9 @@ class Escalate:
     """Answers with the first of `quick` that is built, and with `thorough` or `whole` where the question needs it.
 
     The last quick way and the thorough one need no memory layers. A text whose prompt has at most `short` tokens is
-    read at once first, and one of `fair` tokens where the first answer does not suffice; of one that has to be read
-    part by part `reading` tokens are allowed, 0 for any number. `count` and `collect` compute answers, if they can.
+    read at once first, and one of `fair` tokens where the first answer does not suffice. `price` completes what a
+    reading takes with its seconds and dollars; the budgets of the `model` must leave that. `count` and `collect`
+    compute answers, if they can, and `narrow` finds what a question names.
     """
 
     quick: Sequence[Way]
@@ -92,9 +97,11 @@ class Escalate:
     whole: ReadsAll
     short: int
     fair: int
-    reading: int = 0
+    model: LanguageModel
+    price: Callable[[Cost], Cost]
     count: Compute | None = None
     collect: Compute | None = None
+    narrow: Narrow | None = None
 
     @property
     def calls(self) -> CallCount:
@@ -106,12 +113,13 @@ class Escalate:
         hidden: tuple[str, ...] = (*_UNSURE, *_FOR_ALL)
         if size := await self.find_size(question, self.short):
             way, asked, hidden = Way("whole", self.whole), question, _FOR_ALL[-1:]
-            yield report_choice(way.name, f"the text is short, and is read at once ({size.tokens:,} tokens)")
+            yield report_choice(way.name, f"the text is short, and is read at once ({size.input_tokens:,} tokens)")
         else:
             way, lags = await asyncio.to_thread(self._find_quick, current=question.current)
             asked = replace(question, force=False)  # a guess comes last
             yield report_choice(way.name, "one shot comes first", lags, list(lags))
-        first, failed, shown = decline(), False, list[Event]()
+        shown: list[Event] = []
+        first, failed = decline(), False
         try:
             async for item in _run_hiding(way, asked, hidden, shown):
                 if isinstance(item, Answer):
@@ -125,11 +133,24 @@ class Escalate:
         reason = _describe(first)
         yield make_event("stopped", reason=f"{way.name}: {reason}")
         is_read = size is not None and not failed and not first.coverage.dropped
-        async for item in self._go_on(question, first, reason, is_read=is_read, fair=0 if size else self.fair):
-            if shown and item is not first and (show := current_run().on_part):
-                show(make_event("answer_part", text="", replace=True))  # what follows begins anew
-                shown.clear()
-            yield item
+        try:
+            async for item in self._go_on(question, first, reason, is_read=is_read, fair=0 if size else self.fair):
+                if shown and item is not first and (show := current_run().on_part):
+                    show(make_event("answer_part", text="", replace=True))  # what follows begins anew
+                    shown.clear()
+                yield item
+        except ModelUnavailable:
+            raise
+        except ModelError as error:
+            if not first.resolved:
+                raise
+            yield make_event("stopped", reason=str(error))
+            if isinstance(error, BudgetExceeded):
+                rest = Unread(what="what would be read next", count=0, mend=str(error))
+                first = replace(first, coverage=replace(first.coverage, unread=(*first.coverage.unread, rest)))
+            else:
+                record_fallback(REPLY_SKIPPED)
+            yield first
 
     async def _go_on(
         self, question: Question, first: Answer, reason: str, *, is_read: bool, fair: int
@@ -141,14 +162,16 @@ class Escalate:
             if answer := await self.count(question, first.item):
                 yield answer
                 return
-        passed_over = {}
+        passed_over, asked, names = {}, question, tuple[str, ...]()
         if first.asks_for_all and not is_read:
-            if excess := await self._find_excess(question):
+            if self.narrow and first.reach != "count" and (named := await self.narrow(question)):
+                asked, names = replace(question, within=named[0]), named[1]
+            if excess := await self._find_excess(asked):
                 passed_over["whole"] = excess
             elif may_compute and first.reach == "list" and question.form in (None, "list") and self.collect:
                 yield report_choice("collect", f"the question lists or counts things: {first.item}")
-                if answer := await self.collect(question, first.item):
-                    yield answer
+                if answer := await self.collect(asked, first.item):
+                    yield replace(answer, within=asked.within, named=names)
                     return
         reads_all = first.asks_for_all and not passed_over
         if is_read or (_suffices(first, question) and not reads_all):
@@ -157,25 +180,17 @@ class Escalate:
             yield first
             return
         if not reads_all and (size := await self.find_size(question, fair)):
-            reads_all, reason = True, f"{reason}; the text is read at once ({size.tokens:,} tokens)"
+            reads_all, reason = True, f"{reason}; the text is read at once ({size.input_tokens:,} tokens)"
         way = Way("whole", self.whole) if reads_all else self.thorough
         yield report_choice(way.name, reason, passed_over)
-        try:
-            async for item in _run_way(way, question):
-                if isinstance(item, Answer):
-                    if first.resolved and not item.resolved:
-                        item = first
-                    elif first.asks_for_all:
-                        item = replace(item, reach=first.reach, item=first.item)
-                yield item
-        except (ModelUnavailable, BudgetExceeded):
-            raise
-        except ModelError as error:
-            if not first.resolved:
-                raise
-            record_fallback(REPLY_SKIPPED)
-            yield make_event("stopped", reason=f"{way.name}: {error}")
-            yield first
+        async for item in _run_way(way, asked if reads_all else question):
+            if isinstance(item, Answer):
+                if first.resolved and not item.resolved:
+                    item = first
+                elif first.asks_for_all:
+                    item = replace(item, reach=first.reach, item=first.item)
+                    item = replace(item, within=asked.within, named=names) if reads_all else item
+            yield item
 
     def _find_quick(self, *, current: bool) -> tuple[Way, dict[str, str]]:
         """The first quick way that is ready, and what those before it need."""
@@ -186,7 +201,7 @@ class Escalate:
             lags[way.name] = f"needs {', '.join(lag)}"
         return way, lags
 
-    async def find_size(self, question: Question, most: int) -> Size | None:
+    async def find_size(self, question: Question, most: int) -> Cost | None:
         """What it takes to read the text at once; None if that is not possible with so many tokens."""
         try:
             size = await self.whole.measure(question, most)
@@ -196,15 +211,20 @@ class Escalate:
 
     async def _find_excess(self, question: Question) -> str:
         """Why the whole text is not read for this question; empty if it may be."""
+        budgets = list(list_budgets(self.model))
+        tokens = min((each.limit.tokens for each in budgets if each.limit.tokens is not None), default=_TOKENS)
+        minutes = min((each.limit.minutes for each in budgets if each.limit.minutes is not None), default=_MINUTES)
         try:
-            size = await self.whole.measure(question, self.reading or inf)
+            cost = await self.whole.measure(question, tokens)
         except UsageError as error:
             return str(error)
-        if not size:
-            return f"more than {count_noun(self.reading, 'token')} would be read (`--effort whole` does)"
-        if self.reading and size.seconds > _PATIENCE:
-            return f"to read it would take about {round(size.seconds / 60):,} minutes (`--effort whole` does)"
-        return ""
+        if not cost:
+            return f"more than {count_noun(tokens, 'token')} would be read ({_READS_ALL})"
+        cost = self.price(cost)
+        if cost.model_seconds > minutes * 60:
+            return f"to read it would take about {round(cost.model_seconds / 60):,} minutes ({_READS_ALL})"
+        short = [each.limit for each in budgets if not each.leaves(cost)]
+        return f"to read it would take more than the limit of {short[0]} leaves: {cost}" if short else ""
 
 
 async def _run_way(way: Way, question: Question) -> AsyncIterator[Event | Answer]:

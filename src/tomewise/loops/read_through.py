@@ -51,8 +51,8 @@ _NOTES = 3  # notes have at most one part in so many of what the answering role 
 class ReadThrough(WithLedger):
     """Reads chunks of `size` tokens, in document order or `by_relevance`. The answering role sees `context` tokens.
 
-    `recovery` is the share of the text that may be read again. With `to_end` all is read, also where the question is
-    settled before. Calls are counted for a question without a session, where no reply is full.
+    With `to_end` all is read, also where the question is settled before. Calls are counted for a question without a
+    session, where no reply is full.
     """
 
     recall: Retriever
@@ -60,7 +60,6 @@ class ReadThrough(WithLedger):
     wave: int = 1
     by_relevance: bool = False
     to_end: bool = False
-    recovery: float = 0.0
 
     @property
     def calls(self) -> CallCount:

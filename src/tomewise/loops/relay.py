@@ -23,12 +23,13 @@ from tomewise.loops.steps import LoopState
 from tomewise.recall.flat import Everything
 from tomewise.recall.ranking import as_evidence
 from tomewise.store.records import PASSAGES
-from tomewise.types import Answer, Event, Evidence, Passage, Question, Role
+from tomewise.types import Answer, Cost, Event, Evidence, Passage, Question, Role
 from tomewise.types.proof import Unread
 
 EmptyCall: TypeAlias = tuple[Role[Any, Any], Any, int]
 _ALL = 10**9  # passages
 _TOKENS_PER_WORD = 2
+_BESIDE = 4_000  # tokens of notes, and of rules in other calls
 _UNREAD = "This part of the text could not be read: {}."
 _LEFT = "The reading ended early, as nothing seemed open any more. Not read: {}."
 _CUT = "Of {} readers' notes a part had no room."
@@ -47,10 +48,14 @@ class Written(LoopState):
 
 @dataclass(frozen=True, eq=False)
 class InOrder(ABC):
-    """A loop that reads chunks of `size` tokens, fewer where a window is smaller, and answers from what it wrote."""
+    """A loop that reads chunks of `size` tokens, fewer where a window is smaller, and answers from what it wrote.
+
+    `recovery` is the share of the text that may be read again.
+    """
 
     desk: Desk
     size: int
+    recovery: float = field(default=0.0, kw_only=True)
 
     @abstractmethod
     def make_empty_call(self, question: Question) -> EmptyCall:
@@ -79,6 +84,19 @@ class InOrder(ABC):
     async def find_chunks(self, question: Question) -> list[Chunk]:
         """All documents in the question's scope, in document order. Raises UsageError, see `measure_size`."""
         return await find_chunks(self.desk, question, await asyncio.to_thread(self.measure_size, question))
+
+    async def measure(self, question: Question) -> Cost:
+        """The most calls and tokens of prompts that reading takes. Calls no model; raises UsageError, see above."""
+        chunks = await self.find_chunks(question)
+        role, empty, _ = self.make_empty_call(question)
+
+        def count_tokens(chunk: Chunk) -> int:
+            shown = self.desk.show(list_passages(chunk.passages))
+            return self.desk.model.count_input_tokens(role, empty.model_copy(update={"evidence": shown}))
+
+        read = await asyncio.to_thread(lambda: sum(map(count_tokens, chunks)))
+        calls = self.count_calls(chunks) if chunks else 0
+        return Cost(calls=calls, input_tokens=round((1 + self.recovery) * read) + calls * _BESIDE)
 
     async def run(self, question: Question, memory: Any = None) -> AsyncIterator[Event | Answer]:
         """The events of reading, `answered`, then the answer. A `memory` that is given is used and changed.

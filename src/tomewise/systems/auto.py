@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import partial
 
 from tomewise.loops.at_once import AtOnce, Whole
 from tomewise.loops.escalate import Escalate, Way
 from tomewise.loops.read_through import ReadThrough
 from tomewise.systems.efforts import EFFORTS
-from tomewise.systems.kit import CONTEXT, OURS, Count, Kit, Multiplies, System, SystemDeclaration
+from tomewise.systems.kit import CONTEXT, OURS, Context, Kit, System, SystemDeclaration
 from tomewise.systems.lag import LagFinder
+from tomewise.systems.pricing import price_answers
 from tomewise.systems.registry import assemble
 
 # Times the context of one call: what a search costs with all that follows it, and what follows it where it fails.
@@ -19,28 +20,25 @@ _SHORT, _FAIR = 4, 10
 def auto(
     kit: Kit,
     *,
-    reading: Annotated[
-        Count,
-        "tokens of a text that is read part by part where the question asks for all of it; 0: no limit",
-        Multiplies("tokens of a question", most=5_000_000),
-    ] = 500_000,
+    context: Context = CONTEXT,
 ) -> System:
     """The recipe of `auto`: `loops.escalate` over the systems of the other efforts."""
     (thorough,) = EFFORTS["thorough"]
     loop = Escalate(
-        quick=[make_way(kit, name) for name in EFFORTS["quick"]],
-        thorough=make_way(kit, thorough),
+        quick=[make_way(kit, name, context) for name in EFFORTS["quick"]],
+        thorough=make_way(kit, thorough, context),
         whole=make_whole(kit),
-        short=_SHORT * CONTEXT,
-        fair=_FAIR * CONTEXT,
-        reading=reading,
+        short=_SHORT * context,
+        fair=_FAIR * context,
+        model=kit.model,
+        price=partial(price_answers, kit),
     )
     return System(loop=loop, retriever=assemble("hybrid", kit).retriever)
 
 
-def make_way(kit: Kit, name: str) -> Way:
+def make_way(kit: Kit, name: str, context: int) -> Way:
     """The way of answering of a system."""
-    system = assemble(name, kit)
+    system = assemble(name, kit, context=context)
     return Way(name, system.loop, LagFinder(kit, name, system.layers) if system.layers else None)
 
 
@@ -70,8 +68,8 @@ SYSTEMS = {
             "It needs no layer. `associative` answers first where its graph is built, else `hybrid`; `investigate` "
             "goes on. What the question asks about is a field of the first reply: how often a word stands is counted "
             "as `tome find` does, a list is collected as by `tome collect`, and what else needs the whole text goes to "
-            "`whole`, unless that would read more than `reading` tokens. The trace says what was chosen, why, and "
-            "which build would help."
+            "`whole`, unless the budget does not allow that, or it would take more than 750,000 tokens or ten minutes "
+            "that no budget allows. The trace says what was chosen, why, and which build would help."
         ),
     ),
     "whole": SystemDeclaration(

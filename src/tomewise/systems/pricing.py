@@ -17,7 +17,7 @@ from tomewise.language.price_list import find_price
 from tomewise.language.roles import ANSWER
 from tomewise.language.spec import ModelSpec
 from tomewise.language.wrapped import Wrapped, find_abilities, find_name, list_models
-from tomewise.loops.at_once import USUAL_REPLY, Whole
+from tomewise.loops.at_once import Whole
 from tomewise.loops.escalate import Escalate
 from tomewise.loops.relay import InOrder
 from tomewise.run import change_run
@@ -32,9 +32,8 @@ Bound: TypeAlias = Literal["", "at most", "at least"]
 Foreseen: TypeAlias = tuple[Role[Any, Any], int, int]
 """A role, so many calls of it, and the tokens that they read together."""
 _MOST_PLAYED, _SECONDS = 40, 10.0  # calls that are played for one price, and how long
-# Models count tokens in their own way, and some text is read twice; rules, questions and notes stand beside it.
-_SURE, _BESIDE = 1.3, 4_000
-_READING = 60.0  # seconds that a call of a slow model may take to read what it is shown
+_READING = 45.0  # seconds that a call of a slow model may take to read evidence; rules stand beside it
+_USUAL_REPLY = 256  # tokens
 _CONTEXTS = (4_500, 3_000, 2_000, 1_200)  # few, so that another measurement rarely makes another prompt
 
 
@@ -59,17 +58,12 @@ async def price_question(wire: Callable[[Kit], System], kit: Kit, question: Ques
     loop = find_first(wired)
     limit = read_calls(loop).most
     if isinstance(wired, Escalate) and (size := await wired.find_size(question, wired.short)):
-        return _sum_costs([(ANSWER, 1, size.tokens)], kit), "at least"
-    if isinstance(loop, Whole):
-        size = await loop.measure(question)
-        if size and size.calls == 1:
-            return _sum_costs([(ANSWER, 1, size.tokens)], kit), ""
-        loop = loop.by_parts
-    if isinstance(loop, InOrder):
-        chunks = await loop.find_chunks(question)
-        calls = loop.count_calls(chunks) if chunks else 0
-        read = round(_SURE * sum(chunk.tokens for chunk in chunks)) + calls * _BESIDE
-        return _sum_costs([(loop.make_empty_call(question)[0], calls, read)], kit), "at most"
+        return price_answers(kit, size), "at least"
+    if isinstance(loop, Whole | InOrder) and (cost := await loop.measure(question)):
+        by_parts = loop.by_parts if isinstance(loop, Whole) else loop
+        if by_parts is not loop and cost.calls == 1:
+            return price_answers(kit, cost), ""
+        return _sum_costs([(by_parts.make_empty_call(question)[0], cost.calls, cost.input_tokens)], kit), "at most"
     with change_run(meters=(), used=None, listener=None), suppress(ModelError, TimeoutError):
         async with asyncio.timeout(_SECONDS):
             async for _ in loop.run(question):
@@ -85,12 +79,17 @@ def find_first(loop: Loop) -> Loop:
     return loop.quick[-1].loop if isinstance(loop, Escalate) else loop
 
 
+def price_answers(kit: Kit, cost: Cost) -> Cost:
+    """The cost of calls like those of the answering role, with replies as long as they usually are."""
+    return _sum_costs([(ANSWER, cost.calls, cost.input_tokens)], kit)
+
+
 def _sum_costs(foreseen: Iterable[Foreseen], kit: Kit) -> Cost:
     total = Cost()
     for role, calls, read in foreseen:
         name, abilities = find_name(kit.model, role), find_abilities(kit.model, role)
         mean = kit.store.calls.mean_reply_bytes(role.name, name)
-        written = min(role.output_tokens, USUAL_REPLY) if mean is None else mean / 4
+        written = min(role.output_tokens, _USUAL_REPLY) if mean is None else mean / 4
         cost = Cost(calls=calls, input_tokens=read, output_tokens=round(calls * (written + abilities.thoughts)))
         total += complete_cost(cost, name, abilities.pace)
     return total
@@ -127,7 +126,7 @@ def keeps(limit: Limit, cost: Cost) -> bool:
 def is_cheap(limit: Limit, calls: CallCount, model: LanguageModel) -> bool:
     """Whether even the longest prompts keep the limit, so that nothing has to be counted."""
     most = 1_000 if calls.most is None else int(calls.most)
-    longest = Cost(calls=most, input_tokens=most * model.window, output_tokens=most * USUAL_REPLY)
+    longest = Cost(calls=most, input_tokens=most * model.window, output_tokens=most * _USUAL_REPLY)
     return all(
         keeps(limit, complete_cost(longest, each.name, find_abilities(each).pace)) for each in list_models(model)
     )

@@ -48,7 +48,7 @@ _NUMBER = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _TITLE = re.compile(r"[“\"]([^\W_a-zß-ÿ][^“”\"\n]{1,60}?)[,.]?[”\"]")
-_JOINING = frozenset("of the de la le von van der den du da di del des el al bin ibn y & for".split())
+JOINING = frozenset("of the de la le von van der den du da di del des el al bin ibn y & for".split())
 _NO_NAMES_ALONE = STOP | NO_NAMES | HONORIFICS
 _OPENING = re.compile(r"(?:\A|[.!?:;\n…]|[“\"‘(\[*])[\s“\"‘'(\[—*-]*\Z")
 
@@ -92,7 +92,7 @@ class _Reader:
             if opens_sentence(self._text, run[0].start):
                 while at < len(run) and self._is_mere_capital(run[at], alone=at == len(run) - 1):
                     at += 1
-                    while at < len(run) and run[at].text in _JOINING:
+                    while at < len(run) and run[at].text in JOINING:
                         at += 1
             name = run[at:]
             if not name or (len(name) == 1 and _is_mere_word(name[0])):
@@ -155,7 +155,7 @@ def _list_runs(text: str, words: list[_Word]) -> list[list[_Word]]:
                 runs.append(run)
                 run = [word]
             pending = []
-        elif run and continues and word.text in _JOINING and len(pending) < 2 and not is_possessive:
+        elif run and continues and word.text in JOINING and len(pending) < 2 and not is_possessive:
             pending.append(word)
         else:
             runs.append(run)

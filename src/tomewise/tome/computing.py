@@ -1,8 +1,9 @@
-"""Answers that code computes where a question asks for all: how often words stand, and what all documents list."""
+"""What code does where a question asks for all: it counts words, collects a list, and finds what the question names."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -16,21 +17,25 @@ from tomewise.run import current_run
 from tomewise.store.contract import Store
 from tomewise.systems.kit import Kit, System
 from tomewise.text.alignment import fold
+from tomewise.text.names import JOINING, list_names
 from tomewise.tome.collected import Row
 from tomewise.tome.collecting import fill_table, plan_table
 from tomewise.tome.holdings import list_unread
-from tomewise.types import Answer, Coverage, Evidence, Question, Quote, Statement, Unread
+from tomewise.types import Answer, Coverage, DocumentId, Evidence, Question, Quote, Scope, Statement, Unread
+from tomewise.types.place import name_document
 from tomewise.types.proof import STRENGTHS
 
 _SHOWN = 3  # hits that are quoted
+_GERMAN = frozenset("der das den dem des und ist sind wurde wurden wie welche welcher welches über im zum zur".split())
 
 
 def let_compute(system: System, kit: Kit) -> System:
-    """The system; one that can count and collect does it in the documents of the kit."""
+    """The system; one that can count, collect and narrow does it in the documents of the kit."""
     if not isinstance(system.loop, Escalate):
         return system
-    count, collect = partial(count_words, kit.store), partial(collect_rows, kit)
-    return replace(system, loop=replace(system.loop, count=count, collect=collect))
+    store = kit.store
+    count, collect, narrow = partial(count_words, store), partial(collect_rows, kit), partial(find_named, store)
+    return replace(system, loop=replace(system.loop, count=count, collect=collect, narrow=narrow))
 
 
 async def count_words(store: Store, question: Question, item: str) -> Answer | None:
@@ -102,6 +107,45 @@ async def collect_rows(kit: Kit, question: Question, item: str) -> Answer | None
         item=item,
         coverage=Coverage(read=table.coverage.read, unread=tuple(each for each in unread if each.count)),
     )
+
+
+async def find_named(store: Store, question: Question) -> tuple[Scope, tuple[str, ...]] | None:
+    """The documents that alone hold what the question names, such as "Project Heron", and those names.
+
+    A name counts if its rarest word stands in one document; so does the title or the file name of a document, as it is
+    written, in two words or more. None where nothing counts, and in a scope of entities.
+    """
+    return await asyncio.to_thread(_find_named, store, question)
+
+
+def _find_named(store: Store, question: Question) -> tuple[Scope, tuple[str, ...]] | None:
+    text, within = question.text, question.within or Scope()
+    records = [record for record in store.documents(within) if record.passages]
+    if len(records) < 2 or within.entities is not None or within.without_entities:
+        return None
+    named: dict[str, set[DocumentId]] = {}
+    for record in records:
+        for title in {record.title, name_document(record.id)}:
+            if len(fold(title).words) > 1 and re.search(rf"(?<!\w){re.escape(title)}(?!\w)", text):
+                named.setdefault(title, set()).add(record.id)
+
+    def find_holders(words: str) -> frozenset[DocumentId]:
+        try:
+            hits = find_in_documents(store, within, [words], "words", case=False, limit=0, skip=0)
+        except UsageError:  # no word to look for, or one that stands everywhere
+            return frozenset()
+        return frozenset(document for document, _ in hits.counts.get("document", ()))
+
+    capitals = not _GERMAN.isdisjoint(text.lower().split())  # which all nouns have
+    for name in () if named else list_names(text):
+        words = name.split()
+        while len(words) > capitals and not find_holders(" ".join(words)):
+            words = words[1:]  # "Summarise" of "Summarise Project Heron"
+        holders = [find_holders(word) for word in words if word not in JOINING] if len(words) > capitals else []
+        if len(rarest := min(filter(None, holders), key=len, default=frozenset[DocumentId]())) == 1:
+            named[" ".join(words)] = set(rarest)
+    documents = frozenset[DocumentId]().union(*named.values())
+    return (replace(within, documents=documents), tuple(named)) if documents else None
 
 
 def _write_row(row: Row, start: int) -> Statement:

@@ -254,7 +254,8 @@ def complete_answer(answer: Answer, question: Question, store: Store, failed: in
 
     `failed` counts the steps whose replies could not be used. What only the whole text proves is inferred from a part.
     """
-    keys = store.keys_within(question.within)
+    within = answer.within or question.within
+    keys = store.keys_within(within)
     answer = replace(
         answer,
         evidence=complete_evidence(answer.evidence, store),
@@ -269,7 +270,7 @@ def complete_answer(answer: Answer, question: Question, store: Store, failed: in
             ),
             compares=is_verified(answer),
         ),
-        within=question.within,
+        within=within,
         nearest=() if answer.resolved else _find_nearest(answer, store),
     )
     if not answer.asks_for_all or answer.coverage.all_read:

@@ -43,8 +43,8 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> Record:
     Each piece of evidence is kept once. Where that is too large, the record is cut (see `cut_to_fit`); `cut` says
     how. The question is kept whole, however long it is, so that it can be asked again.
     """
-    # A search finds the nearest passages again, and the scope is that of the question.
-    kept = replace(answer, nearest=(), within=None)
+    # A search finds the nearest passages again, and the scope is that of the question, unless its names narrowed it.
+    kept = replace(answer, nearest=(), within=None if answer.within == question.within else answer.within)
     record: Record = {**write_plain(kept), "events": write_plain(kept.events)}
     share_pieces(record)
     return record | {"cut": cut_to_fit(record, most_bytes), "question": write_plain(question)}
@@ -118,7 +118,7 @@ def _read_trace(row: Mapping[str, Any]) -> Trace:
         answer = {**row, "events": list(restore_events(row)), "trace": row["number"]}
         about = {name: row[name] for name in ("number", "asked", "question", "cut")}
         trace = read_plain(Trace, {**about, "answer": answer})
-        answer_within = replace(trace.answer, within=trace.question.within)
+        answer_within = replace(trace.answer, within=trace.answer.within or trace.question.within)
         return replace(trace, answer=answer_within, events=trace.answer.events)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         problem, number = describe_invalid(error), row["number"]

@@ -239,6 +239,8 @@ class Answer(Noun):
     """What the memory that answered had yet to take in; None if it was up to date."""
     within: Scope | None = None
     """What the question was narrowed to; None for the whole tome."""
+    named: tuple[str, ...] = ()
+    """What the question names that stands nowhere else, so that it was narrowed to where it stands."""
     nearest: tuple[Passage, ...] = ()
     """Where the question was declined, the passages nearest to it."""
     trace: int | None = field(default=None, compare=False)
@@ -309,7 +311,9 @@ def _list_remarks(answer: Answer) -> list[str]:
     is_guess = answer.claimed == "none"
     dropped, derived = (count_noun(each, "quotation") for each in (answer.dropped_quotes, answer.derived_quotes))
     lacks_text = answer.asks_for_all and answer.coverage.read < answer.coverage.passages
+    names = " and ".join(f"“{name}”" for name in answer.named)
     remarks = {
+        f"Only {answer.within} was read, since {names} stands nowhere else.": names,
         f"The question asks for all, and {answer.coverage} were read.": lacks_text,
         "The evidence supports only a part of this answer.": answer.resolved and answer.claimed == "partly",
         "A guess: no evidence supports it.": answer.resolved and is_guess,
