@@ -179,18 +179,19 @@ async def test_a_question_for_all_has_all_read_whatever_its_first_answer(reach):
 
 
 BUDGET = Limit(tokens=LONG - 1)
+READ = "to read it would take 9 calls and 100,000 tokens, about 1.7 minutes"
 
 
 @pytest.mark.parametrize(
     ("tokens", "budget", "obstacle"),
     [
         (LONG, None, ""),
-        (600_001, None, "to read it would take about 10 minutes (`--effort whole` does)"),
+        (600_001, None, "to read it would take 9 calls and 600,001 tokens, about 10.0 minutes (`--effort whole` does)"),
         (600_001, Limit(minutes=11), ""),
-        (750_001, None, "more than 750,000 tokens would be read (`--effort whole` does)"),
-        (750_001, Limit(tokens=800_000, minutes=20), ""),
+        (1_000_001, None, "more than 1,000,000 tokens would be read (`--effort whole` does)"),
+        (1_000_001, Limit(tokens=1_100_000, minutes=20), ""),
         (LONG, BUDGET, "more than 99,999 tokens would be read (`--effort whole` does)"),
-        (LONG, Limit(calls=8), "to read it would take more than the limit of 8 calls leaves: 9 calls · 100,000 tokens"),
+        (LONG, Limit(calls=8), READ + ", more than the limit of 8 calls leaves"),
         (None, None, "the window is too small"),
     ],
 )

@@ -144,7 +144,7 @@ def test_a_slow_model_is_shown_less_and_the_trace_says_so_once(open_book, server
         assert "context lowered" not in [event.name for event in stated.events]
         for stated in ("hybrid context=6000", "full_context"):
             assert "context lowered" not in [event.name for event in tome.ask(QUESTION, system=stated).events]
-    teach(server, (40, 5))
+    teach(server, (50, 5))
     with open_book() as tome:
         (event,) = [each for each in tome.ask(QUESTION, system="naive").events if each.name == "context lowered"]
         assert event.detail["context"] == 2_000

@@ -71,6 +71,29 @@ def test_a_question_that_is_stopped_ends_the_call_of_the_model(visitor: Callable
         assert model.left.wait(SOON)
 
 
+def test_a_price_is_shown_before_it_is_paid(visitor: Callable[..., Visit], tmp_path: Path):
+    reply = json.dumps({"answer": "Ada Marsh", "supported": "full", "quotes": [], "reach": "part"})
+    with (
+        OpenAIServer(lambda _: stream_with(reply)) as model,
+        serve_library(tmp_path, model=model, TOMEWISE_ASK_ABOVE="0 calls") as served,
+    ):
+        guest = visitor(served.url)
+        page = guest.enter(link("novel", "ask"))
+        assert ask(page, QUESTION)["accept"] == "0 calls"
+        expect(page.get_by_text("This takes 1 call")).to_be_visible()
+        assert not model.requests
+        page.get_by_role("button", name="Ask for this price").click()
+        wait_for_answers(page, 1)
+        assert len(model.requests) == 1
+        page = guest.go(link("novel", "compare", question=UNKNOWN, first="naive", second="hybrid"))
+        page.get_by_role("button", name="Ask both").click()
+        for place in range(2):
+            page.get_by_role("button", name="Ask for this price").first.click()
+            wait_for_answers(page, place + 1)
+        assert len([each for each in guest.complaints if "409 (Conflict)" in each]) == len(guest.complaints) == 3
+        guest.complaints.clear()
+
+
 def test_an_address_fills_in_the_form_and_a_guess_keeps_all_of_it(visitor: Callable[..., Visit]):
     form = {"options": json.dumps(["gold", "tea"]), "instructions": "Be brief.", "settings": json.dumps({"limit": 3})}
     page = visitor().enter(link("novel", "ask", question=UNKNOWN, system="naive", **form))

@@ -41,7 +41,7 @@ from tomewise.types import Answer, Cost, Event, Lagging, LanguageModel, Loop, Qu
 Compute: TypeAlias = Callable[[Question, str], Awaitable[Answer | None]]
 # The documents that alone hold what a question names, and these names; None where it names nothing so.
 Narrow: TypeAlias = Callable[[Question], Awaitable[tuple[Scope, tuple[str, ...]] | None]]
-_TOKENS, _MINUTES = 750_000, 10.0  # that reading all may take where nobody asked for it, and no budget says more
+_TOKENS, _MINUTES = 1_000_000, 10.0  # that reading all may take where nobody asked for it, and no budget says more
 _READS_ALL = "`--effort whole` does"
 _UNSURE = ("none", "partly")  # claims after which another way goes on
 _FOR_ALL = ("whole", "list", "count")  # and so it does after these
@@ -162,14 +162,15 @@ class Escalate:
             if answer := await self.count(question, first.item):
                 yield answer
                 return
-        passed_over, asked, names = {}, question, tuple[str, ...]()
+        passed_over, asked, names, price = {}, question, tuple[str, ...](), ""
         if first.asks_for_all and not is_read:
             if self.narrow and first.reach != "count" and (named := await self.narrow(question)):
                 asked, names = replace(question, within=named[0]), named[1]
-            if excess := await self._find_excess(asked):
+            excess, price = await self._price_reading(asked)
+            if excess:
                 passed_over["whole"] = excess
             elif may_compute and first.reach == "list" and question.form in (None, "list") and self.collect:
-                yield report_choice("collect", f"the question lists or counts things: {first.item}")
+                yield report_choice("collect", f"the question lists or counts things: {first.item}; {price}")
                 if answer := await self.collect(asked, first.item):
                     yield replace(answer, within=asked.within, named=names)
                     return
@@ -179,7 +180,9 @@ class Escalate:
                 yield report_choice("none", "the first answer stands", passed_over)
             yield first
             return
-        if not reads_all and (size := await self.find_size(question, fair)):
+        if reads_all:
+            reason = f"{reason}; {price}"
+        elif size := await self.find_size(question, fair):
             reads_all, reason = True, f"{reason}; the text is read at once ({size.input_tokens:,} tokens)"
         way = Way("whole", self.whole) if reads_all else self.thorough
         yield report_choice(way.name, reason, passed_over)
@@ -209,22 +212,27 @@ class Escalate:
             return None
         return size if size and size.calls == 1 else None
 
-    async def _find_excess(self, question: Question) -> str:
-        """Why the whole text is not read for this question; empty if it may be."""
+    async def _price_reading(self, question: Question) -> tuple[str, str]:
+        """Why the whole text is not read for this question, empty if it may be; and what that takes, in words."""
         budgets = list(list_budgets(self.model))
         tokens = min((each.limit.tokens for each in budgets if each.limit.tokens is not None), default=_TOKENS)
         minutes = min((each.limit.minutes for each in budgets if each.limit.minutes is not None), default=_MINUTES)
         try:
             cost = await self.whole.measure(question, tokens)
         except UsageError as error:
-            return str(error)
+            return str(error), ""
         if not cost:
-            return f"more than {count_noun(tokens, 'token')} would be read ({_READS_ALL})"
+            return f"more than {count_noun(tokens, 'token')} would be read ({_READS_ALL})", ""
         cost = self.price(cost)
+        takes = f"{count_noun(cost.calls, 'call')} and {count_noun(cost.tokens, 'token')}"
+        if cost.model_seconds:
+            takes += f", about {cost.model_seconds / 60:,.1f} minutes"
         if cost.model_seconds > minutes * 60:
-            return f"to read it would take about {round(cost.model_seconds / 60):,} minutes ({_READS_ALL})"
-        short = [each.limit for each in budgets if not each.leaves(cost)]
-        return f"to read it would take more than the limit of {short[0]} leaves: {cost}" if short else ""
+            return f"to read it would take {takes} ({_READS_ALL})", ""
+        for each in budgets:
+            if not each.leaves(cost):
+                return f"to read it would take {takes}, more than the limit of {each.limit} leaves", ""
+        return "", f"all is read ({'' if cost.calls == 1 else 'at most '}{takes})"
 
 
 async def _run_way(way: Way, question: Question) -> AsyncIterator[Event | Answer]:

@@ -29,7 +29,7 @@ from tomewise.types.proof import Unread
 EmptyCall: TypeAlias = tuple[Role[Any, Any], Any, int]
 _ALL = 10**9  # passages
 _TOKENS_PER_WORD = 2
-_BESIDE = 4_000  # tokens of notes, and of rules in other calls
+_BESIDE = 4_000  # tokens of a call that reads no text, for its rules and notes
 _UNREAD = "This part of the text could not be read: {}."
 _LEFT = "The reading ended early, as nothing seemed open any more. Not read: {}."
 _CUT = "Of {} readers' notes a part had no room."
@@ -88,15 +88,15 @@ class InOrder(ABC):
     async def measure(self, question: Question) -> Cost:
         """The most calls and tokens of prompts that reading takes. Calls no model; raises UsageError, see above."""
         chunks = await self.find_chunks(question)
-        role, empty, _ = self.make_empty_call(question)
+        role, empty, grows = self.make_empty_call(question)
 
         def count_tokens(chunk: Chunk) -> int:
             shown = self.desk.show(list_passages(chunk.passages))
-            return self.desk.model.count_input_tokens(role, empty.model_copy(update={"evidence": shown}))
+            return grows + self.desk.model.count_input_tokens(role, empty.model_copy(update={"evidence": shown}))
 
         read = await asyncio.to_thread(lambda: sum(map(count_tokens, chunks)))
         calls = self.count_calls(chunks) if chunks else 0
-        return Cost(calls=calls, input_tokens=round((1 + self.recovery) * read) + calls * _BESIDE)
+        return Cost(calls=calls, input_tokens=round((1 + self.recovery) * read) + (calls - len(chunks)) * _BESIDE)
 
     async def run(self, question: Question, memory: Any = None) -> AsyncIterator[Event | Answer]:
         """The events of reading, `answered`, then the answer. A `memory` that is given is used and changed.

@@ -68,8 +68,8 @@ SYSTEMS = {
             "It needs no layer. `associative` answers first where its graph is built, else `hybrid`; `investigate` "
             "goes on. What the question asks about is a field of the first reply: how often a word stands is counted "
             "as `tome find` does, a list is collected as by `tome collect`, and what else needs the whole text goes to "
-            "`whole`, unless the budget does not allow that, or it would take more than 750,000 tokens or ten minutes "
-            "that no budget allows. The trace says what was chosen, why, and which build would help."
+            "`whole`, if a budget or, without one, 1,000,000 tokens and ten minutes allow that. The trace says what "
+            "was chosen, why, and which build would help."
         ),
     ),
     "whole": SystemDeclaration(

@@ -85,13 +85,14 @@ def price_answers(kit: Kit, cost: Cost) -> Cost:
 
 
 def _sum_costs(foreseen: Iterable[Foreseen], kit: Kit) -> Cost:
+    """What these calls cost, one after the other."""
     total = Cost()
     for role, calls, read in foreseen:
         name, abilities = find_name(kit.model, role), find_abilities(kit.model, role)
         mean = kit.store.calls.mean_reply_bytes(role.name, name)
         written = min(role.output_tokens, _USUAL_REPLY) if mean is None else mean / 4
         cost = Cost(calls=calls, input_tokens=read, output_tokens=round(calls * (written + abilities.thoughts)))
-        total += complete_cost(cost, name, abilities.pace)
+        total += complete_cost(cost, name, abilities.pace and replace(abilities.pace, beside=1))
     return total
 
 

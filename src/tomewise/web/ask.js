@@ -150,7 +150,7 @@ export function AskView({ tome, query, info, navigate }) {
       ${isLoading ? html`<${Loading} what="Opening the session" />` : null}
       ${chat.gone ? html`<p class="soft">${count(chat.gone, "earlier question")} of this visit ${chat.gone === 1 ? "is" : "are"} in the <a href=${link(tome, "history")}>history</a>.</p>` : null}
       ${all.map((turn, place) => html`<${TurnView} key=${`${session} ${turn.key ? `own ${turn.key}` : place}`} turn=${turn} tome=${tome}
-        onAgain=${() => !busy && run(turn)} onGuess=${place === all.length - 1 && !busy ? () => guess(turn) : null} />`)}
+        onAgain=${(more) => { if (!busy) { Object.assign(turn.body, more); run(turn); } }} onGuess=${place === all.length - 1 && !busy ? () => guess(turn) : null} />`)}
       ${data?.total && !isLoading ? html`<${Composer} key=${session} input=${input} info=${info} data=${data} tome=${tome} record=${record} busy=${busy} onAsk=${ask} onStop=${stop}
         form=${{ ...form, choice, extras }} setForm=${({ extras: { options, ...rest }, ...more }) => { setForm({ ...more, extras: { ...rest, options: [] } }); if (options !== draft.options) setDraft({ ...draft, options }); }}
         text=${draft.text} setText=${(text) => setDraft({ ...draft, text })} sources=${sources} setSources=${(chosen) => setDraft({ ...draft, sources: chosen })} />` : null}

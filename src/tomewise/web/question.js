@@ -84,7 +84,7 @@ export function TurnView({ turn, tome, onStop, onAgain, onGuess }) {
     ${answer ? html`<${AnswerView} answer=${answer} tome=${tome} />` : null}
     ${turn.text !== undefined && !answer ? html`<div class="answer-text prose" dir="auto"><${Markdown} text=${turn.text || "Declined, or its sources were removed."} /></div>` : null}
     ${state === "waiting" ? html`<${Notice} kind="warn" title="The server went away.">The question is asked again as soon as it is back; no finished call is repeated.</${Notice}>` : null}
-    ${state === "stopped" ? html`<${Notice} title="Stopped." actions=${onAgain ? html`<${Button} small onClick=${onAgain}>Ask again</${Button}>` : null}>To ask again repeats no finished call.</${Notice}>` : null}
+    ${state === "stopped" ? html`<${Notice} title="Stopped." actions=${onAgain ? html`<${Button} small onClick=${() => onAgain({})}>Ask again</${Button}>` : null}>To ask again repeats no finished call.</${Notice}>` : null}
     ${state === "failed" ? html`<${Failed} error=${error} tome=${tome} body=${body} onAgain=${onAgain} />` : null}
     <p class="hidden" role="status">${answer && turn.ended ? nameOutcome(answer) : ""}</p>
     <footer class="turn-foot">
@@ -106,12 +106,12 @@ function Elapsed({ turn }) {
 function Failed({ error, tome, body, onAgain }) {
   const { system } = body;
   if (error.code === "estimate" && onAgain) {
-    const accept = () => { delete body.accept; onAgain(); };
+    const accept = () => onAgain({ accept: undefined });
     return html`<${Notice} kind="warn" title="Not asked yet." actions=${html`<${Button} small kind="primary" onClick=${accept}>Ask for this price</${Button}>`}>This takes ${error.more.estimate.text}.</${Notice}>`;
   }
   const actions = error.code === "not_built"
     ? html`<${Button} small kind="primary" href=${link(tome, "build", { system: (system ?? "").split(/[ :]/)[0] })}>Build it</${Button}>`
-    : onAgain ? html`<${Button} small onClick=${onAgain}>Ask again</${Button}>` : null;
+    : onAgain ? html`<${Button} small onClick=${() => onAgain({})}>Ask again</${Button}>` : null;
   return html`<${Notice} kind="error" title="Not answered." actions=${actions}>${error.message}</${Notice}>`;
 }
 
@@ -157,7 +157,7 @@ export function CompareView({ tome, query, info }) {
   const ask = (event) => {
     event?.preventDefault();
     if (!question.trim() || busy) return;
-    sides.forEach((side, place) => side.ask(makeBody(question, { choice: choices[place], extras, model })));
+    sides.forEach((side, place) => side.ask(makeBody(question, { choice: choices[place], extras, model, accept: info.limits.ask_above })));
   };
   const { data, error } = summary;
   const turns = sides.map((side) => side.turn);
@@ -176,7 +176,7 @@ export function CompareView({ tome, query, info }) {
       <p class="soft small">${describeSystem(info.systems.find((system) => system.name === choices[place].system))}</p>
       <${Hindrance} choice=${choices[place]} onChange=${(choice) => choose(place, choice)} info=${info} ready=${data.ready} tome=${tome} />
       <${Fold} summary="Settings"><${SettingsForm} choice=${choices[place]} info=${info} onChange=${(choice) => choose(place, choice)} /></${Fold}>
-      ${side.turn ? html`<${TurnView} turn=${{ ...side.turn, body: { ...side.turn.body, options: [] } }} tome=${tome} onStop=${side.stop} onAgain=${() => side.ask(side.turn.body)} />` : html`<p class="soft side-empty">Its answer comes here.</p>`}
+      ${side.turn ? html`<${TurnView} turn=${{ ...side.turn, body: { ...side.turn.body, options: [] } }} tome=${tome} onStop=${side.stop} onAgain=${(more) => side.ask({ ...side.turn.body, ...more })} />` : html`<p class="soft side-empty">Its answer comes here.</p>`}
     </section>`)}</div>
     ${turns.every((turn) => turn?.answer) ? html`<${Comparison} turns=${turns} tome=${tome} />` : null}` : null}`;
 }
