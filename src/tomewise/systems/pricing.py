@@ -136,7 +136,7 @@ def is_cheap(limit: Limit, calls: CallCount, model: LanguageModel) -> bool:
 def fit_context(variant: Variant, model: LanguageModel) -> tuple[Variant, list[Event]]:
     """The variant, and `context lowered` if it shows less evidence than usual, unless its settings say how much.
 
-    That is where a model on a machine of one's own reads for longer than a minute what it would be shown.
+    That is where a model on a machine of one's own reads for longer than 45 seconds what it would be shown.
     """
     pace = find_abilities(model, ANSWER).pace
     if pace is None or pace.beside > 1 or "context" in variant.settings:
