@@ -17,11 +17,7 @@ from tomewise.systems.registry import assemble
 _SHORT, _FAIR = 4, 10
 
 
-def auto(
-    kit: Kit,
-    *,
-    context: Context = CONTEXT,
-) -> System:
+def auto(kit: Kit, *, context: Context = CONTEXT) -> System:
     """The recipe of `auto`: `loops.escalate` over the systems of the other efforts."""
     (thorough,) = EFFORTS["thorough"]
     loop = Escalate(

@@ -92,8 +92,14 @@ def _sum_costs(foreseen: Iterable[Foreseen], kit: Kit) -> Cost:
         mean = kit.store.calls.mean_reply_bytes(role.name, name)
         written = min(role.output_tokens, _USUAL_REPLY) if mean is None else mean / 4
         cost = Cost(calls=calls, input_tokens=read, output_tokens=round(calls * (written + abilities.thoughts)))
-        total += complete_cost(cost, name, abilities.pace and replace(abilities.pace, beside=1))
+        total += complete_cost(cost, name, _find_pace(kit.model, role))
     return total
+
+
+def _find_pace(model: LanguageModel, role: Role[Any, Any] | None = None) -> Pace | None:
+    """That of calls which wait for one another, as those of a question do."""
+    pace = find_abilities(model, role).pace
+    return pace and replace(pace, beside=1)
 
 
 def complete_cost(cost: Cost, name: str, pace: Pace | None) -> Cost:
@@ -128,9 +134,7 @@ def is_cheap(limit: Limit, calls: CallCount, model: LanguageModel) -> bool:
     """Whether even the longest prompts keep the limit, so that nothing has to be counted."""
     most = 1_000 if calls.most is None else int(calls.most)
     longest = Cost(calls=most, input_tokens=most * model.window, output_tokens=most * _USUAL_REPLY)
-    return all(
-        keeps(limit, complete_cost(longest, each.name, find_abilities(each).pace)) for each in list_models(model)
-    )
+    return all(keeps(limit, complete_cost(longest, each.name, _find_pace(each))) for each in list_models(model))
 
 
 def fit_context(variant: Variant, model: LanguageModel) -> tuple[Variant, list[Event]]:

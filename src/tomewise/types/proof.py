@@ -312,8 +312,9 @@ def _list_remarks(answer: Answer) -> list[str]:
     dropped, derived = (count_noun(each, "quotation") for each in (answer.dropped_quotes, answer.derived_quotes))
     lacks_text = answer.asks_for_all and answer.coverage.read < answer.coverage.passages
     names = " and ".join(f"“{name}”" for name in answer.named)
+    names += " stand" if answer.named[1:] else " stands"
     remarks = {
-        f"Only {answer.within} was read, since {names} stands nowhere else.": names,
+        f"Only {answer.within} was read, since {names} nowhere else.": answer.named,
         f"The question asks for all, and {answer.coverage} were read.": lacks_text,
         "The evidence supports only a part of this answer.": answer.resolved and answer.claimed == "partly",
         "A guess: no evidence supports it.": answer.resolved and is_guess,
