@@ -200,6 +200,7 @@ def test_what_a_question_names_leaves_out_no_document_that_has_it(here, question
         answer = tome.ask(question, effort="auto")
         assert ", ".join(answer.named) == named
         assert sorted(answer.within.documents if answer.within else ()) == documents.split()
+        assert (" were read, since" in " ".join(answer.remarks)) is (" " in documents)
 
 
 def test_a_reach_that_means_nothing_is_a_part(open_tome):
