@@ -192,6 +192,7 @@ READ = "to read it would take 9 calls and 100,000 tokens, about 1.7 minutes"
         (1_000_001, Limit(tokens=1_100_000, minutes=20), ""),
         (LONG, BUDGET, "more than 99,999 tokens would be read (`--effort whole` does)"),
         (LONG, Limit(calls=8), READ + ", more than the limit of 8 calls leaves"),
+        (LONG, Limit(dollars=1.0), ""),  # nobody knows what it costs
         (None, None, "the window is too small"),
     ],
 )
@@ -206,6 +207,14 @@ async def test_beyond_the_budget_the_first_answer_stands_or_the_thorough_way_goe
         events, chosen, _ = await play(doubtful, None, Reader(tokens), model=model)
     assert chosen == ["hybrid", "investigate" if obstacle else "whole"]
     assert events[-2].detail["passed_over"].get("whole", "").startswith(obstacle)
+
+
+@pytest.mark.parametrize(("claimed", "tokens"), [(FULL, 100), (PARTLY, 40_000)])
+async def test_a_text_is_not_read_at_once_where_the_budget_does_not_leave_that(claimed, tokens):
+    _, before, _ = await play(claimed, None, Reader(tokens))
+    with change_run(budget=Budget(Limit(tokens=tokens - 1), name="a model")):
+        _, chosen, _ = await play(claimed, None, Reader(tokens))
+    assert ("whole" in before, chosen[0], "whole" in chosen) == (True, "hybrid", False)
 
 
 async def test_where_the_budget_ends_on_the_way_the_first_answer_stands_and_says_so():

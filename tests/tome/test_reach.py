@@ -155,6 +155,54 @@ def test_what_stands_in_one_document_alone_is_read_there(here, question, heron, 
             assert (answer.within, answer.coverage.passages) == (None, sum(each.passages for each in tome.documents))
 
 
+SHELF = {
+    "a.md": (
+        "",
+        "Project Heron began in September, in English. Résume the work. Entscheidungen: SWOT. Ada Marsh went.",
+    ),
+    "b.md": ("", "The project went on. Ada saw a crane by the marsh. See also The Long Report."),
+    "x/minutes.md": ("The Long Report", "Nothing."),
+    "y/minutes.md": ("The Long Report of May", "Nothing."),
+    "c.md": ("Crane and costs", "It was dear."),
+    "d.md": ("", "Egret: a project."),
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "documents", "named"),
+    [
+        ("Summarise Project Heron.", "a.md", "Project Heron"),
+        ("Summarise what was said in English.", "", ""),
+        ("What was decided after September?", "", ""),
+        ("Résume tout.", "", ""),
+        ("Nenne alle Entscheidungen.", "", ""),
+        ("Give a SWOT of all.", "", ""),
+        ("What did Ada Marsh do, all in all?", "", ""),  # one holds both words, and another one "Ada" alone
+        ("What was said of Egret?", "d.md", "Egret"),
+        ("What was said of Crane?", "", ""),  # a title of one, and a word of another
+        ("Summarise The Long Report of May.", "y/minutes.md", "The Long Report of May"),
+        ("Summarise The Long Report.", "b.md x/minutes.md y/minutes.md", "The Long Report"),
+        ("Summarise x/minutes.md.", "x/minutes.md", "x/minutes.md"),
+        ("Summarise minutes.md.", "x/minutes.md y/minutes.md", "minutes.md"),
+        (
+            "Compare The Long Report of May with Project Heron.",
+            "a.md y/minutes.md",
+            "The Long Report of May, Project Heron",
+        ),
+        ("Summarise " + "Heron " * 5_000, "", ""),
+    ],
+    ids=lambda given: given[:40],
+)
+def test_what_a_question_names_leaves_out_no_document_that_has_it(here, question, documents, named, nothing_is_short):
+    model = ScriptedModel({"answer": answer_with("whole")})
+    with Tome.open(here / "a.tome", embedder="hash", model=model) as tome:
+        tome.add(*(Document(id=name, title=title, text=text) for name, (title, text) in SHELF.items()))
+        answer = tome.ask(question, effort="auto")
+        assert ", ".join(answer.named) == named
+        assert sorted(answer.within.documents if answer.within else ()) == documents.split()
+        assert (" were read, since" in " ".join(answer.remarks)) is (" " in documents)
+
+
 def test_a_reach_that_means_nothing_is_a_part(open_tome):
     for reach in ("", "everything", None, 7):
         tome, _ = open_tome(answer_with(reach))

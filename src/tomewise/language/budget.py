@@ -87,9 +87,10 @@ class Budget(Account):
         self._lock = Lock()  # on the three above: the event loops of several threads may ask
 
     def leaves(self, cost: Cost) -> bool:
-        """Whether so much more can be spent."""
+        """Whether so much more can be spent; dollars that are not known yet count as none."""
         with self._lock:
-            return self.limit.holds(replace(self._spent, model_seconds=self._seconds) + cost)
+            spent = replace(self._spent, model_seconds=self._seconds)
+        return self.limit.holds(spent + replace(cost, dollars=cost.dollars or 0.0))
 
     @property
     def spent(self) -> Cost:

@@ -205,12 +205,15 @@ class Escalate:
         return way, lags
 
     async def find_size(self, question: Question, most: int) -> Cost | None:
-        """What it takes to read the text at once; None if that is not possible with so many tokens."""
+        """What it takes to read the text at once; None if that is not possible with so many tokens, or in a budget."""
         try:
             size = await self.whole.measure(question, most)
         except UsageError:
             return None
-        return size if size and size.calls == 1 else None
+        if not size or size.calls > 1:
+            return None
+        priced = self.price(size)
+        return size if all(each.leaves(priced) for each in list_budgets(self.model)) else None
 
     async def _price_reading(self, question: Question) -> tuple[str, str]:
         """Why the whole text is not read for this question, empty if it may be; and what that takes, in words."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UsageError, count_noun
 from tomewise.loops.escalate import Escalate
@@ -15,9 +18,12 @@ from tomewise.recall.hits import find_in_documents
 from tomewise.recall.ranking import as_evidence
 from tomewise.run import current_run
 from tomewise.store.contract import Store
+from tomewise.store.records import DocumentRecord
 from tomewise.systems.kit import Kit, System
 from tomewise.text.alignment import fold
-from tomewise.text.names import JOINING, list_names
+from tomewise.text.finding import Finder, make_finder
+from tomewise.text.lexicon import MONTH, WEEKDAY
+from tomewise.text.names import JOINING, find_mentions, find_word_before, opens_sentence
 from tomewise.tome.collected import Row
 from tomewise.tome.collecting import fill_table, plan_table
 from tomewise.tome.holdings import list_unread
@@ -26,7 +32,13 @@ from tomewise.types.place import name_document
 from tomewise.types.proof import STRENGTHS
 
 _SHOWN = 3  # hits that are quoted
-_GERMAN = frozenset("der das den dem des und ist sind wurde wurden wie welche welcher welches über im zum zur".split())
+_NAMES, _WORDS = 10, 8  # names of a question that are looked for, and the words of one
+_TIME = re.compile(f"{MONTH}|{WEEKDAY}")
+_BEFORE_NO_NAME = frozenset("in as a an auf als ein eine en un une".split())  # "in English", "as JSON", "a SWOT"
+_GERMAN = frozenset(
+    """der das den dem des und ist sind wurde wurden wie welche welcher welches über im zum zur wer wo wann warum
+    ein eine einen einer alle allen aller für aus nenne gib zeige fasse zusammen beschreibe erkläre""".split()
+)
 
 
 def let_compute(system: System, kit: Kit) -> System:
@@ -112,40 +124,84 @@ async def collect_rows(kit: Kit, question: Question, item: str) -> Answer | None
 async def find_named(store: Store, question: Question) -> tuple[Scope, tuple[str, ...]] | None:
     """The documents that alone hold what the question names, such as "Project Heron", and those names.
 
-    A name counts if its rarest word stands in one document; so does the title or the file name of a document, as it is
-    written, in two words or more. None where nothing counts, and in a scope of entities.
+    That is the title, the id or the file name of a document, as it is written, in two words or more: the documents that
+    have it or hold it. And a name of which each word that stands nowhere in small letters stands in the same document,
+    alone there. None where nothing counts, or all documents do, and in a scope of entities.
     """
     return await asyncio.to_thread(_find_named, store, question)
 
 
 def _find_named(store: Store, question: Question) -> tuple[Scope, tuple[str, ...]] | None:
-    text, within = question.text, question.within or Scope()
+    within = question.within or Scope()
     records = [record for record in store.documents(within) if record.passages]
     if len(records) < 2 or within.entities is not None or within.without_entities:
         return None
-    named: dict[str, set[DocumentId]] = {}
-    for record in records:
-        for title in {record.title, name_document(record.id)}:
-            if len(fold(title).words) > 1 and re.search(rf"(?<!\w){re.escape(title)}(?!\w)", text):
-                named.setdefault(title, set()).add(record.id)
-
-    def find_holders(words: str) -> frozenset[DocumentId]:
-        try:
-            hits = find_in_documents(store, within, [words], "words", case=False, limit=0, skip=0)
-        except UsageError:  # no word to look for, or one that stands everywhere
-            return frozenset()
-        return frozenset(document for document, _ in hits.counts.get("document", ()))
-
+    titles, text = _take_titles(records, question.text)
+    names = list(islice(_list_names(text), _NAMES))
+    words = {word for name, _ in names for word in name}
+    ends = {" ".join(name[start:]) for name, _ in names for start in range(len(name))}
+    exact = {*titles, *map(str.lower, words)}
+    holders = _find_holders(
+        store, records, [*((each, True) for each in exact), *((each, False) for each in words | ends)]
+    )
+    named = {title: found | holders[title, True] for title, found in titles.items()}
     capitals = not _GERMAN.isdisjoint(text.lower().split())  # which all nouns have
-    for name in () if named else list_names(text):
-        words = name.split()
-        while len(words) > capitals and not find_holders(" ".join(words)):
-            words = words[1:]  # "Summarise" of "Summarise Project Heron"
-        holders = [find_holders(word) for word in words if word not in JOINING] if len(words) > capitals else []
-        if len(rarest := min(filter(None, holders), key=len, default=frozenset[DocumentId]())) == 1:
-            named[" ".join(words)] = set(rarest)
+    for name, opens in names:
+        start = next((start for start in range(len(name)) if holders[" ".join(name[start:]), False]), len(name))
+        rest = name[start:]  # without "Summarise" of "Summarise Project Heron"
+        if len(rest) <= capitals or (opens and len(name) == 1):
+            continue
+        chief = [word for word in rest if word not in JOINING]
+        proper = [word for word in chief if not holders[word.lower(), True]] or chief
+        if len(found := frozenset[DocumentId]().union(*(holders[word, False] for word in proper))) == 1:
+            named[" ".join(rest)] = found
     documents = frozenset[DocumentId]().union(*named.values())
-    return (replace(within, documents=documents), tuple(named)) if documents else None
+    return (replace(within, documents=documents), tuple(named)) if 0 < len(documents) < len(records) else None
+
+
+def _take_titles(records: Iterable[DocumentRecord], text: str) -> tuple[dict[str, frozenset[DocumentId]], str]:
+    """The titles, ids and file names in a text with the documents that have them, and the text without these.
+
+    The longest come first, since one may be a part of another.
+    """
+    called = defaultdict[str, set[DocumentId]](set)
+    for record in records:
+        for title in (record.title, record.id, name_document(record.id)):
+            called[title].add(record.id)
+    taken: dict[str, frozenset[DocumentId]] = {}
+    for title in sorted(called, key=len, reverse=True):
+        if title in text and len(fold(title).words) > 1:
+            rest = re.sub(rf"(?<![\w/]){re.escape(title)}(?!\w)", " , ", text)
+            if rest != text:
+                taken[title], text = frozenset(called[title]), rest
+    return taken, text
+
+
+def _list_names(text: str) -> Iterator[tuple[list[str], bool]]:
+    """The words of each name in a text, and whether it opens a sentence; no time, no language or form of a reply."""
+    for mention in find_mentions(text):
+        words = mention.text.split()
+        if mention.kind not in ("name", "title") or len(words) > _WORDS or _TIME.fullmatch(words[-1]):
+            continue
+        if find_word_before(text, mention).lower() not in _BEFORE_NO_NAME:
+            yield words, mention.kind == "name" and opens_sentence(text, mention.start)
+
+
+def _find_holders(
+    store: Store, records: Iterable[DocumentRecord], wanted: Iterable[tuple[str, bool]]
+) -> Mapping[tuple[str, bool], set[DocumentId]]:
+    """The documents that hold words in their text, title or file name, with or without regard to capitals."""
+    finders: dict[tuple[str, bool], Finder] = {}
+    for words, case in wanted:
+        with suppress(ValueError):  # no word to look for
+            finders[words, case] = make_finder(words, case=case)
+    holders = defaultdict[tuple[str, bool], set[DocumentId]](set)
+    for record in records if finders else ():
+        text = "\n".join((store.document(record.id).text, record.title, name_document(record.id)))
+        for key, find in finders.items():
+            if any(True for _ in find(text)):
+                holders[key].add(record.id)
+    return holders
 
 
 def _write_row(row: Row, start: int) -> Statement:

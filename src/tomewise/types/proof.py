@@ -311,10 +311,10 @@ def _list_remarks(answer: Answer) -> list[str]:
     is_guess = answer.claimed == "none"
     dropped, derived = (count_noun(each, "quotation") for each in (answer.dropped_quotes, answer.derived_quotes))
     lacks_text = answer.asks_for_all and answer.coverage.read < answer.coverage.passages
-    names = " and ".join(f"“{name}”" for name in answer.named)
-    names += " stand" if answer.named[1:] else " stands"
+    names = " and ".join(f"“{name}”" for name in answer.named) + (" stand" if answer.named[1:] else " stands")
+    read = "were" if answer.within and len(answer.within.documents or ()) > 1 else "was"
     remarks = {
-        f"Only {answer.within} was read, since {names} nowhere else.": answer.named,
+        f"Only {answer.within} {read} read, since {names} nowhere else.": answer.named,
         f"The question asks for all, and {answer.coverage} were read.": lacks_text,
         "The evidence supports only a part of this answer.": answer.resolved and answer.claimed == "partly",
         "A guess: no evidence supports it.": answer.resolved and is_guess,
