@@ -144,6 +144,8 @@ class Escalate:
         except ModelError as error:
             if not first.resolved:
                 raise
+            if show := current_run().on_part:
+                show(make_event("answer_part", text="", replace=True))  # the final answer is the first one
             yield make_event("stopped", reason=str(error))
             if isinstance(error, BudgetExceeded):
                 rest = Unread(what="what would be read next", count=0, mend=str(error))
