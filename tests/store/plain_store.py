@@ -20,6 +20,7 @@ from tests.store.plain_write import Content, PlainNotes, PlainWrite
 from tomewise.errors import Locked, StoreError, UnknownName
 from tomewise.store.nearest import Nearest, Pairs
 from tomewise.store.records import PASSAGES, DocumentRecord, Found, Intake, list_source_spaces, name_source_space
+from tomewise.store.sql.node_rows import find_exact
 from tomewise.types import Condition, Document, Node, Passage, Scope
 
 _WORD = re.compile(r"[^\W_]+")
@@ -224,6 +225,19 @@ class PlainSnapshot(PlainNotes):
         among = self.keys_within(within)
         found = [(key, score) for key, score in scores.items() if among is None or key in among]
         return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:limit]
+
+    def exact(self, query: str, most: int, *, within: Scope | None = None) -> dict[int, int]:
+        among = self.keys_within(within)
+        lines = {
+            key: f" {' '.join(_split(passage.content))} "
+            for key, passage in self.content.passages.items()
+            if among is None or key in among
+        }
+        held: Counter[int] = Counter()
+        for forms in find_exact(query):
+            holders = [key for key, line in lines.items() if any(f" {form} " in line for form in forms)]
+            held.update(holders if len(holders) <= most else [])
+        return held
 
     def find_holders(self, words: Iterable[str], among: Any) -> list[tuple[int, Any]]:
         texts = {key: set(_split(passage.content)) for key, passage in self.content.passages.items()}

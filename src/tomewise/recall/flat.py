@@ -20,6 +20,7 @@ from tomewise.types import Embedder, Evidence, Retriever, Scope
 
 REWRITING = Rewriting(weight=0.8, passages=2)
 WORDS = 0.2  # the weight of BM25 beside the cosine
+_FEW = 20  # passages that hold what a query names to the letter, for which that decides
 _DEPTH = 200  # passages that each of the two rankings gives
 _LEADING = 5  # passages among which leads are looked for
 
@@ -100,6 +101,8 @@ class Everything(PlainSearch):
 class Summed(PlainSearch):
     """A passage's score is its cosine, plus `words` * BM25 / (the greatest BM25), plus its lift (`rewriting.Rewriter`).
 
+    Each code and each quoted phrase of the query that it holds adds 1, if few passages hold it.
+
     What words do not find among the best has a BM25 of 0. The best passage without lifts stays first, since the source
     of a name would else come after what the name leads to. Scores are -1 to 1 + `words`, and up to the weight of
     rewriting more with it.
@@ -115,6 +118,10 @@ class Summed(PlainSearch):
         among = self.store.keys_within(within)
         depth = max(limit, _DEPTH)
         by_words = dict(self.store.lexical(query, depth, within=within))
+        if greatest := max(by_words.values(), default=0.0):
+            by_words = {key: self.words * score / greatest for key, score in by_words.items()}
+        for key, held in self.store.exact(query, _FEW, within=within).items():
+            by_words[key] = by_words.get(key, 0.0) + held
         near = self.store.nearest(PASSAGES, vector, depth, among=among).keys
         keys, scores = self._score(np.union1d(near, list(by_words)).astype(np.int64), vector, by_words)
         ranked, sums = sort_ranking(keys, scores)
@@ -129,8 +136,4 @@ class Summed(PlainSearch):
     def _score(self, keys: Keys, vector: Vectors, by_words: Mapping[int, float]) -> tuple[Keys, Floats]:
         """The passages among `keys` that exist, ascending, and their scores without lifts."""
         known, cosines = self.store.scores(PASSAGES, vector, among=keys)
-        scores = cosines.astype(np.float64)
-        greatest = max(by_words.values(), default=0.0)
-        if greatest > 0:
-            scores += self.words * np.array([by_words.get(key, 0.0) for key in known.tolist()]) / greatest
-        return known, scores
+        return known, cosines.astype(np.float64) + np.array([by_words.get(key, 0.0) for key in known.tolist()])

@@ -151,6 +151,12 @@ class Words(Protocol):
     def lexical(self, query: str, limit: int, *, within: Scope | None = None) -> list[tuple[int, float]]:
         """Keys of the passages within a scope with their BM25 scores over the whole tome, best first."""
 
+    def exact(self, query: str, most: int, *, within: Scope | None = None) -> Mapping[int, int]:
+        """How many codes ("PPR-9087", also without its signs) and quoted words of a query each passage holds, by key.
+
+        Those that more than `most` passages within the scope hold do not count.
+        """
+
     def find_holders(self, words: Iterable[str], among: Keys) -> list[tuple[int, Keys]]:
         """For each word, how many passages of the tome hold it, and the keys of those of `among` that do, ascending.
 

@@ -181,6 +181,8 @@ def check_words(store: Store) -> None:
     assert len(store.lexical("cat", 1)) == 1
     assert [key for key, _ in store.lexical("cat", 5, within=Scope(documents=frozenset("c")))] == [c]
     assert store.lexical('"', 5) == store.lexical("", 5) == [], "signs are not words"
+    assert store.exact("who saw “Dog”?", 5) == {b: 1}, "quoted words count"
+    assert store.exact('"cat"', 1) == store.exact("dog", 5) == {}, "neither what many hold nor what is not quoted does"
     among = np.array(sorted((b, c)), np.int64)
     holders = [(count, found.tolist()) for count, found in store.find_holders(["Cat", "dog", "owl", '"'], among)]
     assert holders == [(2, [c]), (1, [b]), (0, []), (0, [])], "a word is held where it is found"

@@ -19,6 +19,14 @@ _UNSPACED = re.compile(
     r"\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff])"
 )
 _WORD = re.compile(r"[^\W_]+")
+# A term that may be a code: letters and figures, also with signs between them.
+_TERM = re.compile(r"[^\W_]+(?:[-–./:_#][^\W_]+)*")
+_LONGEST = 32  # characters of a code
+# What mixes letters and figures and is no code: a day, a decade, an hour, an amount.
+_AMOUNT = re.compile(r"\d+(?:st|nd|rd|th|e|er|s|h|am|pm|[kcmµn]?[mgl]|k|[kmgt]i?b|[kmgt]?hz|k?w|x)")
+# A number behind a word that stands before it in a code too: "ppr 9087". Of years there are too many.
+_NUMBERED = re.compile(r"(?<!\w)([^\W\d_]{1,6}) (?!(?:1\d|20)\d\d(?!\d))(\d{4,12})(?!\w)")
+_QUOTED = re.compile('[“„"«]([^“”„"«»\n]{2,100})[”“"»]')
 _COMMON = frozenset(
     "a an and are as at be been but by did do does for from had has have he her his how i if in is it its me my not of "
     "on or our she so than that the their them then there these they this to was we were what when where which who "
@@ -49,7 +57,8 @@ def _join_indexed_text(title: str, data: Mapping[str, Any], text: str) -> str:
     """
     place: Place = _read_passage_data(data).get("place", _NOWHERE)
     headings = [words for words in (*place.chapter, place.speaker) if words and words != title and words not in text]
-    return add_spaces("\n".join([*([title] if title else []), *headings, text]))
+    joined = [code for code in map(_join, _list_codes(text)) if code]
+    return add_spaces("\n".join([*([title] if title else []), *headings, text, *joined]))
 
 
 def list_indexed_texts(rows: Iterable[Sequence[Any]]) -> list[tuple[int, str]]:
@@ -67,13 +76,40 @@ def _read_passage_data(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def add_spaces(text: str) -> str:
     """The text in the form that is indexed: spaces around each character of a script written without spaces."""
-    return _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFC", text))
+    return _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFKC", text))
 
 
 def find_terms(query: str) -> list[str]:
     """The words of a query to look for, at most 64. Common words count only if the query has no other words."""
     words = list(dict.fromkeys(word.lower() for word in _WORD.findall(add_spaces(query))))
     return ([word for word in words if word not in _COMMON] or words)[:64]
+
+
+def find_exact(query: str) -> list[list[str]]:
+    """What a query names to the letter, as the index holds it: its codes, with and without their signs, at most 8; and
+    what stands between quotation marks."""
+    text = unicodedata.normalize("NFKC", query)
+    codes = [*_list_codes(text), *(" ".join(each) for each in _NUMBERED.findall(text))]
+    forms = [[make_phrase(code), _join(code)] for code in codes] + [
+        [make_phrase(each)] for each in _QUOTED.findall(text)
+    ]
+    return [[form.lower() for form in each if form] for each in forms if each[0]][:8]
+
+
+def _list_codes(text: str) -> list[str]:
+    """The terms that mix letters and figures, each once."""
+    found = dict.fromkeys(term for term in _TERM.findall(text) if len(term) <= _LONGEST)
+    return [
+        each
+        for each in found
+        if any(map(str.isdigit, each)) and any(map(str.isalpha, each)) and not _AMOUNT.fullmatch(each.lower())
+    ]
+
+
+def _join(code: str) -> str:
+    """A code without its signs; empty if it has none."""
+    joined = "".join(_WORD.findall(code))
+    return "" if joined == code else joined
 
 
 def make_phrase(word: str) -> str:

@@ -23,7 +23,7 @@ from tomewise.errors import StoreError
 from tomewise.store.sql.row_values import Misfit, decode_object, decode_plain
 
 APPLICATION_ID = 0x746F6D65  # "tome"
-FORMAT = 7  # of a tome; no other one is read before the first release
+FORMAT = 8  # of a tome; no other one is read before the first release
 TABLE_STATEMENTS = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 -- The folder is the one that was given to `add`; empty if none was.

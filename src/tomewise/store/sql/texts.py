@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ from tomewise.errors import UnknownName
 from tomewise.store.records import PASSAGES, DocumentRecord, Found
 from tomewise.store.sql.dialects import Transaction
 from tomewise.store.sql.mirror import Keys
-from tomewise.store.sql.node_rows import find_terms, make_node, make_passage, make_phrase
+from tomewise.store.sql.node_rows import find_exact, find_terms, make_node, make_passage, make_phrase
 from tomewise.store.sql.row_values import Misfit, decode_plain
 from tomewise.store.sql.scope import ScopeKeys, write_document_tests
 from tomewise.store.sql.stored_records import StoredPart, reads
@@ -202,6 +202,15 @@ class StoredWords(StoredPart):
         terms = find_terms(query)
         keys = None if within in (None, Scope()) else self._scopes.find(within, PASSAGES, transaction)
         return transaction.search_words(terms, limit, keys) if terms else []
+
+    @reads
+    def exact(self, transaction: Transaction, query: str, most: int, *, within: Scope | None = None) -> dict[int, int]:
+        """See `store.contract.Words`."""
+        if not (named := find_exact(query)):
+            return {}
+        keys = None if within in (None, Scope()) else self._scopes.find(within, PASSAGES, transaction)
+        found = [transaction.search_words(forms, most + 1, keys) for forms in named]
+        return Counter(key for holders in found if len(holders) <= most for key, _ in holders)
 
     @reads
     def find_holders(self, transaction: Transaction, words: Iterable[str], among: Keys) -> list[tuple[int, Keys]]:
