@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from html import unescape
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bs4 import BeautifulSoup, Tag
 from bs4.exceptions import ParserRejectedMarkup
@@ -16,10 +16,10 @@ from tomewise.errors import ReadingError
 from tomewise.reading.decode import decode_text, join_words
 from tomewise.reading.metadata import describe_origin
 from tomewise.reading.places import make_document
+from tomewise.reading.tables import lay_cells, write_grid
 from tomewise.types import Document, Metadata
 
 _NO_TEXT = "script style noscript template svg title".split()
-_SPANS = frozenset(map(str, range(2, 31)))  # columns of a cell; a wider one, which only a bomb has, counts as one
 _PROLOG = re.compile(r"\A\s*<\?xml[^>]*>")
 # Long white space, which a page shows as one blank. In it markdownify would search for a newline from each character,
 # which takes quadratic time.
@@ -66,6 +66,47 @@ class Page(NamedTuple):
     origin: Metadata
 
 
+class _Converter(MarkdownConverter):  # type: ignore[misc]  # markdownify has no types
+    """Writes a table as `write_grid` does: its own knows no cell that covers rows."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._words: dict[int, str] = {}
+
+    def convert_td(self, cell: Tag, text: str, parent_tags: Collection[str]) -> str:
+        """Keeps the words of a cell for its table. A table in it is a frame's, or else a list in one line."""
+        words = text.strip()
+        if cell.find("table") and len(cell.parent.find_all(("td", "th"), recursive=False)) > 1:
+            words = "; ".join(line.strip("| ").replace(" | ", ", ") for line in words.splitlines() if line.strip())
+        self._words[id(cell)] = words
+        return ""
+
+    convert_th = convert_td
+
+    def convert_tr(self, row: Tag, text: str, parent_tags: Collection[str]) -> str:
+        """Nothing: the table takes its rows itself."""
+        return ""
+
+    def convert_table(self, table: Tag, text: str, parent_tags: Collection[str]) -> str:
+        """What stands in the table beside its cells, such as its caption, and the cells."""
+        rows = [row for row in table.find_all("tr") if row.find_parent("table") is table]
+        cells = [row.find_all(("td", "th"), recursive=False) for row in rows]
+        are_heads = [
+            row.parent.name == "thead" or all(cell.name == "th" for cell in inside)
+            for row, inside in zip(rows, cells, strict=True)
+        ]
+        heads = [*are_heads, False].index(False)
+        laid = lay_cells([[(self._words.pop(id(cell)), *_read_spans(cell)) for cell in row] for row in cells])
+        return f"\n\n{text.strip()}\n\n{write_grid(*laid, heads if 0 < heads < len(rows) else None)}\n\n"
+
+
+def _read_spans(cell: Tag) -> tuple[int, int]:
+    """How many rows and columns a cell covers."""
+    words = [str(cell.get(name) or "")[:5] for name in ("rowspan", "colspan")]
+    height, width = (int(word) if word.isdecimal() else 1 for word in words)
+    return height, width
+
+
 def read_html(path: Path) -> tuple[Document]:
     """The page in an HTML file without its frame, see `remove_frame`. Raises `ReadingError` if it cannot be parsed."""
     page = read_page(path.read_bytes(), str(path), is_framed=True)
@@ -105,7 +146,7 @@ def convert_html(html: str, name: str, *, is_framed: bool = False) -> Page:
     origin: Metadata = {}
     if "<" not in html:
         return Page("", unescape(html).strip(), origin)
-    converter = MarkdownConverter(
+    converter = _Converter(
         heading_style=ATX, bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False
     )
     try:
@@ -113,9 +154,6 @@ def convert_html(html: str, name: str, *, is_framed: bool = False) -> Page:
         title = join_words(soup.title.get_text()) if soup.title else ""
         for tag in soup.find_all(_NO_TEXT):
             tag.decompose()
-        for cell in soup.find_all(("td", "th"), colspan=True):
-            if cell["colspan"] not in _SPANS:
-                del cell["colspan"]
         if is_framed:
             origin = _read_origin(soup)
             remove_frame(soup)
