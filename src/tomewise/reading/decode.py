@@ -57,28 +57,39 @@ _ALPHABETS = {
     "cp1257": "ąčęėįšųūž āčēģīķļņšūž äõöüšž".split(),
 }
 ENCODING = "encoding"  # in metadata
-
-
-def decode_text(raw: bytes, name: str, declared: str | None = None) -> str:
-    """The text of a file without its encoding, see `decode`."""
-    return decode(raw, name, declared)[0]
+_stated = [""]  # what the user says of the files that this process reads
 
 
 def decode(raw: bytes, name: str, declared: str | None = None) -> tuple[str, Metadata]:
     """The text of a file, and as metadata the encoding if that is a guess.
 
-    The encoding comes from the byte order mark. Without a mark it is UTF-8 if that fits, else the encoding `declared`,
+    The encoding comes from the byte order mark. Without a mark it is UTF-8 if that fits, else the one that the user has
+    stated, else the encoding `declared`,
     else UTF-16 if every second byte is zero, or a guess. The text has no mark, and each newline is `\\n`, so character
     offsets are stable. `name` is the name of the source in errors. Raises `ReadingError` if the file is empty, binary,
     damaged, or in an unknown encoding.
     """
     text, guessed = _decode_by_mark(raw, name), ""
     if text is None:
-        text, guessed = _decode_unmarked(raw, name, declared)
+        text, guessed = _decode_unmarked(raw, name, _stated[-1] or declared)
     text = unify_newlines(text)
     if not text.strip():
         raise ReadingError(f"{name} is empty or holds only white space: give a source with text, or leave it out")
     return text, {ENCODING: f"{guessed} (guessed)"} if guessed else {}
+
+
+def state_encoding(encoding: str) -> None:
+    """Read the next files that are not UTF-8 in this encoding, whatever they declare; empty takes it back."""
+    _stated[:] = [encoding]
+
+
+def find_codec(declared: str) -> str | None:
+    """The Python name of the declared encoding; None if it is unknown or not allowed."""
+    try:
+        encoding = codecs.lookup(declared).name
+    except (LookupError, ValueError):
+        return None
+    return encoding if encoding in _DECLARABLE else None
 
 
 def unify_newlines(text: str) -> str:
@@ -106,7 +117,7 @@ def _decode_by_mark(raw: bytes, name: str) -> str | None:
 
 def _decode_unmarked(raw: bytes, name: str, declared: str | None) -> tuple[str, str]:
     """The text, and its encoding if that is a guess."""
-    stated = _find_codec(declared) if declared else None
+    stated = find_codec(declared) if declared else None
     if b"\0" in raw:
         wide = stated if stated and stated.startswith("utf-16") else _find_wide(raw)
         if wide is None:
@@ -151,15 +162,6 @@ def _decode_iso2022(raw: bytes, shift: bytes, name: str) -> str:
         except UnicodeDecodeError:
             continue
     raise ReadingError(f"{name} is in a form of ISO-2022 that cannot be read: save it as UTF-8")
-
-
-def _find_codec(declared: str) -> str | None:
-    """The Python name of the declared encoding; None if it is unknown or not allowed."""
-    try:
-        encoding = codecs.lookup(declared).name
-    except (LookupError, ValueError):
-        return None
-    return encoding if encoding in _DECLARABLE else None
 
 
 def _is_mostly_utf8(raw: bytes) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tomewise.errors import ReadingError
-from tomewise.reading.decode import decode_text, join_words
+from tomewise.reading.decode import decode, join_words
 from tomewise.reading.places import Marks, join_marked, make_document, mark_headings
 from tomewise.types import Document, Place
 
@@ -36,7 +36,7 @@ def read_notebook(path: Path) -> tuple[Document]:
 
 def _parse_notebook(path: Path) -> Mapping[str, Any]:
     try:
-        notebook = json.loads(decode_text(path.read_bytes(), str(path)))
+        notebook = json.loads(decode(path.read_bytes(), str(path))[0])
     except (ValueError, RecursionError) as error:
         raise ReadingError(f"{path} is not a notebook, because it is not JSON ({error}): repair it") from error
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells", notebook.get("worksheets")), list):

@@ -13,7 +13,7 @@ from bs4.exceptions import ParserRejectedMarkup
 from markdownify import ATX, MarkdownConverter
 
 from tomewise.errors import ReadingError
-from tomewise.reading.decode import decode_text, join_words
+from tomewise.reading.decode import decode, join_words
 from tomewise.reading.metadata import describe_origin
 from tomewise.reading.places import make_document
 from tomewise.reading.tables import lay_cells, write_grid
@@ -128,7 +128,9 @@ def _read_origin(soup: BeautifulSoup) -> Metadata:
 
 def read_page(raw: bytes, name: str, *, is_framed: bool = False) -> Page:
     """The page from its bytes, see `convert_html`. `name` is its name in errors."""
-    return convert_html(decode_text(raw, name, find_charset(raw)), name, is_framed=is_framed)
+    text, encoding = decode(raw, name, find_charset(raw))
+    page = convert_html(text, name, is_framed=is_framed)
+    return page._replace(origin={**page.origin, **encoding})
 
 
 def find_charset(raw: bytes) -> str | None:
