@@ -60,7 +60,7 @@ def find_header(rows: Sequence[tuple[int, Sequence[str]]]) -> tuple[int, int]:
 
 def judge_kind(cell: str) -> Kind:
     """What kind of value a cell holds; none if it says that there is none."""
-    if not cell or cell.lower() in _NOTHING:
+    if not cell or cell.lower().strip("[]()") in _NOTHING:
         return ""
     if len(cell) > 60:
         return "words"
@@ -80,7 +80,9 @@ def _count_titles(rows: Sequence[tuple[int, Sequence[str]]]) -> int:
     width = max(widths, key=lambda each: (each > 1, widths[each], each))
     gaps = (at for at, ((above, _), (below, _)) in enumerate(pairwise(rows), start=1) if below > above + 1)
     count = next((at for at in gaps if max(len(row) for _, row in rows[:at]) < width <= len(rows[at][1])), 0)
-    while count < len(rows) - 1 and len(rows[count][1]) == 1 < width:
+    while count < len(rows) - 1 and len(rows[count][1]) < width:
+        if len(rows[count][1]) > 1 and not rows[count][1][0].startswith("# "):
+            break
         count += 1
     return count
 
@@ -92,15 +94,15 @@ def _is_header(head: Sequence[Sequence[str]], body: Sequence[Sequence[str]]) -> 
     votes = [_count_votes(row, kinds, body) for row in head]
     if len(head) > 1:
         # Only where a name stands for a group, or a unit below some names, is more than one row a header.
-        is_grouped = any(_has_gap(row, width) for row in head)
-        return is_grouped and all(like == 0 and unlike > 0 for unlike, like in votes)
+        if len(head) == _MOST_HEADS and len(head[-1]) == 1:  # pandas names its index below the groups
+            votes.pop()
+        return any(_has_gap(row, width) for row in head) and all(not like and unlike for unlike, like in votes)
     unlike, like = votes[0]
     return unlike > like or (unlike == like == 0 and _reads_as_header(head[0], body))
 
 
 def _has_gap(row: Sequence[str], width: int) -> bool:
-    filled = [cell for cell in row if cell]
-    return len(set(filled)) < width
+    return len({cell for cell in row if judge_kind(cell)}) < width
 
 
 def _find_kind(kinds: Sequence[Kind]) -> Kind:

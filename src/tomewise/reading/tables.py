@@ -107,7 +107,7 @@ def write_grid(rows: Iterable[Row], spans: Iterable[Span] = (), heads: int | Non
     filled = list(_list_filled(laid))
     cells = [row for _, row in filled]
     width = max(map(len, cells), default=0)
-    if width == 1:
+    if width < 2:
         return "\n\n".join(cell.strip() for _, row in laid for cell in row if cell.strip())
     titles, found = find_header(filled[:_AHEAD])
     if heads is not None:
@@ -241,19 +241,19 @@ def _parse(text: str, delimiter: str) -> Iterator[list[str]]:
 def _guess_delimiter(text: str) -> str:
     """The sign at which the first fifty rows agree best on how many cells they have, and of which kind.
 
-    Where most rows have none of the signs, the file is one column, and no comma within it cuts a row.
+    Where it cuts no more than half of the rows, the file is one column, and no comma within it cuts a row.
     """
-    sample = text[:_SAMPLE]
-    best, rating = "\x1f", (0.5, 0.0, 0)
+    best, rating = "\x1f", (0.0, 0.0, 0)
     for delimiter in _DELIMITERS:
-        rows = [row for row in islice(_parse(sample, delimiter), _AHEAD) if any(row)]
-        if len(text) > _SAMPLE and len(rows) < _AHEAD:
-            rows = rows[:-1] or rows  # the last one may be cut
+        rows = [row for row in islice(_parse(text[:_SAMPLE], delimiter), _AHEAD) if any(row)]
+        if len(text) > _SAMPLE and 1 < len(rows) < _AHEAD:
+            rows.pop()  # it may be cut
         counts = Counter(map(len, rows))
-        shared = counts.most_common(1)[0][1] if (counts.pop(1, 0) < len(rows)) and counts else 0
-        cells = [cell.strip() for row in rows for cell in row]
-        typed = sum(_TYPED.fullmatch(cell[:100]) is not None for cell in cells) / max(1, len(cells))
-        width = max(counts, key=counts.__getitem__, default=1)
-        if shared and (agreed := (round(shared / len(rows), 1), typed, width)) > rating:
+        if 2 * counts.pop(1, 0) >= len(rows):
+            continue
+        width, shared = counts.most_common(1)[0]
+        cells = [cell.strip()[:100] for row in rows for cell in row]
+        typed = sum(_TYPED.fullmatch(cell) is not None for cell in cells) / len(cells)
+        if (agreed := (round(shared / len(rows), 1), typed, width)) > rating:
             best, rating = delimiter, agreed
     return best

@@ -27,9 +27,12 @@ _MERGED = re.compile(rb'<(?:\w{1,20}:)?mergeCell\b[^<>]{0,200}?\bref="([A-Z]{1,3
 _PART = re.compile(
     r'"([^"]*)"|\\(.)|[_*].|\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|([0#?](?:[0#?,.]*[0#?])?)(,*)|(E[+-]0+)|(.)'
 )
-_DATES = {"yyyy": "%Y", "yy": "%y", "mmmm": "%B", "mmm": "%b", "mm": "%m", "dddd": "%A", "ddd": "%a", "dd": "%d"}
-_TIMES = {"hh": "%H", "ss": "%S", "am/pm": "%p"}
-_DATE_PART = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]|am/pm|y{2,4}|m{1,5}|d{1,4}|h{1,2}|s{1,2}|.', re.IGNORECASE)
+_DATES = {
+    "yyyy": "%Y", "yy": "%y", "mmmm": "%B", "mmm": "%b", "mm": "%m", "dddd": "%A", "ddd": "%a", "dd": "%d",
+    "hh": "%H", "nn": "%M", "ss": "%S", "am/pm": "%p",
+}  # fmt: skip
+_MINUTES = re.compile(r"(?<=h:)mm?|(?<=hh\.)mm?|mm?(?=:s)")  # the same letter as months
+_DATE_PART = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]|am/pm|y{2,4}|m{1,4}|d{1,4}|h{1,2}|n{1,2}|s{1,2}|.')
 _LOCAL = frozenset({"General", "mm-dd-yy", "m/d/yyyy", "m/d/yy h:mm"})  # each machine shows these its own way
 
 
@@ -177,29 +180,16 @@ def _show_number(value: float, section: str) -> str:
 
 
 def _show_date(value: date | time, format: str) -> str:
-    is_day = isinstance(value, datetime) and value.time() == time()
+    """A date in the order and with the names of a format; its time too, unless that is midnight."""
+    codes = {**_DATES, "hh": "%I" if "am/pm" in format.lower() else "%H"}
+    if isinstance(value, date) and not (isinstance(value, datetime) and value.time() != time()):
+        codes = {**codes, "hh": "", "nn": "", "ss": "", "am/pm": ""}
     shown: list[str] = []
-    has_hour = False
-    for part in _DATE_PART.findall(format.split(";")[0]):
-        key = part.lower()
-        if key[0] in "hs":
-            has_hour = key[0] == "h"
-            shown.append(
-                ""
-                if is_day
-                else value.strftime(_TIMES.get(key, _TIMES[key * 2])).lstrip("0" if len(key) == 1 else "") or "0"
-            )
-        elif key[0] == "m" and has_hour and len(key) < 3:
-            shown.append("" if is_day else value.strftime("%M"))
-        elif key == "am/pm":
-            shown.append("" if is_day else value.strftime("%p"))
-        elif key in ("m", "d"):
-            shown.append(str(value.month if key == "m" else value.day) if isinstance(value, date) else "")
-        elif key in _DATES:
-            shown.append(value.strftime(_DATES[key]) if isinstance(value, date) else "")
-        elif key[0] == "[":
-            continue
-        else:
-            shown.append(part.strip('"') if key[0] != "\\" else part[1:])
-    text = "".join(shown).strip(" :,.;@")
-    return text or write_value(value)
+    for part in _DATE_PART.findall(_MINUTES.sub(lambda found: "n" * len(found[0]), format.lower().split(";")[0])):
+        if (code := codes.get(part)) is not None:
+            shown.append(value.strftime(code))
+        elif (code := codes.get(part * 2)) is not None:
+            shown.append(value.strftime(code).lstrip("0") or "0" * bool(code))
+        elif part[0] != "[":
+            shown.append(part.strip('"') if part[0] != "\\" else part[1:])
+    return "".join(shown).strip(" :,.") or write_value(value)
