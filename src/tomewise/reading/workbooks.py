@@ -25,14 +25,15 @@ _CHUNK = 1 << 20  # bytes
 _MERGED = re.compile(rb'<(?:\w{1,20}:)?mergeCell\b[^<>]{0,200}?\bref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 # The parts of a number format: quoted and escaped signs, what pads or hides, colours and currencies, digits.
 _PART = re.compile(
-    r'"([^"]*)"|\\(.)|[_*].|\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|([0#?](?:[0#?,.]*[0#?])?)(,*)|(E[+-]0+)|(.)'
+    r'"([^"]{0,50})"|\\(.)|[_*].|\[\$([^\]-]{0,20})[^\]]{0,20}\]|\[[^\]]{0,40}\]|([0#?](?:[0#?,.]{0,40}[0#?])?)(,{0,6})|'
+    r"(E[+-]0{1,9})|(.)"
 )
 _DATES = {
     "yyyy": "%Y", "yy": "%y", "mmmm": "%B", "mmm": "%b", "mm": "%m", "dddd": "%A", "ddd": "%a", "dd": "%d",
     "hh": "%H", "nn": "%M", "ss": "%S", "am/pm": "%p",
 }  # fmt: skip
 _MINUTES = re.compile(r"(?<=h:)mm?|(?<=hh\.)mm?|mm?(?=:s)")  # the same letter as months
-_DATE_PART = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]|am/pm|y{2,4}|m{1,4}|d{1,4}|h{1,2}|n{1,2}|s{1,2}|.')
+_DATE_PART = re.compile(r'"[^"]{0,50}"|\\.|\[[^\]]{0,40}\]|am/pm|y{2,4}|m{1,4}|d{1,4}|h{1,2}|n{1,2}|s{1,2}|.')
 _LOCAL = frozenset({"General", "mm-dd-yy", "m/d/yyyy", "m/d/yy h:mm"})  # each machine shows these its own way
 
 
@@ -135,7 +136,7 @@ def show_value(value: object, format: str) -> str:
         return write_value(value)
     if isinstance(value, date | time):
         return write_value(value) if format in _LOCAL else _show_date(value, format)
-    sections = re.split(r';(?=(?:[^"]*"[^"]*")*[^"]*$)', format[:200])
+    sections = format[:200].split(";")
     at = 1 if value < 0 and len(sections) > 1 else 2 if value == 0 and len(sections) > 2 else 0
     section = sections[at]
     if "General" in section or "@" in section or "/" in section:
