@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, time
 from decimal import Decimal
-from itertools import chain, islice, pairwise, zip_longest
+from itertools import chain, dropwhile, islice, pairwise, zip_longest
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -46,6 +46,7 @@ _MOST_HEADERS = 200  # times that a header is looked for behind an empty row of 
 _WIDEST = 30  # columns of a cell; a wider one, which only a bomb has, counts as one
 _LONG = 15  # rows of a table within a text; the names of a longer one would be far from its last rows
 _SEPARATOR = re.compile(r'\A"?sep=(.)"?[ \t]*(?:\n|\Z)', re.IGNORECASE)
+_COMMA = re.compile(r",\S")  # in a list of names each has a blank behind it
 _TYPED = re.compile(r"[-+(]?[$€£]? ?\d[\d.,:/ -]*(?:%|€)?\)?|[^\W\d_][^;|\t]*|")  # a cell of one kind, or none
 
 
@@ -248,8 +249,10 @@ def _guess_delimiter(text: str) -> str:
         rows = [row for row in islice(_parse(text[:_SAMPLE], delimiter), _AHEAD) if any(row)]
         if len(text) > _SAMPLE and 1 < len(rows) < _AHEAD:
             rows.pop()  # it may be cut
+        rows = list(dropwhile(lambda row: len(row) == 1, rows))  # titles
         counts = Counter(map(len, rows))
-        if 2 * counts.pop(1, 0) >= len(rows):
+        uncut = counts.pop(1, 0)
+        if 2 * uncut >= len(rows) or (uncut and delimiter == "," and not _COMMA.search(text[:_SAMPLE])):
             continue
         width, shared = counts.most_common(1)[0]
         cells = [cell.strip()[:100] for row in rows for cell in row]

@@ -44,7 +44,8 @@ def has_records(text: str) -> bool:
 
 def fold_lines(text: str) -> str:
     """The text with one blank for each run of white space, and the line breaks between records."""
-    lines = [" ".join(line.split()) for line in text.split("\n") if line.strip()]
+    lines = [line for line in text.split("\n") if line.strip()]
     records = [kind is not None for kind in find_records(lines)]
+    lines = [" ".join(line.split()) for line in lines]
     gaps = ["\n" if any(records[at : at + 2]) else " " for at in range(len(lines) - 1)]
     return "".join(chain.from_iterable(zip_longest(lines, gaps, fillvalue="")))
