@@ -1,4 +1,4 @@
-"""Files that are not UTF-8: which letters they hold, and what is said of a guess."""
+"""Files that are not UTF-8: which letters they hold, and that a guess is in their metadata."""
 
 import pytest
 

@@ -192,7 +192,7 @@ def guess_encoding(raw: bytes) -> str | None:
         compat_names=False,
         ignore_threshold=True,
     )
-    ratings = [(_rate(sample, each["encoding"], each["confidence"]), each["encoding"]) for each in candidates]
+    ratings = [(_rate(sample, page, each["confidence"]), page) for each in candidates if (page := each["encoding"])]
     return max(ratings)[1] if ratings else None
 
 

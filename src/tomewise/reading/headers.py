@@ -59,7 +59,7 @@ def find_header(rows: Sequence[tuple[int, Sequence[str]]]) -> tuple[int, int]:
 
 
 def judge_kind(cell: str) -> Kind:
-    """What kind of value a cell holds; none if it says that there is none."""
+    """What kind of value a cell holds; empty if it says that it has no value."""
     if not cell or cell.lower().strip("[]()") in _NOTHING:
         return ""
     if len(cell) > 60:

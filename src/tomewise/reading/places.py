@@ -65,7 +65,7 @@ def mark_headings(text: str) -> Marks:
 
 
 def mark_speakers(text: str) -> Marks:
-    """The turns of a transcript, whose lines open with `NAME: `, or the messages of a chat; empty if it likely is none.
+    """The turns of a transcript, whose lines open with `NAME: `, or the messages of a chat; empty for other texts.
 
     Each message of a chat, such as WhatsApp exports it, begins with its time: `[12/03/2024, 18:04:11] NAME: `.
     """

@@ -197,7 +197,6 @@ def _read_text(path: Path, name: str, format: str, bounds: Bounds) -> Document:
     with open_within(path, bounds) as file:
         text, origin = _decode_within(file, path, bounds)
     fields, body = read_front_matter(text) if format == MARKDOWN else ({}, 0)
-    fields = {**origin, **fields}
     if field := find_unstorable(fields):
         raise ReadingError(
             f"{path}: {field!a} in its front matter holds a character that a text cannot hold: replace it"
@@ -207,7 +206,9 @@ def _read_text(path: Path, name: str, format: str, bounds: Bounds) -> Document:
     marks = tuple(mark for mark in marks if mark[0] >= body)  # a comment in front matter looks like a heading
     # The front matter stays in the text, so that places in the text are places in the file.
     body = body if text[body:].strip() else 0
-    return cut_document(Document(id=name, text=text, title=title, source=name, metadata=fields, marks=marks, body=body))
+    return cut_document(
+        Document(id=name, text=text, title=title, source=name, metadata={**origin, **fields}, marks=marks, body=body)
+    )
 
 
 def _read_stdin(bounds: Bounds) -> ReadSource:

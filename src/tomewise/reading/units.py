@@ -18,7 +18,7 @@ from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from tomewise.text.records import has_records
+from tomewise.text.record_lines import has_records
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -67,7 +67,7 @@ class Page(NamedTuple):
     origin: Metadata
 
 
-class _Converter(MarkdownConverter):  # type: ignore[misc]  # markdownify has no types
+class _Converter(MarkdownConverter):
     """Writes a table as `write_grid` does, and one of one column, which is a frame, as what is in it."""
 
     def __init__(self, soup: BeautifulSoup) -> None:

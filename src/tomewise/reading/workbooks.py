@@ -42,7 +42,7 @@ def read_xlsx(path: Path) -> tuple[Document]:
     saved.
 
     A formula without a value is written itself; the metadata `formulas without value` counts them. A program that asks
-    for calculation at opening may write 0 for each, so there a 0 is no value. Raises `ReadingError` if the file is
+    for calculation at opening may write 0 for each, so there a 0 does not count. Raises `ReadingError` if the file is
     encrypted or damaged.
     """
     with open_package(path) as (file, title, origin), warnings.catch_warnings():
@@ -85,7 +85,8 @@ class _Sheet:
                 for cell in cells:
                     if cell["value"] is not None and cell["column"] <= _MOST_COLUMNS:
                         row += [""] * (cell["column"] - len(row))
-                        row[cell["column"] - 1] = self._write(cell)
+                        value = cell["value"]
+                        row[cell["column"] - 1] = value if isinstance(value, str) else self._write(cell)
                 yield number, row
             self.formulas = parser.formulas
 
@@ -190,7 +191,7 @@ def _show_date(value: date | time, format: str) -> str:
         if (code := codes.get(part)) is not None:
             shown.append(value.strftime(code))
         elif (code := codes.get(part * 2)) is not None:
-            shown.append(value.strftime(code).lstrip("0") or "0" * bool(code))
+            shown.append(value.strftime(code).lstrip("0") or ("0" if code else ""))
         elif part[0] != "[":
             shown.append(part.strip('"') if part[0] != "\\" else part[1:])
     return "".join(shown).strip(" :,.") or write_value(value)

@@ -17,7 +17,7 @@ from tomewise.memory.schemata.network import describe_network
 from tomewise.store.lookups import read_places
 from tomewise.terminal.cleaning import clean
 from tomewise.terminal.screen import escape, make_table
-from tomewise.text.records import fold_lines
+from tomewise.text.record_lines import fold_lines
 from tomewise.types.place import describe_place, describe_source, name_document
 from tomewise.types.proof import PROVED, cut_text, describe_build, is_verified, list_lag
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Literal
 
-from tomewise.text.records import ROW, STAMPED, find_records
+from tomewise.text.record_lines import ROW, STAMPED, find_records
 from tomewise.text.sentences import split_sentences
 
 _LONGEST_LINE = 700  # characters; a longer record is cut into sentences
@@ -28,7 +28,7 @@ _END = re.compile(r"[.!?…:;。！？][\"'”’)\]]*\s*$")
 def find_sentences(text: str, *, with_headings: bool = False) -> Iterator[tuple[int, int]]:
     """Where the sentences of a text begin and end, in order.
 
-    Rules are none, and headings only `with_headings`. Each item of a list, record (`records.find_records`) and line of
+    Rules are none, and headings only `with_headings`. Each item of a list, record (`find_records`) and line of
     `name: value` is cut from the others, and a record and such a line stay whole. A bullet is not part of its sentence;
     a number is, since it may be a name's initial.
     """
