@@ -7,7 +7,7 @@ from tomewise.text.record_lines import fold_lines
 
 RECORDS = {
     "statement": ["01 Mar Opening balance 2,180.22", "05 Mar Salary Halberd Ltd 2,875.00", "06 Mar Rent 900.00"],
-    "chat": ["[12/03/2024, 18:04] Theo: Hi. There?", "[12/03/2024, 18:05] Mia: 4#.\nKeep", "[12/03/2024, 18:06] Theo: ok"],
+    "chat": ["[12/03/2024, 18:04] Theo: Hi. So?", "[12/03/2024, 18:05] Mia: 4#.\nKeep", "[12/03/2024, 18:06] Theo: ok"],
     "log": ["2024-03-01 12:00 start. Fine", "2024-03-01 12:01 stop"],
     "rows": ["Name: Ann; Note: She left. She came.", "Name: Bo; Note: He sat."],
     "grid": ["| Ann | She left. She came |", "| Bo | - |"],
