@@ -38,12 +38,10 @@ _OTHER_PAGES = tuple(
     "iso8859-7 mac-cyrillic".split()
 )
 _RARE_PAGES = frozenset("cp850 cp852 cp866 mac-roman mac-cyrillic cp1258".split())
-_COMMON, _RARE = (
-    1.15,
-    0.7,
-)  # with the exponent in `_rate` fitted on sentences of 27 languages: tests/reading/test_encodings.py
+# Of pages, fitted with the exponent in `_rate` on sentences of 27 languages: tests/reading/test_encodings.py.
+_COMMON, _FEW, _RARE = 1.15, 0.5, 0.7
 _WEST = (
-    "àâæçéèêëîïôœùûüÿ áéíóúñüç áâãàçéêíóôõúü äöüßé åäöéáà æøåéöôó àèéìíîòóùú éëïöüèáóêíúçäâîôûàñ áéíóúýðþæö àçèéíïòóúü"
+    "àâæçéèêëîïôœùûüÿ áéíóúñüçºª áâãàçéêíóôõúüºª äöüßé åäöéáà æøåéöôó àèéìíîòóùú éëïöüèáóêíúçäâîôûàñ áéíóúýðþæö àçèéíïòóúü"
 ).split()  # of French, Spanish, Portuguese, German, Swedish, Danish, Italian, Dutch, Icelandic, Catalan
 _EAST = "ąćęłńóśźżé áäčďéěíĺľňóôŕřšťúůýž áéíóöőúüű čćđšž ăâîşţ äöüßé".split()
 _ALPHABETS = {
@@ -184,7 +182,7 @@ def guess_encoding(raw: bytes) -> str | None:
     if len(raw) > _SAMPLE_BYTES:  # end the sample at the end of a line, so that it cuts no character in two
         sample = raw[: raw.rfind(b"\n", 0, _SAMPLE_BYTES) + 1 or _SAMPLE_BYTES]
     high = sum(map(len, _HIGH.findall(sample)))
-    is_latin = sum(map(len, _HIGH_RUNS.findall(sample))) < 0.3 * high and high < 0.4 * len(_LETTERS.findall(sample))
+    is_latin = sum(map(len, _HIGH_RUNS.findall(sample))) < 0.3 * high and high < 0.6 * len(_LETTERS.findall(sample))
     candidates = detect_all(
         sample,
         include_encodings=_LATIN_PAGES + (() if is_latin else _OTHER_PAGES),
@@ -198,7 +196,8 @@ def guess_encoding(raw: bytes) -> str | None:
 
 def _rate(sample: bytes, page: str, confidence: float) -> float:
     """How likely a page is: chardet's confidence, and how many of the letters are in one alphabet of that page."""
-    prior = _COMMON if page == "cp1252" else _RARE if page in _RARE_PAGES else 1
+    few = _FEW / max(1, sum(map(len, _HIGH.findall(sample))))
+    prior = _COMMON + few if page == "cp1252" else _RARE if page in _RARE_PAGES else 1
     alphabets = _ALPHABETS.get(page, ())
     letters = Counter(character for character in sample.decode(page, "replace").lower() if character > "\x7f")
     counts = {letter: count for letter, count in letters.items() if letter.isalpha()}
