@@ -40,9 +40,10 @@ _OTHER_PAGES = tuple(
 _RARE_PAGES = frozenset("cp850 cp852 cp866 mac-roman mac-cyrillic cp1258".split())
 # Of pages, fitted with the exponent in `_rate` on sentences of 27 languages: tests/reading/test_encodings.py.
 _COMMON, _FEW, _RARE = 1.15, 0.5, 0.7
-_WEST = (
-    "àâæçéèêëîïôœùûüÿ áéíóúñüçºª áâãàçéêíóôõúüºª äöüßé åäöéáà æøåéöôó àèéìíîòóùú éëïöüèáóêíúçäâîôûàñ áéíóúýðþæö àçèéíïòóúü"
-).split()  # of French, Spanish, Portuguese, German, Swedish, Danish, Italian, Dutch, Icelandic, Catalan
+_WEST = (  # of French, Spanish, Portuguese, German, Swedish, Danish, Italian, Dutch, Icelandic, Catalan
+    "àâæçéèêëîïôœùûüÿ áéíóúñüçºª áâãàçéêíóôõúüºª äöüßé åäöéáà æøåéöôó àèéìíîòóùú éëïöüèáóêíúçäâîôûàñ áéíóúýðþæö "
+    "àçèéíïòóúü"
+).split()
 _EAST = "ąćęłńóśźżé áäčďéěíĺľňóôŕřšťúůýž áéíóöőúüű čćđšž ăâîşţ äöüßé".split()
 _ALPHABETS = {
     "cp1252": _WEST,

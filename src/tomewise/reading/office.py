@@ -73,5 +73,8 @@ def _list_texts(shapes: Iterable[Any]) -> Iterator[str]:
             yield write_grid(((number, [cell.text for cell in row]) for number, row in rows), spans)
         elif getattr(shape, "has_text_frame", False):
             lines = [_BREAKS.sub(" ", paragraph.text).strip() for paragraph in shape.text_frame.paragraphs]
-            if text := "\n".join(line for line in lines if line):
-                yield text
+            lines = [line for line in lines if line]
+            if len(lines) > 1 and not any(line.endswith((".", "!", "?", ":", "。")) for line in lines):
+                lines = [f"- {line}" for line in lines]  # points, of which none goes on in the next line
+            if lines:
+                yield "\n".join(lines)
