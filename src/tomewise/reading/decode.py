@@ -122,9 +122,12 @@ def _decode_unmarked(raw: bytes, name: str, declared: str | None) -> tuple[str, 
         if wide is None:
             raise _make_binary_error(name)
         try:
-            return raw.decode(wide), "" if wide == stated else wide
+            text = raw.decode(wide)
         except UnicodeDecodeError as error:
             raise _make_damage_error(name, wide, error) from None
+        if len(text) - len(text.translate(dict.fromkeys(_CONTROLS))) > _BINARY_SHARE * len(text):
+            raise _make_binary_error(name)
+        return text, "" if wide == stated else wide
     if shift := _SHIFTS.search(raw):
         return _decode_iso2022(raw, shift[0], name), ""
     if len(raw) - len(raw.translate(None, _CONTROLS)) > _BINARY_SHARE * len(raw):
