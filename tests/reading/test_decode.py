@@ -66,7 +66,8 @@ OUTSIDE = rb"caf\ud800 \q" + b"\xe9"
         *((raw, None, "is empty or holds only white space: ")
           for raw in (b"", b" \r\n\t ", b"\xef\xbb\xbf", b"\xff\xfe", b"\xef\xbb\xbf  ")),
         *((raw, None, "is binary, not text: ")
-          for raw in (PNG, b"text with one \0 in it", b"\0\1", bytes(range(20)) * 9, b"\x01\x02\x03\x04abc", NUL_IN_UTF16, NOISE)),
+          for raw in (PNG, b"text with one \0 in it", b"\x01\x02\x03\x04abc", NUL_IN_UTF16, NOISE)),
+        *((raw, None, "is binary, not text: ") for raw in (b"\0\1", bytes(range(20)) * 9)),
         # Damaged Unicode is named, and not guessed at.
         (FRENCH.encode()[:3] + b"\xff" + FRENCH.encode()[3:], None, "is UTF-8, but byte 3 is not: repair it"),
         (codecs.BOM_UTF16_LE + b"a\0\x00\xd8", None, "is UTF-16, but byte"),
