@@ -1,12 +1,13 @@
 """Tables of all formats: which rows name the columns, which sign cuts, what spans, what a cell shows."""
 
+import zipfile
 from datetime import date, datetime, time
 
 import openpyxl
 import pptx
 import pytest
 from pptx.util import Inches
-from tests.reading.documents import docx
+from tests.reading.documents import change_parts, docx
 
 
 @pytest.mark.parametrize(("name", "delimiter"), [("a.csv", ","), ("a.csv", ";"), ("a.tsv", "\t"), ("a.csv", "|")])
@@ -141,6 +142,19 @@ def test_a_formula_that_nobody_calculated_is_written_and_counted(read_document, 
     document = read_document("a.xlsx")
     assert document.text == "# Sheet\n\nItem: Oak; Sum: =2*3\n\nItem: Ash; Sum: 4"
     assert document.metadata["formulas without value"] == 1
+
+
+def test_a_formula_whose_value_is_an_empty_text_is_an_empty_cell(read_document, tmp_path):
+    book = openpyxl.Workbook()
+    for row in (["Item", "Sum"], ["Oak", "=2*3"], ["Ash", 4]):
+        book.active.append(row)
+    book.save(tmp_path / "b.xlsx")
+    raw = (tmp_path / "b.xlsx").read_bytes()
+    sheet = "xl/worksheets/sheet1.xml"
+    with zipfile.ZipFile(tmp_path / "b.xlsx") as archive:
+        xml = archive.read(sheet).decode()
+    changed = change_parts(raw, {sheet: xml.replace('<c r="B2">', '<c r="B2" t="str">')})
+    assert read_document("a.xlsx", changed).text == "# Sheet\n\nItem: Oak\n\nItem: Ash; Sum: 4"
 
 
 PAGES = {

@@ -124,7 +124,8 @@ class _Parser(WorkSheetParser):  # type: ignore[misc]  # openpyxl has no types
         cell: dict[str, Any] = super().parse_cell(element)
         if element.find(FORMULA_TAG) is not None:
             formula = self.parse_formula(element)  # always: others may share it
-            if cell["value"] is None or (self.is_uncalculated and cell["value"] == 0):
+            is_missing = cell["value"] is None and cell["data_type"] != "str"  # else it is an empty text
+            if is_missing or (self.is_uncalculated and cell["value"] == 0):
                 self.formulas += 1
                 text = formula if isinstance(formula, str) else getattr(formula, "text", None)
                 cell["value"] = text if text and text != "=" else "=?"
