@@ -135,6 +135,9 @@ class Settings:
     read_memory: int | None = _declare(None, "Megabytes for reading one file.", least=1, unset="1,024")
     read_characters: int | None = _declare(None, "Characters of one file.", least=1, unset="50,000,000")
     read_documents: int | None = _declare(None, "Documents of one file.", least=1, unset="100,000")
+    encoding: str | None = _declare(
+        None, "Encoding of text files that are not UTF-8, such as cp1252.", unset="what each declares, or a guess"
+    )
     on: Literal["ray"] | None = _declare(
         None,
         "Let workers on Ray compute: those of the cluster at RAY_ADDRESS, or of one that is started here.",

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tomewise.errors import ReadingError
-from tomewise.reading.decode import decode_text
+from tomewise.reading.decode import decode
 
 FRENCH = "Le garçon a mangé une crêpe à côté de la forêt où l'été s'achève. Où êtes-vous allés, mes frères ? " * 20
 RUSSIAN = "Все счастливые семьи похожи друг на друга, каждая несчастливая семья несчастлива по-своему. " * 20
@@ -22,7 +22,7 @@ def test_unicode_comes_back_as_it_was(text):
         ("utf-32-le", codecs.BOM_UTF32_LE),
         ("utf-32-be", codecs.BOM_UTF32_BE),
     ):
-        assert decode_text(mark + text.encode(encoding), "it") == text
+        assert decode(mark + text.encode(encoding), "it")[0] == text
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_unicode_comes_back_as_it_was(text):
     ids=lambda value: str(value)[:12],
 )
 def test_other_encodings_are_declared_or_guessed(text, encoding, declared):
-    assert decode_text(text.encode(encoding), "it", declared) == text
+    assert decode(text.encode(encoding), "it", declared)[0] == text
 
 
 @pytest.mark.parametrize("raw", [b"a\r\nb\rc\nd", b"\xef\xbb\xbfa\r\nb\rc\nd"])
 def test_newlines_are_one_character(raw):
-    assert decode_text(raw, "it") == "a\nb\nc\nd"
+    assert decode(raw, "it")[0] == "a\nb\nc\nd"
 
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
@@ -67,6 +67,7 @@ OUTSIDE = rb"caf\ud800 \q" + b"\xe9"
           for raw in (b"", b" \r\n\t ", b"\xef\xbb\xbf", b"\xff\xfe", b"\xef\xbb\xbf  ")),
         *((raw, None, "is binary, not text: ")
           for raw in (PNG, b"text with one \0 in it", b"\x01\x02\x03\x04abc", NUL_IN_UTF16, NOISE)),
+        *((raw, None, "is binary, not text: ") for raw in (b"\0\1", bytes(range(20)) * 9)),
         # Damaged Unicode is named, and not guessed at.
         (FRENCH.encode()[:3] + b"\xff" + FRENCH.encode()[3:], None, "is UTF-8, but byte 3 is not: repair it"),
         (codecs.BOM_UTF16_LE + b"a\0\x00\xd8", None, "is UTF-16, but byte"),
@@ -83,4 +84,4 @@ OUTSIDE = rb"caf\ud800 \q" + b"\xe9"
 def test_what_is_no_text_is_refused(raw, declared, message):
     message = f"^it {message}" if message else "the encoding of it is unknown: save it as UTF-8"
     with pytest.raises(ReadingError, match=message):
-        decode_text(raw, "it", declared)
+        decode(raw, "it", declared)

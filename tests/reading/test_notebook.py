@@ -47,3 +47,27 @@ SUM = {"cell_type": "code", "input": "1 + 1", "outputs": [{"output_type": "pyout
 def test_older_and_odd_notebooks_are_read_as_far_as_they_go(notebook, title, text, read_document):
     document = read_document("a.ipynb", json.dumps(notebook))
     assert (document.title, document.text) == (title, text)
+
+
+TABLE = "<table><tr><th>ore</th><th>tons</th></tr><tr><td>tin</td><td>55</td></tr></table>"
+OUTPUTS = {
+    "a table": ({"text/plain": "   ore tons\n0 tin   55", "text/html": TABLE}, "| ore | tons |\n| tin | 55 |"),
+    "a page behind a placeholder": (
+        {"text/plain": "<IPython.core.display.HTML object>", "text/html": "<b>tin</b>"},
+        "**tin**",
+    ),
+    "markdown": ({"text/plain": "<IPython.core.display.Markdown object>", "text/markdown": "*tin*"}, "*tin*"),
+    "latex": ({"text/plain": "<IPython.core.display.Math object>", "text/latex": "$x$"}, "$x$"),
+    "words before a page": (
+        {"text/plain": "Model(n=3) fitted", "text/html": "<style>x</style><div>drawn</div>"},
+        "Model(n=3) fitted",
+    ),
+    "a script": ({"text/plain": "<Chart>", "text/html": "<script>draw()</script>"}, "<Chart>"),
+}
+
+
+@pytest.mark.parametrize(("data", "expected"), OUTPUTS.values(), ids=OUTPUTS)
+def test_an_output_is_what_it_shows(data, expected, read_document):
+    outputs = [{"output_type": "execute_result", "data": data}]
+    notebook = {"cells": [{"cell_type": "code", "source": "", "outputs": outputs}]}
+    assert read_document("a.ipynb", json.dumps(notebook)).text == f"```\n{expected}\n```"

@@ -57,6 +57,14 @@ def test_slides_have_headings_tables_groups_and_notes(read_document, tmp_path):
     )
 
 
+def test_the_points_of_a_slide_are_a_list(read_document, tmp_path):
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[1])
+    slide.placeholders[1].text = "Rain up\nWind down\nNew boats"
+    deck.save(tmp_path / "a.pptx")
+    assert read_document("a.pptx").text == "- Rain up\n- Wind down\n- New boats"
+
+
 def test_sheets_are_read_by_rows_with_the_names_of_columns(read_document, tmp_path):
     book = openpyxl.Workbook()
     sheet = book.active

@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from tomewise.reading.places import PlaceFinder, find_place, find_sections, mark_headings, mark_speakers
 from tomewise.types import Document, Passage, Place
 
@@ -39,6 +41,24 @@ def test_speakers_are_found_in_transcripts_only():
     assert mark_speakers("Rain: water that falls.\nSnow: the same, frozen.\nHail: ice.\n") == ()
     assert mark_speakers("Ann: a\nAnn: b\nAnn: c\n") == ()
     assert mark_speakers("Ann: a\nBob: b\nAnn: c\nAnn: d\n" + "The rain fell.\n" * 10) == ()
+
+
+CHATS = {
+    "iPhone": "[12/03/2024, 18:04:11] Theo: Hi\n[12/03/2024, 18:05:00] Mia: 4#\nmore\n[12/03/2024, 18:06:00] Theo: ok",
+    "Android": "12/03/2024, 18:04 - Theo: Hi\n12/03/2024, 18:05 - Mia: 4#\n12/03/2024, 18:06 - Theo: ok: yes",
+    "IRC": "18:04 <Theo> hi\n18:05 <Mia> 4418#\n18:06 <Theo> ok",
+}
+
+
+@pytest.mark.parametrize("text", CHATS.values(), ids=CHATS)
+def test_an_exported_chat_of_plain_text_has_speakers_and_times(text):
+    places = [place for _, place in mark_speakers(text)]
+    assert [place.speaker for place in places] == ["Theo", "Mia", "Theo"]
+    assert [place.time.split(", ")[-1][:5] for place in places] == ["18:04", "18:05", "18:06"]
+
+
+def test_a_log_has_no_speakers():
+    assert mark_speakers("2024-03-01 12:00 ERROR: disk\n2024-03-01 12:01 INFO: up\n" * 3) == ()
 
 
 def test_a_heading_without_text_below_it_begins_no_section_of_its_own():

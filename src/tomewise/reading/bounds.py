@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from tomewise.errors import ReadingError, UsageError
-from tomewise.reading.decode import join_words
+from tomewise.reading.decode import find_codec, join_words
 
 _BYTES_PER_CHARACTER = 4  # at most, in every encoding that is read
 _REPLY_BYTES_PER_CHARACTER = 6  # at most, as JSON writes it
 _REPLY_OVERHEAD = 2**20  # bytes of a reply without its text
 # What a source does that exceeds a bound.
-_EXCESSES = {
+LIMITS = {
     "seconds": "took longer than {:g} seconds to read",
     "memory": "takes more than {:,} MB of memory to read",
     "characters": "holds more than {:,} characters of text",
@@ -23,23 +23,27 @@ _EXCESSES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Limits on converting one file: a few kilobytes can unpack to gigabytes of text.
+    """Limits on converting one file, since a few kilobytes can unpack to gigabytes of text, and its stated encoding.
 
     `seconds` is wall time. `memory` is in megabytes, added to what the reader uses before it opens the file.
-    `characters` is the length of the text. `documents` are the messages of a mailbox or the rows of JSON Lines. Raises
-    UsageError for a limit that is not positive.
+    `characters` is the length of the text. `documents` are the messages of a mailbox or the rows of JSON Lines.
+    `encoding` is that of a file of text that is not UTF-8; empty: what it declares, or a guess. Raises UsageError for a
+    limit that is not positive and for an unknown encoding.
     """
 
     seconds: float = 300.0  # a PDF takes some milliseconds a page
     memory: int = 1024
     characters: int = 50_000_000
     documents: int = 100_000  # each takes a few milliseconds to store, however short it is
+    encoding: str = ""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for name in LIMITS:
+            value = getattr(self, name)
             if not 0 < value < float("inf"):
-                raise UsageError(f"read_{field.name} is {value!r}: give a number above 0")
+                raise UsageError(f"read_{name} is {value!r}: give a number above 0")
+        if self.encoding and find_codec(self.encoding) is None:
+            raise UsageError(f"the encoding {self.encoding!r} is unknown: name one such as cp1252 or utf-16")
 
     @property
     def bytes(self) -> int:
@@ -70,7 +74,7 @@ def open_within(path: Path, bounds: Bounds) -> BinaryIO:
 
 def make_bound_error(name: Path | str, bounds: Bounds, bound: str, before: str = "") -> ReadingError:
     """The error for a source that exceeds the bound of this name. `before` says what happened."""
-    excess = _EXCESSES[bound].format(getattr(bounds, bound))
+    excess = LIMITS[bound].format(getattr(bounds, bound))
     return ReadingError(f"{name} {before}{excess}: raise the setting `read_{bound}`, or leave it out")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from tomewise.errors import ReadingError
-from tomewise.reading.decode import decode_text, join_words
+from tomewise.reading.decode import decode, join_words
 from tomewise.reading.places import join_marked, make_document
 from tomewise.types import Document, Place
 
@@ -57,14 +57,14 @@ def read_captions(path: Path) -> tuple[Document]:
     speaker is better than a wrong one (see `_judge_label`). The first line of a caption that moves up from the one
     before, in captions that roll, is left out. Raises `ReadingError` if it is not text or holds no captions.
     """
-    raw = decode_text(path.read_bytes(), str(path))
+    raw, metadata = decode(path.read_bytes(), str(path))
     cues = list(_list_cues(raw))
     if not cues:
         raise ReadingError(f"{path} holds no captions: repair it, or give it the suffix .txt")
     header = _HEADER.match(raw)
     title = header[1] if header else ""
     text, marks = join_marked(_list_turns(cues), "\n")
-    return make_document(path, text, title, marks=marks)
+    return make_document(path, text, title, metadata, marks)
 
 
 def _list_turns(cues: list[_Cue]) -> Iterator[tuple[str, Place]]:

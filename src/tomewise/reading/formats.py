@@ -45,7 +45,7 @@ class Format:
 
 
 TEXT, MARKDOWN, CODE, CORPUS = "text", "markdown", "code", "jsonl"  # read without the reader process
-_TEXT_SUFFIXES = ".txt .text .rst .org .tex .log .json .yaml .yml"
+_TEXT_SUFFIXES = ".txt .text .rst .org .tex .log"
 _CODE_SUFFIXES = (
     ".py .pyi .js .mjs .jsx .ts .tsx .java .kt .scala .c .h .cc .cpp .hpp .cs .go .rs .swift .rb .php .pl .lua .r .jl "
     ".m .hs .ml .clj .ex .exs .erl .sh .bash .ps1 .sql .css .toml .ini .cfg"
@@ -64,10 +64,12 @@ markdown | .md .markdown     |                         | chapter                
 captions | .srt .vtt         | captions:read_captions  | time, speaker                |
 table    | .csv .tsv         | tables:read_table       | row                          |
 notebook | .ipynb            | notebook:read_notebook  | chapter, cell                |
+json     | .json             | json_files:read_json    | row, time, speaker           |
+yaml     | .yaml .yml        | json_files:read_yaml    |                              |
 mail     | .eml              | mail:read_eml           | date, sender                 |
 mailbox  | .mbox             | mail:read_mbox          | date, sender                 |
 jsonl    | .jsonl .ndjson    |                         | speaker of a meeting         |
-text     | {_TEXT_SUFFIXES}  |                         | speaker                      |
+text     | {_TEXT_SUFFIXES}  |                         | time, speaker                |
 code     | {_CODE_SUFFIXES}  |                         |                              |
 """
 

@@ -10,9 +10,10 @@ from email.message import EmailMessage, MIMEPart
 from email.policy import EmailPolicy
 from email.utils import parseaddr, parsedate_to_datetime
 from pathlib import Path
+from typing import Any
 
 from tomewise.errors import ReadingError
-from tomewise.reading.decode import decode_text, join_words, unify_newlines
+from tomewise.reading.decode import decode, join_words, unify_newlines
 from tomewise.reading.metadata import describe_origin
 from tomewise.reading.web_pages import convert_html, find_charset
 from tomewise.types import Document, Place
@@ -68,40 +69,45 @@ def _make_document(message: EmailMessage, path: Path, id: str) -> Document:
     name, address = parseaddr(fields.get("from", "")[:_LONGEST_SENDER])
     date = _read_date(fields.get("date", ""))
     place = Place(time=date, speaker=name or address)
-    text = unify_newlines("\n\n".join(_read_parts(message, 0)))
+    origin: dict[str, Any] = {}
+    text = unify_newlines("\n\n".join(_read_parts(message, 0, origin)))
     language = _read_field(message, "Content-Language")
-    metadata = {**describe_origin(authors=[place.speaker], date=date, language=language), **fields}
+    metadata = {**describe_origin(authors=[place.speaker], date=date, language=language), **fields, **origin}
     if date:
         metadata["date"] = date
     return Document(id=id, text=text, title=title, source=str(path), metadata=metadata, marks=((0, place),))
 
 
-def _read_parts(message: EmailMessage, depth: int) -> Iterator[str]:
-    """The fields of a message, its text, the messages in it, and the names of what is not read."""
+def _read_parts(message: EmailMessage, depth: int, origin: dict[str, Any]) -> Iterator[str]:
+    """The fields of a message, its text, the messages in it, and the names of what is not read.
+
+    `origin` gets the encoding of the text if that is a guess.
+    """
     yield "\n".join(f"{name}: {words}" for name in _FIELDS if (words := _read_field(message, name)))
     if message.get_content_type() in _ENCRYPTED:
         yield "[not read: encrypted text]"
         return
     body = message.get_body(("plain", "html"))
-    if body is not None and (text := _read_body(body).strip()):
+    if body is not None and (text := _read_body(body, origin).strip()):
         yield text
     for part in message.iter_attachments() if message.is_multipart() else [message]:
         inner = part.get_payload()
         if part.get_content_type() == "message/rfc822" and isinstance(inner, list) and depth < _DEEPEST:
             for forwarded in inner:
                 if isinstance(forwarded, EmailMessage):
-                    yield from _read_parts(forwarded, depth + 1)
+                    yield from _read_parts(forwarded, depth + 1, origin)
         elif part is not body:
             yield f"[not read: {_read_name(part)}]"
 
 
-def _read_body(part: MIMEPart) -> str:
+def _read_body(part: MIMEPart, origin: dict[str, Any]) -> str:
     payload = part.get_payload(decode=True)
     raw = payload if isinstance(payload, bytes) else b""
     is_page = part.get_content_subtype() == "html"
     charset = part.get_content_charset() or (find_charset(raw) if is_page else None)
     try:
-        text = decode_text(raw, "the message", charset)
+        text, encoding = decode(raw, "the message", charset)
+        origin.update(encoding)
     except ReadingError:  # damaged, empty or in an unknown encoding: the other messages are read all the same
         text = raw.decode("utf-8", "replace")
     return convert_html(text, "the message").text if is_page else text

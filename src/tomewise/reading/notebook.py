@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from tomewise.errors import ReadingError
-from tomewise.reading.decode import decode_text, join_words
+from tomewise.reading.decode import decode, join_words
 from tomewise.reading.places import Marks, join_marked, make_document, mark_headings
+from tomewise.reading.web_pages import convert_html
 from tomewise.types import Document, Place
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_PLACEHOLDER = re.compile(r"<[^<>\n]{1,200}>|[\w.]{1,100}\([^()\n]{0,200}\)")
+_OLD_KINDS = {"html": "text/html", "latex": "text/latex"}  # of format 3
 _TICKS = re.compile(r"`{3,}")
 
 
@@ -36,7 +39,7 @@ def read_notebook(path: Path) -> tuple[Document]:
 
 def _parse_notebook(path: Path) -> Mapping[str, Any]:
     try:
-        notebook = json.loads(decode_text(path.read_bytes(), str(path)))
+        notebook = json.loads(decode(path.read_bytes(), str(path))[0])
     except (ValueError, RecursionError) as error:
         raise ReadingError(f"{path} is not a notebook, because it is not JSON ({error}): repair it") from error
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells", notebook.get("worksheets")), list):
@@ -77,8 +80,21 @@ def _read_output(output: Mapping[str, Any]) -> str:
     if output.get("output_type") in ("error", "pyerr"):
         return f"{output.get('ename', '')}: {output.get('evalue', '')}"
     data = output.get("data")
-    plain = data.get("text/plain") if isinstance(data, dict) else output.get("text")
-    return _ANSI.sub("", _join_lines(plain))
+    if not isinstance(data, dict):
+        data = {"text/plain": output.get("text"), **{_OLD_KINDS.get(name, ""): output[name] for name in output}}
+    plain = _ANSI.sub("", _join_lines(data.get("text/plain")))
+    rich = {kind: _join_lines(data.get(kind)) for kind in ("text/markdown", "text/html", "text/latex")}
+    if rich["text/markdown"].strip():
+        return rich["text/markdown"]
+    if rich["text/html"] and (not _is_words(plain) or "<table" in rich["text/html"]):
+        rich["text/html"] = convert_html(rich["text/html"], "an output").text
+        return rich["text/html"] or plain
+    return plain if _is_words(plain) else rich["text/latex"] or plain
+
+
+def _is_words(plain: str) -> bool:
+    """Whether the plain text of an output says anything: `<Figure size 640x480 with 1 Axes>` does not."""
+    return bool(plain.strip()) and _PLACEHOLDER.fullmatch(plain.strip()) is None
 
 
 def _join_lines(lines: object) -> str:

@@ -13,7 +13,7 @@ import pptx
 from tomewise.reading.decode import join_words
 from tomewise.reading.office_package import open_package
 from tomewise.reading.places import join_marked, make_document
-from tomewise.reading.tables import write_grid
+from tomewise.reading.tables import Span, write_grid
 from tomewise.reading.web_pages import convert_html
 from tomewise.types import Document, Place
 
@@ -63,8 +63,18 @@ def _list_texts(shapes: Iterable[Any]) -> Iterator[str]:
         if hasattr(shape, "shapes"):  # a group
             yield from _list_texts(shape.shapes)
         elif getattr(shape, "has_table", False):
-            yield write_grid([cell.text for cell in row.cells] for row in shape.table.rows)
+            rows = list(enumerate((list(row.cells) for row in shape.table.rows), start=1))
+            spans = [
+                Span(number, column, cell.span_height, cell.span_width)
+                for number, row in rows
+                for column, cell in enumerate(row)
+                if cell.is_merge_origin
+            ]
+            yield write_grid(((number, [cell.text for cell in row]) for number, row in rows), spans)
         elif getattr(shape, "has_text_frame", False):
             lines = [_BREAKS.sub(" ", paragraph.text).strip() for paragraph in shape.text_frame.paragraphs]
-            if text := "\n".join(line for line in lines if line):
-                yield text
+            lines = [line for line in lines if line]
+            if len(lines) > 1 and not any(line.endswith((".", "!", "?", ":", "。")) for line in lines):
+                lines = [f"- {line}" for line in lines]  # points, of which none goes on in the next line
+            if lines:
+                yield "\n".join(lines)

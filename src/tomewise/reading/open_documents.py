@@ -11,7 +11,7 @@ import odfdo
 from tomewise.reading.decode import join_words
 from tomewise.reading.office_package import open_package
 from tomewise.reading.places import make_document
-from tomewise.reading.tables import Row, join_sheets, write_grid, write_value
+from tomewise.reading.tables import FORMULAS, Row, Span, join_sheets, spread_spans, write_grid, write_value
 from tomewise.types import Document
 
 _META = "meta.xml"
@@ -37,8 +37,10 @@ def read_ods(path: Path) -> tuple[Document]:
     """The sheets of an ODS file, each a chapter. Raises `ReadingError` if it is encrypted or damaged."""
     with open_package(path, _META) as (_, title, origin):
         tables: Any = odfdo.Document(path).body.get_elements("table:table")
-        sheets = ((table.name or "", _list_rows(table)) for table in tables)
-        text, marks = join_sheets(sheets)
+        text, marks = join_sheets((table.name or "", _list_rows(table)) for table in tables)
+        bare = "descendant::table:table-cell[@table:formula][not(@office:value-type)]"
+        if count := sum(len(table.get_elements(bare)) for table in tables):
+            origin = {**origin, FORMULAS: count}
     return make_document(path, text, title, origin, marks)
 
 
@@ -57,7 +59,7 @@ def _list_blocks(element: Any, indent: str = "") -> Iterator[str]:
             if lines := list(_list_items(child, indent)):
                 yield "\n".join(lines)
         elif child.tag == "table:table":
-            if grid := write_grid(cells for _, cells in _list_rows(child)):
+            if grid := write_grid(_list_rows(child)):
                 yield grid
         elif child.tag in _HOLDERS:
             yield from _list_blocks(child, indent)
@@ -95,23 +97,30 @@ def _read_text(element: Any) -> str:
 
 
 def _list_rows(table: Any) -> Iterator[Row]:
-    """The rows of a table that have a value, with their numbers from 1."""
+    """The rows of a table that have a value, with their numbers from 1, and the cells that span others in all those."""
+    rows: list[Row] = []
+    spans: list[Span] = []
     number = 1
     for row in table.get_elements("descendant::table:table-row"):
-        cells = _list_cells(row)
+        cells = _list_cells(row, number, spans)
         repeated = int(row.get_attribute("table:number-rows-repeated") or 1)
         if any(cells):
             if number + repeated > _MOST_ROWS + 1:
                 raise ValueError(f"a table has rows behind row {_MOST_ROWS:,}, the last one that a table can have")
-            yield from ((number + at, cells) for at in range(repeated))
+            rows += ((number + at, cells) for at in range(repeated))
         number += repeated
+    return spread_spans(rows, spans)
 
 
-def _list_cells(row: Any) -> list[str]:
+def _list_cells(row: Any, number: int, spans: list[Span]) -> list[str]:
+    """The cells of the row with this number. Adds those that span others."""
     cells: list[str] = []
     blank = 0
     for cell in row.get_elements("table:table-cell | table:covered-table-cell"):
         repeated = min(int(cell.get_attribute("table:number-columns-repeated") or 1), _MOST_COLUMNS)
+        height, width = (int(cell.get_attribute(f"table:number-{each}-spanned") or 1) for each in ("rows", "columns"))
+        if height > 1 or width > 1:
+            spans.append(Span(number, len(cells) + blank, height, width))
         if words := _write_cell(cell):
             cells += [""] * blank + [words] * repeated
             blank = 0
@@ -121,6 +130,11 @@ def _list_cells(row: Any) -> list[str]:
 
 
 def _write_cell(cell: Any) -> str:
-    """The value of a cell as XLSX has it; the text that it shows where it has none."""
-    value = cell.get_value() if cell.get_attribute("office:value-type") in ("float", "date") else None
-    return "\n".join(_list_blocks(cell)) if value is None else write_value(value)
+    """What a cell shows; a date as XLSX has it, since each machine shows it its own way; a formula without a value."""
+    if cell.get_attribute("office:value-type") == "date" and (value := cell.get_value()) is not None:
+        return write_value(value)
+    if words := "\n".join(_list_blocks(cell)):
+        return words
+    value = cell.get_value() if cell.get_attribute("office:value-type") == "float" else None
+    formula = str(cell.get_attribute("table:formula") or "").partition("=")[2]
+    return f"={formula}" if value is None and formula else "" if value is None else write_value(value)

@@ -32,6 +32,14 @@ _HEADING_OR_FENCE = re.compile(rf"^ {{0,3}}(?:{_FENCE}|(?P<level>#{{1,6}})(?:[ \
 _CLOSING = re.compile(r"(?:^|[ \t])#+[ \t]*$")
 _MARKUP = re.compile(r"(?<!\\)[*_`]+|\\(?=[^\w\s])")
 _SPEAKER = re.compile(r"^(?P<name>[^\W\d_][\w.’' -]{0,39}?)[ \t]*:[ \t]", re.MULTILINE)
+_DAY = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}"
+_MESSAGE = re.compile(
+    rf"^\u200e?[\[(]?(?P<time>(?:{_DAY},?[T ])?\d{{1,2}}[:.]\d\d(?:[:.]\d\d)?(?:[ \u202f]?[AaPp]\.?[Mm]\.?)?)[\])]?"
+    r"(?: [-–])? (?:<(?P<nick>[^<>\n]{1,40})> |(?:\u200e?~?[ \u202f]?(?P<name>[^:\[\]/\n]{1,60}): )?)",
+    re.MULTILINE,
+)
+_LEVELS = frozenset("DEBUG INFO WARN WARNING ERROR FATAL CRITICAL".split())  # of a log
+_MESSAGE_SHARE = 0.25  # of the lines of a chat that begin a message, at least: a message may have many
 _LINE = re.compile(r"^[^\n]*\S", re.MULTILINE)
 _TRANSCRIPT_SHARE = 0.5  # of the lines of a transcript that begin with a speaker, at least
 _MIN_TURNS = 3  # of the speaker who speaks most; a list of "term: meaning" names each term once
@@ -57,13 +65,33 @@ def mark_headings(text: str) -> Marks:
 
 
 def mark_speakers(text: str) -> Marks:
-    """The turns of a transcript, whose lines begin with `NAME: `. Empty for a text that is likely no transcript."""
+    """The turns of a transcript, whose lines open with `NAME: `, or the messages of a chat; empty for other texts.
+
+    Each message of a chat, such as WhatsApp exports it, begins with its time: `[12/03/2024, 18:04:11] NAME: `.
+    """
+    if marks := _mark_messages(text):
+        return marks
     turns = list(_SPEAKER.finditer(text))
     lines = sum(1 for _ in _LINE.finditer(text)) if turns else 0
     counts = Counter(turn["name"] for turn in turns)
     if len(turns) < _TRANSCRIPT_SHARE * lines or len(counts) < 2 or max(counts.values()) < _MIN_TURNS:
         return ()
     return tuple((turn.start(), Place(speaker=turn["name"])) for turn in turns)
+
+
+def _mark_messages(text: str) -> Marks:
+    messages = list(_MESSAGE.finditer(text))
+    names = [found["name"] or found["nick"] or "" for found in messages]
+    known = {name for name in names if name}
+    if (
+        len(known) < 2
+        or known & _LEVELS
+        or len(messages) < _MIN_TURNS
+        or len(messages) < _MESSAGE_SHARE * sum(1 for _ in _LINE.finditer(text))
+    ):
+        return ()
+    places = (Place(time=found["time"], speaker=join_words(name)) for found, name in zip(messages, names, strict=True))
+    return tuple((found.start(), place) for found, place in zip(messages, places, strict=True))
 
 
 def join_turns(turns: Collection[Mapping[str, str]]) -> tuple[str, Marks]:

@@ -14,14 +14,14 @@ from typing import BinaryIO
 
 from tomewise.errors import MissingDependency, ReadingError, TomewiseError, describe_fault
 from tomewise.reading.bounds import Bounds, make_bound_error, open_within
-from tomewise.reading.decode import decode_text, join_words
+from tomewise.reading.decode import decode, join_words
 from tomewise.reading.folder import FolderRules, Skipped, list_files, summarise_reasons
 from tomewise.reading.formats import CODE, CORPUS, MARKDOWN, TEXT, find_format, list_suffixes
 from tomewise.reading.json_lines import read_rows
 from tomewise.reading.metadata import UNSTORABLE, cut_document, find_unstorable, read_front_matter
 from tomewise.reading.places import mark_headings, mark_speakers
 from tomewise.reading.process import ReaderProcess
-from tomewise.types import Document, DocumentId
+from tomewise.types import Document, DocumentId, Metadata
 
 STDIN = "-"
 _ALL_RULES = FolderRules()
@@ -195,7 +195,7 @@ class SourceReader:
 
 def _read_text(path: Path, name: str, format: str, bounds: Bounds) -> Document:
     with open_within(path, bounds) as file:
-        text = _decode_within(file, path, bounds)
+        text, origin = _decode_within(file, path, bounds)
     fields, body = read_front_matter(text) if format == MARKDOWN else ({}, 0)
     if field := find_unstorable(fields):
         raise ReadingError(
@@ -206,24 +206,28 @@ def _read_text(path: Path, name: str, format: str, bounds: Bounds) -> Document:
     marks = tuple(mark for mark in marks if mark[0] >= body)  # a comment in front matter looks like a heading
     # The front matter stays in the text, so that places in the text are places in the file.
     body = body if text[body:].strip() else 0
-    return cut_document(Document(id=name, text=text, title=title, source=name, metadata=fields, marks=marks, body=body))
+    return cut_document(
+        Document(id=name, text=text, title=title, source=name, metadata={**origin, **fields}, marks=marks, body=body)
+    )
 
 
 def _read_stdin(bounds: Bounds) -> ReadSource:
     if sys.stdin is None:
         raise ReadingError("standard input is closed: pipe text into the command, or name a file")
-    text = _decode_within(sys.stdin.buffer, "standard input", bounds)
+    text, origin = _decode_within(sys.stdin.buffer, "standard input", bounds)
     id = f"stdin-{sha256(text.encode()).hexdigest()[:12]}"
-    document = cut_document(Document(id=id, text=text, source="stdin", marks=mark_speakers(text)))
+    document = cut_document(Document(id=id, text=text, source="stdin", metadata=origin, marks=mark_speakers(text)))
     return ReadSource(document.source, (document.id,), (document,), is_file=False)
 
 
-def _decode_within(file: BinaryIO, name: Path | str, bounds: Bounds) -> str:
-    """The text of an open file. Raises `ReadingError` if it is longer than the bounds allow, or not text."""
+def _decode_within(file: BinaryIO, name: Path | str, bounds: Bounds) -> tuple[str, Metadata]:
+    """The text of an open file, and its encoding if guessed. Raises `ReadingError` if it is too long, or not text."""
     raw = file.read(bounds.bytes + 1)  # a file may grow while it is read
-    if len(raw) > bounds.bytes or len(text := decode_text(raw, str(name))) > bounds.characters:
-        raise make_bound_error(name, bounds, "characters")
-    return text
+    if len(raw) <= bounds.bytes:
+        text, origin = decode(raw, str(name), bounds.encoding or None)
+        if len(text) <= bounds.characters:
+            return text, origin
+    raise make_bound_error(name, bounds, "characters")
 
 
 def _is_folder(path: Path) -> bool:

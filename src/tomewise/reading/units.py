@@ -18,6 +18,8 @@ from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from tomewise.text.record_lines import has_records
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
@@ -33,6 +35,7 @@ _SIGNS = frozenset(string.punctuation + " \n\t")
 _SPACE = r"[^\S\x0b\x0c\x1c-\x1f\x85]"
 _CLOSERS = r"[\"'”’»)\]}*_」』》〉】）〕]*+"
 _PARAGRAPH_END = re.compile(r"\n[^\S\n]*+\n\s*+")
+_LINE_END = re.compile(r"\n\s*+")
 _HEADING = re.compile(r"#{1,6} ")
 _QUOTATION_MARK = re.compile('["“”«»「」『』]')  # without single ones, which are apostrophes too
 _CLOSING_MARKS = frozenset("”»」』")
@@ -147,9 +150,10 @@ class Units:
         return short
 
     def _cut_finer(self, text: str, unit: Unit) -> list[Unit]:
-        """The sentences of a paragraph; of any other unit, its two halves."""
+        """The sentences of a paragraph, or its lines where these are records; of any other unit, its two halves."""
         if unit.grain is Grain.PARAGRAPH:
-            return list(_split(text, unit.start, unit.end, unit.behind, _SENTENCE_END, Grain.SENTENCE))
+            ends = _LINE_END if has_records(text[unit.start : unit.end]) else _SENTENCE_END
+            return list(_split(text, unit.start, unit.end, unit.behind, ends, Grain.SENTENCE))
         cut, behind = _find_cut(text, unit.start, (unit.start + unit.end) // 2)
         return [
             *_trim(text, unit.start, cut, behind, Grain.WORDS),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from html import unescape
 from pathlib import Path
 from typing import NamedTuple
@@ -13,13 +13,14 @@ from bs4.exceptions import ParserRejectedMarkup
 from markdownify import ATX, MarkdownConverter
 
 from tomewise.errors import ReadingError
-from tomewise.reading.decode import decode_text, join_words
+from tomewise.reading.decode import decode, join_words
 from tomewise.reading.metadata import describe_origin
 from tomewise.reading.places import make_document
+from tomewise.reading.tables import lay_cells, write_grid
 from tomewise.types import Document, Metadata
 
 _NO_TEXT = "script style noscript template svg title".split()
-_SPANS = frozenset(map(str, range(2, 31)))  # columns of a cell; a wider one, which only a bomb has, counts as one
+_CELLS = ("td", "th")
 _PROLOG = re.compile(r"\A\s*<\?xml[^>]*>")
 # Long white space, which a page shows as one blank. In it markdownify would search for a newline from each character,
 # which takes quadratic time.
@@ -66,6 +67,76 @@ class Page(NamedTuple):
     origin: Metadata
 
 
+class _Converter(MarkdownConverter):
+    """Writes a table as `write_grid` does, and one of one column, which is a frame, as what is in it."""
+
+    def __init__(self, soup: BeautifulSoup) -> None:
+        super().__init__(
+            heading_style=ATX, bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False
+        )
+        self._words: dict[int, str] = {}  # of the cells whose table is still open
+        self._tables: dict[int, list[list[Tag]]] = {}  # the cells of their rows
+        self._frames: set[int] = set()  # cells with a table in them
+        self._find_tables(soup)
+
+    def _find_tables(self, soup: BeautifulSoup) -> None:
+        """List the cells of each table. One that is never closed holds the next one, so these need not be children."""
+        around: dict[int, tuple[int, int, int]] = {}  # the table, the row and the cell that each element is in
+        tags: dict[int, list[Tag]] = {}  # of a table
+        rows: dict[tuple[int, int], list[Tag]] = {}
+        for tag in soup.find_all(True):
+            table, row, cell = around.get(id(tag.parent), (0, 0, 0))
+            if tag.name == "table":
+                self._frames.add(cell)
+                table, row, cell = id(tag), 0, 0
+            elif tag.name == "tr":
+                row = id(tag)
+            elif tag.name in _CELLS:
+                cell = id(tag)
+                rows.setdefault((table, row), []).append(tag)
+            around[id(tag)] = table, row, cell
+            if tag.name in ("table", "tr", *_CELLS):
+                tags.setdefault(table, []).append(tag)
+        for (table, _), cells in rows.items():
+            self._tables.setdefault(table, []).append(cells)
+        for table, parts in tags.items():
+            if max(map(len, self._tables.get(table, ())), default=0) < 2 or not table:
+                for tag in parts:
+                    tag.name = "div"
+
+    def convert_td(self, cell: Tag, text: str, parent_tags: Collection[str]) -> str:
+        """Keeps the words of a cell for its table. A table in it is written in one line."""
+        words = text.strip()
+        if id(cell) in self._frames:
+            words = "; ".join(line.strip("| ").replace(" | ", ", ") for line in words.splitlines() if line.strip())
+        self._words[id(cell)] = words
+        return ""
+
+    convert_th = convert_td
+
+    def convert_tr(self, row: Tag, text: str, parent_tags: Collection[str]) -> str:
+        """What stands in a row beside its cells."""
+        return text
+
+    def convert_table(self, table: Tag, text: str, parent_tags: Collection[str]) -> str:
+        """What stands in the table beside its cells, such as its caption, and the cells."""
+        cells = self._tables[id(table)]
+        are_heads = [
+            all(cell.name == "th" for cell in row) or row[0].parent.parent.name == "thead"  # type: ignore[union-attr]
+            for row in cells
+        ]
+        heads = [*are_heads, False].index(False)
+        laid = lay_cells([(self._words.pop(id(cell), ""), *_read_spans(cell)) for cell in row] for row in cells)
+        return f"\n\n{text.strip()}\n\n{write_grid(*laid, heads if 0 < heads < len(cells) else None)}\n\n"
+
+
+def _read_spans(cell: Tag) -> tuple[int, int]:
+    """How many rows and columns a cell covers; 0 stands for all the rows below."""
+    words = [str(cell.get(name) or "")[:5] for name in ("rowspan", "colspan")]
+    height, width = (int(word) if word.isdecimal() else 1 for word in words)
+    return height or 1 << 16, width
+
+
 def read_html(path: Path) -> tuple[Document]:
     """The page in an HTML file without its frame, see `remove_frame`. Raises `ReadingError` if it cannot be parsed."""
     page = read_page(path.read_bytes(), str(path), is_framed=True)
@@ -87,7 +158,9 @@ def _read_origin(soup: BeautifulSoup) -> Metadata:
 
 def read_page(raw: bytes, name: str, *, is_framed: bool = False) -> Page:
     """The page from its bytes, see `convert_html`. `name` is its name in errors."""
-    return convert_html(decode_text(raw, name, find_charset(raw)), name, is_framed=is_framed)
+    text, encoding = decode(raw, name, find_charset(raw))
+    page = convert_html(text, name, is_framed=is_framed)
+    return page._replace(origin={**page.origin, **encoding})
 
 
 def find_charset(raw: bytes) -> str | None:
@@ -105,21 +178,15 @@ def convert_html(html: str, name: str, *, is_framed: bool = False) -> Page:
     origin: Metadata = {}
     if "<" not in html:
         return Page("", unescape(html).strip(), origin)
-    converter = MarkdownConverter(
-        heading_style=ATX, bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False
-    )
     try:
         soup = BeautifulSoup(_PADDING.sub(" ", _escape_unclosed(_PROLOG.sub("", html))), "html.parser")
         title = join_words(soup.title.get_text()) if soup.title else ""
         for tag in soup.find_all(_NO_TEXT):
             tag.decompose()
-        for cell in soup.find_all(("td", "th"), colspan=True):
-            if cell["colspan"] not in _SPANS:
-                del cell["colspan"]
         if is_framed:
             origin = _read_origin(soup)
             remove_frame(soup)
-        text = str(converter.convert_soup(soup))
+        text = str(_Converter(soup).convert_soup(soup))
     except (ParserRejectedMarkup, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else "not parsable"
         raise ReadingError(f"{name} is HTML but {reason}: save it as text or Markdown") from error

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 from tomewise.errors import MissingDependency, ReadingError, describe_fault
 from tomewise.plugins import find_fault, list_names
 from tomewise.reading.bounds import Bounds, Exceeded, make_bound_error
-from tomewise.reading.decode import unify_newlines
+from tomewise.reading.decode import state_encoding, unify_newlines
 from tomewise.reading.formats import SCAN, Reader, Scanned, load_reader
 from tomewise.reading.metadata import cut_document
 from tomewise.reading.process import send
@@ -67,6 +67,7 @@ def _serve(outgoing: BinaryIO, requests: SimpleQueue[bytes]) -> None:
         while True:
             request = json.loads(requests.get())
             bounds = Bounds(**request["bounds"])
+            state_encoding(bounds.encoding)
             send(outgoing, _answer(outgoing, request["path"], request["format"], bounds, memory))
     finally:  # the process that asks must not wait for a reply that never comes
         os._exit(1)

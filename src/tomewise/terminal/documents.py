@@ -31,7 +31,7 @@ _LISTED = 50  # documents that the question before a removal lists
 
 
 @app.command(epilog="Example: tome add novel.txt notes/ corpus.jsonl")
-@take_settings("embedder", "passage_tokens", "overlap", "on", "workers")
+@take_settings("embedder", "passage_tokens", "overlap", "encoding", "on", "workers")
 def add(
     paths: Annotated[
         list[str] | None,

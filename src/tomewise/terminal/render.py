@@ -17,6 +17,7 @@ from tomewise.memory.schemata.network import describe_network
 from tomewise.store.lookups import read_places
 from tomewise.terminal.cleaning import clean
 from tomewise.terminal.screen import escape, make_table
+from tomewise.text.record_lines import fold_lines
 from tomewise.types.place import describe_place, describe_source, name_document
 from tomewise.types.proof import PROVED, cut_text, describe_build, is_verified, list_lag
 
@@ -188,7 +189,7 @@ def _print_sentences(answer: Answer, remarks: Sequence[str], out: Console) -> No
 
 
 def _flatten(text: str) -> str:
-    return escape(" ".join(text.split()))
+    return escape(fold_lines(text))
 
 
 def describe_choices(answer: Answer) -> list[str]:

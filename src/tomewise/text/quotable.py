@@ -1,4 +1,4 @@
-"""Find the sentences of a text that may be quoted: no headings, and each item, row and field by itself."""
+"""Find the sentences of a text that may be quoted: no headings, and each item, record and field by itself."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Literal
 
+from tomewise.text.record_lines import ROW, STAMPED, find_records
 from tomewise.text.sentences import split_sentences
 
+_LONGEST_LINE = 700  # characters; a longer record is cut into sentences
 _LEAST = 3  # characters: a shorter sentence cannot be cited
 _HEADING_WORDS = 12  # a line of its own with no more words and no full stop is a heading
 _LINE = re.compile(r"[^\n]*\n?")
@@ -18,7 +20,6 @@ _UNDERLINE = re.compile(r"\s*([=~^\"*#+-])\1{2,}\s*$")
 ITEM_NUMBER = re.compile(r"\A\(?\d{1,3}[.)]\s+")  # of the sentence of an item, which keeps it
 _BULLET = re.compile(r"\s*[-*+•–]\s+(?=\S)")
 _NUMBER = re.compile(r"(\s*)\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]\s+(?=\S)")
-_ROW = re.compile(r"\s*\|.*\|\s*$")
 _RULE = re.compile(r"[\s|:=_*~+.-]*$")
 _FIELD = re.compile(r"\s*[^\W\d_][\w /.’'-]{0,30}:\s+\S")
 _END = re.compile(r"[.!?…:;。！？][\"'”’)\]]*\s*$")
@@ -27,12 +28,18 @@ _END = re.compile(r"[.!?…:;。！？][\"'”’)\]]*\s*$")
 def find_sentences(text: str, *, with_headings: bool = False) -> Iterator[tuple[int, int]]:
     """Where the sentences of a text begin and end, in order.
 
-    Rules are none, and headings only `with_headings`. Each item of a list, row of a table and line of `name: value` is
-    cut from the others. A bullet is not part of its sentence; a number is, since it may be a name's initial.
+    Rules are none, and headings only `with_headings`. Each item of a list, record (`find_records`) and line of
+    `name: value` is cut from the others, and a record and such a line stay whole. A bullet is not part of its sentence;
+    a number is, since it may be a name's initial.
     """
     blocks = list(_find_blocks(text))
     for block, following in zip_longest(blocks, blocks[1:]):
         if not with_headings and _is_heading(text, block, following):
+            continue
+        if block.kind == "line" and (piece := text[block.words : block.end].strip()) and len(piece) <= _LONGEST_LINE:
+            if any(map(str.isalnum, piece)):
+                start = text.index(piece, block.words)
+                yield start, start + len(piece)
             continue
         begin = block.start if block.start < block.words else block.end  # in front of the next sentence
         for sentence in split_sentences(text[block.words : block.end]):
@@ -57,11 +64,13 @@ class _Block:
 def _find_blocks(text: str) -> Iterator[_Block]:
     begun: _Block | None = None
     lines = [(found.start(), found[0]) for found in _LINE.finditer(text) if found[0]]
+    records = find_records([line for _, line in lines])
     for number, (at, line) in enumerate(lines):
         underlined = number + 1 < len(lines) and _UNDERLINE.match(lines[number + 1][1])
         is_rule, marked = _RULE.match(line), _MARKED_HEADING.match(line)
         item = _BULLET.match(line) or (_NUMBER.match(line) if begun is None or _may_end(lines, number, begun) else None)
-        alone = bool(marked or _ROW.match(line) or underlined) or _is_field(lines, number)
+        record = records[number]
+        alone = bool(marked or record or ROW.match(line) or underlined) or _is_field(lines, number)
         if begun is not None and (item or alone or is_rule):
             yield replace(begun, end=at)
             begun = None
@@ -71,6 +80,8 @@ def _find_blocks(text: str) -> Iterator[_Block]:
         if marked or underlined:
             words = at + (marked.end() if marked else 0)
             yield _Block(words, words, end, "heading")
+        elif record is STAMPED:  # a message may have lines without a stamp
+            begun = _Block(at, at, end, "line")
         elif alone:
             yield _Block(at, at, end, "line")
         elif item and begun is None:

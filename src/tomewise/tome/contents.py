@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias, get_args
@@ -19,7 +19,7 @@ from tomewise.language.cached import prove_room
 from tomewise.memory.build_records import forget_examples
 from tomewise.memory.passages import LostDocuments, Outcome, store_documents
 from tomewise.notebook_display import write_table
-from tomewise.reading.bounds import Bounds
+from tomewise.reading.bounds import LIMITS, Bounds
 from tomewise.reading.folder import FolderRules, Skipped, resolve_path
 from tomewise.reading.json_lines import add_prefix
 from tomewise.reading.metadata import ID, PATH, UNSTORABLE, cut_document, find_unstorable, select_plain
@@ -79,7 +79,8 @@ async def add_documents(
     store, embedder = kit.store, kit.embedder
     skipped: list[Skipped] = []
     failed: dict[str, str] = {}
-    bounds = Bounds.of(**{each.name: getattr(settings, f"read_{each.name}") for each in fields(Bounds)})
+    limits = {name: getattr(settings, f"read_{name}") for name in LIMITS}
+    bounds = Bounds.of(**limits, encoding=settings.encoding)
     with work_alone(store, "add"), ReaderProcess(bounds) as process:
         # Check again: another process may have fixed other settings since this tome was opened.
         tokens, overlap = fix_settings(store, embedder, *size)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tomewise.errors import MissingDependency, ReadingError
-from tomewise.reading.decode import decode_text
+from tomewise.reading.decode import decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def stream_records(path: Path) -> Iterator[Record]:
 def read_text(path: Path) -> str:
     """The text of a file, decoded like any document. Raises ReadingError."""
     try:
-        return decode_text(path.read_bytes(), str(path))
+        return decode(path.read_bytes(), str(path))[0]
     except OSError as error:
         raise ReadingError(f"{path} could not be read: {error.strerror}. Check the path") from error
 
