@@ -238,7 +238,7 @@ def ask(
     print_answer(answer, as_json, as_markdown=markdown, with_trace=trace)
     if as_json or markdown:
         return
-    if answer.only_quotes and answer.statements:
+    if answer.only_quotes:
         console(stderr=True).print(f"[dim]{escape(render.note_extractive())}[/dim]")
     render.offer_build(answer.lagging, repeat_options(tome, stated), console(stderr=True))
 

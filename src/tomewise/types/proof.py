@@ -191,15 +191,14 @@ class Answer(Noun):
     computed: ClassVar[tuple[str, ...]] = ("support", "remarks")
     kept_back: ClassVar[tuple[str, ...]] = ("evidence", "events")
     text: str
-    """The answer, or the wording of the chosen option; empty if the question was declined."""
+    """The answer, or the wording of the chosen option; empty if the question was declined, and for `only_quotes`."""
     choice: str | None = None
     """The letter of the chosen option (A, B, ...); None without options."""
     statements: tuple[Statement, ...] = ()
     """What it states, in order, each with its quotes."""
     only_quotes: bool = False
-    """Whether no model answered: its statements are the sentences nearest to an answer, the best first.
-
-    They are there also where the question was declined."""
+    """Whether quotations stand in place of an answer, since no model wrote one: its statements are the sentences
+    nearest to one, the best first, also where the question was declined."""
     evidence: tuple[Evidence, ...] = ()
     """What the answering call was shown, the best first; the prompt has it in the order of the text."""
     resolved: bool = True
@@ -254,6 +253,11 @@ class Answer(Noun):
         return tuple(list_quotes(self)) if self.resolved else ()
 
     @property
+    def words(self) -> str:
+        """Its text; of `only_quotes` the quoted sentences, a line each, for what compares words."""
+        return "\n".join(each.text for each in self.statements) if self.only_quotes else self.text
+
+    @property
     def is_settled(self) -> bool:
         """Whether it answers, and is proved, or claimed in full with a quotation that does not contradict it."""
         if not self.resolved or self.claimed == "partly" or self.support == "contradicted":
@@ -300,7 +304,7 @@ def _list_remarks(answer: Answer) -> list[str]:
         return [count_supports(answer), *filter(None, (answer.missing, withheld))]
     # Where models are set for other roles, the name holds these.
     no_model = "No model is set" if answer.model in ("", _EXTRACTIVE) else "No model answers"
-    if answer.only_quotes and answer.statements:
+    if answer.only_quotes:
         missing = f" ({answer.missing})" if answer.missing else ""
         nothing = f"{no_model}, and nothing here seems to answer this{missing}."
         return [f"{no_model}: these sentences are nearest to an answer." if answer.resolved else nothing]
@@ -374,8 +378,11 @@ class Piece:
 def cut_text(answer: Answer) -> list[Piece]:
     """The text of the answer in pieces, so that the mark of each stands right behind it: of a row, in its last cell.
 
-    A statement that is not in the text gives an empty piece at the end.
+    A statement that is not in the text gives an empty piece at the end. Quotations in place of a text
+    give none.
     """
+    if answer.only_quotes:
+        return []
     text, at = answer.text, 0
     numbers = {quote: number for number, quote in enumerate(list_quotes(answer), start=1)}
     pieces, lost = [], []
@@ -400,6 +407,11 @@ def write_marked(answer: Answer) -> str:
     return join_pieces(cut_text(answer)).strip()
 
 
+def quote_words(answer: Answer) -> str:
+    """The text of the answer; where quotations stand in place of one, these, each between quotation marks."""
+    return "\n".join(f"“{each.text}”" for each in answer.statements) if answer.only_quotes else answer.text
+
+
 def join_pieces(pieces: Iterable[Piece], sign: str = "[{}]") -> str:
     """The pieces with their marks."""
     return "".join(piece.text + piece.mark(sign) for piece in pieces)
@@ -408,14 +420,15 @@ def join_pieces(pieces: Iterable[Piece], sign: str = "[{}]") -> str:
 def write_answer(answer: Answer) -> str:
     """The answer with `[1]` for each quote, what a reader must know of it, and the quotes with their places."""
     quotes = list_quotes(answer)
-    text = "" if answer.only_quotes and quotes else write_marked(answer) or decline(answer)
+    text = write_marked(answer) or decline(answer)
     lines = (f"[{number}] {quote}" for number, quote in enumerate(quotes, start=1))
     return "\n".join(filter(None, [text, *answer.remarks, answer.coverage.remark, *lines]))
 
 
 def decline(answer: Answer) -> str:
-    """The sentence that a question was declined, and what is missing for an answer; empty for a verified text."""
-    if is_verified(answer):
+    """The sentence that a question was declined, and what is missing for an answer; empty for a verified text, and for
+    quotations, of which a remark says it."""
+    if is_verified(answer) or answer.only_quotes:
         return ""
     missing = f": {answer.missing}" if answer.missing else ""
     return f"The memory does not hold the answer{missing}".rstrip(".") + "."
@@ -453,14 +466,17 @@ def write_markdown(
     """The answer with a footnote for each quote, with its `link`, and the documents whose author or year is known."""
     quotes = list_quotes(answer)
     text = join_pieces(escape_pieces(cut_text(answer) or [Piece(decline(answer))]), "[^{}]")
-    notes = []
+    quoted, notes = [], []
     for number, quote in enumerate(quotes, start=1):  # “words” (place) would be read as an address with its title
         note = f"In {describe_source(quote)}: “{quote.text}”" + (f" <{link(quote)}>" if link else "")
         notes.append(f"[^{number}]: {escape_markdown(' '.join(note.split()))}")
+        if answer.only_quotes:  # a footnote to which nothing refers is not shown
+            pieces = escape_pieces([Piece(" ".join(quote.text.split()), (number,))])
+            quoted.append(f"> {join_pieces(pieces, '[^{}]')}")
     works = dict.fromkeys(_write_work(quote, metadata.get(quote.document, {})) for quote in quotes)
     listed = "\n".join(escape_markdown(f"- {' '.join(work.split())}") for work in works if work)
     remarks = map(escape_markdown, [*answer.remarks, answer.coverage.remark])
-    return "\n\n".join(filter(None, [text.strip("\n"), *remarks, listed, *notes]))
+    return "\n\n".join(filter(None, [text.strip("\n"), *remarks, *quoted, listed, *notes]))
 
 
 def _write_work(quote: Quote, metadata: Metadata) -> str:
@@ -565,8 +581,9 @@ def write_html(answer: Answer) -> str:
     lines = "".join(f"<li>{_write_quote(quote, choices[quote], answer)}</li>" for quote in list_quotes(answer))
     listed = f"<ol>{lines}</ol>" if lines else ""
     origin = filter(None, (answer.system, answer.model, count_noun(answer.cost.calls, "call")))
-    pieces = [Piece(f"{answer.choice}. " if answer.choice else ""), *(cut_text(answer) or [Piece(decline(answer))])]
-    text = "" if answer.only_quotes and lines else join_pieces(escape_pieces(pieces))
+    choice = f"{answer.choice}. " if answer.choice and answer.text else ""
+    pieces = [Piece(choice), *(cut_text(answer) or [Piece(decline(answer))])]
+    text = join_pieces(escape_pieces(pieces))
     shown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image").render(text)
     is_partial = answer.missing and answer.resolved and text and not is_verified(answer)
     missing = f"<p>Missing: {escape(answer.missing)}</p>" if is_partial else ""
