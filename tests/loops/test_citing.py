@@ -181,7 +181,6 @@ def test_a_quoted_sentence_that_is_wrapped_is_a_statement_of_one_line(open_store
     first, second = quote_sentences(store, reply, [store.passages([key])[key]])
     assert [each.text for each in (first, second)] == reply.answer.splitlines()
     assert [each.quotes[0].text for each in (first, second)] == [text[:40], text[41:]]
-    assert all(reply.answer[each.start : each.end] == each.text for each in (first, second))
     assert "\n" in first.quotes[0].text
 
 
