@@ -139,6 +139,8 @@ class Coverage(Noun):
     """How many of them a call of the model was shown to answer."""
     dropped: int = 0
     """How many pieces were found for the answer and had no room in the prompt."""
+    mend: str = ""
+    """What gives these room, in words; empty where nothing is known."""
     unread: tuple[Unread, ...] = ()
     """What the answer lacks: not read when it was added, not in the memory that answered, in failed steps."""
     compares: bool = False
@@ -151,12 +153,9 @@ class Coverage(Noun):
 
     @property
     def remark(self) -> str:
-        """What was not read, in a sentence or two; empty where all was."""
+        """What could be read and was not, in a sentence; empty where all was."""
         lead = "Not compared with" if self.compares else "Not in this answer"
-        unread = f"{lead}: {'; '.join(map(str, self.unread))}." if self.unread else ""
-        pieces = count_noun(self.dropped, "piece")
-        dropped = f"{pieces} of what was found had no room in the prompt." if self.dropped else ""
-        return " ".join(filter(None, (unread, dropped)))
+        return f"{lead}: {'; '.join(map(str, self.unread))}." if self.unread else ""
 
     def __str__(self) -> str:
         return f"{self.read:,} of {self.passages:,} passages"
@@ -312,9 +311,11 @@ def _list_remarks(answer: Answer) -> list[str]:
         return [f"{no_model}: `tome models` lists those that can answer."]
     is_guess = answer.claimed == "none"
     dropped, derived = (count_noun(each, "quotation") for each in (answer.dropped_quotes, answer.derived_quotes))
-    lacks_text = answer.asks_for_all and answer.coverage.read < answer.coverage.passages
+    coverage, is_whole = answer.coverage, answer.claimed != "partly" and answer.support in PROVED
+    lacking = f"{count_noun(coverage.dropped, 'piece')} of what was found had no room in the prompt"
+    lacks_text = answer.asks_for_all and coverage.read < coverage.passages
     remarks = {
-        f"The question asks for all, and {answer.coverage} were read.": lacks_text,
+        f"The question asks for all, and {coverage} were read.": lacks_text,
         "The evidence supports only a part of this answer.": answer.resolved and answer.claimed == "partly",
         "A guess: no evidence supports it.": answer.resolved and is_guess,
         "No quotation was found that supports it.": answer.resolved
@@ -325,6 +326,7 @@ def _list_remarks(answer: Answer) -> list[str]:
         withheld: withheld,
         f"Dropped: {dropped} of the model, found in no passage.": answer.dropped_quotes,
         f"Not cited: {derived} from summaries, found in no passage.": answer.derived_quotes,
+        f"{': '.join(filter(None, (lacking, coverage.mend)))}.": coverage.dropped and not is_whole,
     }
     return [remark for remark, holds in remarks.items() if holds]
 
