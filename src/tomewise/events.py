@@ -183,10 +183,8 @@ def _summarize_attempt(*, failed: bool, **fields: Any) -> str:
 
 
 def _summarize_wait(seconds: float, reason: str, asked: float | None = None, next: int = 0, tries: int = 0) -> str:
-    wish = ", as the server asks" if asked else ""
-    if not tries:
-        return f"waiting up to {seconds:.0f} s{wish}: {reason}"
-    return f"{reason}; try {next} of {tries} in {seconds:.0f} s{wish}"
+    lead = f"try {next} of {tries} in" if tries else "waiting up to"
+    return f"{lead} {seconds:.0f} s{', as the server asks' if asked else ''}: {reason}"
 
 
 def _summarize_ledger(pool: Sequence[Row]) -> str:

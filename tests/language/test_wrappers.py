@@ -397,7 +397,7 @@ async def test_waits_are_logged_and_told_where_the_server_asks_for_them_and_with
     with caplog.at_level("INFO", "tomewise"), change_run(on_wait=reported.append), pytest.raises(AttemptFailed):
         await retry(fail, Backoff(retries=2, first=0.0, longest=9.0), sleep)
     assert caplog.messages == [
-        f"http://[hidden]@host did not reply; try {number} of 3 in 300 s, as the server asks" for number in (2, 3)
+        f"try {number} of 3 in 300 s, as the server asks: http://[hidden]@host did not reply" for number in (2, 3)
     ]
     assert [wait.summary for wait in reported] == caplog.messages
     assert waited == [300.0, 300.0]

@@ -286,5 +286,6 @@ def test_every_try_and_every_reply_of_no_use_is_told_in_words(here):
     with OpenAIServer(replies) as server, open_tome(here, ChatModel("openai:test", base_url=server.url)) as tome:
         answer = tome.ask(QUESTION)
     (wait,), (again,) = ([each for each in answer.events if each.name == name] for name in ("waiting", "asked again"))
-    assert wait.summary.endswith("keeps failing: status 429: slow down; try 2 of 5 in 0 s, as the server asks")
+    assert wait.summary.startswith("try 2 of 5 in 0 s, as the server asks: ")
+    assert wait.summary.endswith("keeps failing: status 429: slow down")
     assert again.summary.startswith("asked again for a reply that can be used: ")

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tomewise.events import is_event
 from tomewise.language.choose_model import EXTRACTIVE
-from tomewise.language.roles import ANSWER
-from tomewise.language.wrapped import find_name, find_room
 from tomewise.systems.defaults import CONTEXT
 from tomewise.systems.efforts import OUR_NAMES
-from tomewise.systems.recipe_settings import list_settings
-from tomewise.systems.registry import SYSTEMS, Variant, choose_variant
-from tomewise.types import Answer, LanguageModel, Noun
+from tomewise.types import Noun
 
 _SHORT = 4  # passages; a document of fewer is short
 
@@ -83,16 +78,3 @@ def recommend_system(passages: Sequence[int], passage_tokens: int, model: str) -
         return found
     without_model = f"no model is set, so one search quotes as well as a loop; with a model: {found.system}"
     return Recommendation(system="hybrid", because=without_model)
-
-
-def advise_on_room(variant: Variant, model: LanguageModel, answer: Answer) -> str:
-    """What gives room to what was found for an answer and had none: more `context`, or a larger window."""
-    chosen = [event.detail["chosen"] for event in answer.events if is_event(event, "chosen")]
-    if variant.system == "auto" and chosen and SYSTEMS.find(chosen[-1]):
-        variant = choose_variant(chosen[-1])
-    setting = list_settings(variant.declaration.recipe).get("context")
-    context = variant.settings.get("context", setting.default if setting else None)
-    if not isinstance(context, int) or context >= (room := find_room(model, ANSWER) * 2 // 3):
-        return f"the window of {find_name(model, ANSWER)} is full, and a model with a larger one is shown more"
-    wider = choose_variant(variant, {"context": min(2 * context, room)})
-    return f"it holds {context:,} tokens of evidence, and `{wider.label}` shows more"

@@ -24,8 +24,7 @@ from tomewise.settings import Settings
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys, read_places
 from tomewise.store.records import PASSAGES
-from tomewise.systems.advice import advise_on_room
-from tomewise.systems.answer import OnEvent, run_loop
+from tomewise.systems.answer import OnEvent, advise_on_room, run_loop
 from tomewise.systems.efforts import Effort, choose_by_effort
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.lag import LagFinder
