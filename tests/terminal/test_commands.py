@@ -60,6 +60,13 @@ def test_the_answer_for_people_names_the_model_and_the_passages(command, log_in_
     assert "tome config" not in ran.out, "a notice is not part of what is quoted"
 
 
+def test_a_question_needs_no_quotation_marks(command, log_in_tome, read_json):
+    answer = read_json("ask", *QUESTION.split())
+    with Tome.open("memory.tome") as tome:
+        assert tome.traces[answer["trace"]].question.text == QUESTION
+    assert read_json("search", "who", "put", "out")
+
+
 def test_an_answer_as_markdown_has_footnotes(command, log_in_tome):
     ran = command("ask", QUESTION, "--markdown")
     assert (ran.code, ran.err) == (0, "")

@@ -102,7 +102,7 @@ def test_what_fails_at_first_makes_no_tome_and_fixes_no_settings(command, log, h
     ("words", "part"),
     [
         (("nosuch",), "nosuch"),
-        (("ask",), "question"),
+        (("ask",), "QUESTION"),
         (("add",), "no PATH is given"),
     ],
 )

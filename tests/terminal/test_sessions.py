@@ -78,3 +78,10 @@ def test_a_question_goes_on_with_the_last_session(command, talk):
     assert go_on() == ("letters", 2)
     command("sessions", "letters", "--delete")
     assert go_on() == ("chat-1", 2)
+
+
+def test_a_chat_has_help(talk):
+    ran = talk("/help\n")
+    assert (ran.code, ran.out) == (0, "")
+    assert "One question a line" in ran.err
+    assert "/help for more" in ran.err

@@ -177,7 +177,7 @@ def _pass_notices(work: Work) -> Iterator[None]:
 
 
 class _Notices(logging.Handler):
-    """Passes the message of each record on; a warning is printed at once where there is no terminal."""
+    """Passes the message of each record on; a warning is printed at once elsewhere than on a terminal."""
 
     def __init__(self, work: Work) -> None:
         super().__init__()
