@@ -91,7 +91,7 @@ class Ours:
     def ask(self, question: str, mode: str) -> str:
         drift = " follow_ups=5 depth=2" if mode == "drift" else ""
         name = f"{self.named} mode={mode} context={CONTEXTS[self.system]}{drift}"
-        return self.tome.ask(question, system=name, fresh=True).text
+        return self.tome.ask(question, system=name, fresh=True).words
 
     def close(self) -> None:
         self.tome.close()

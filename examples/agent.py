@@ -27,7 +27,7 @@ async def main() -> None:
             print(f"found: {piece['id']} {piece['text'][:50]!r}")
 
         answer = (await call(client, "ask", question=QUESTION))["answer"]
-        print("answer:", answer["text"] or f"declined: {answer['missing']}")
+        print("answer:", answer["text"] or " ".join(answer["remarks"]))  # without a model only quotations
         for quote in (quote for statement in answer["statements"] for quote in statement["quotes"]):
             span = {name: quote[name] for name in ("document", "start", "end")}
             opened = (await call(client, "read", **span))["part"]

@@ -23,12 +23,11 @@ def main() -> None:
         before = list(tome.memory.export())
 
         answer = tome.ask("Who kept the clock of the Tide House?", system="associative")
-        print(answer.text or f"not answered: {answer.missing}")
+        print(answer)
         for quote in answer.quotes:
             text = tome.documents[quote.document].text
             if text[quote.start : quote.end] != quote.text:
                 raise SystemExit(f"a quotation is not in the text: {quote.text}")
-            print(f"  characters {quote.start}-{quote.end}: {quote.text}")
 
         tome.add(LETTER)
         tome.build("associative")

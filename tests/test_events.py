@@ -93,7 +93,10 @@ EXAMPLES: list[tuple[str, dict[str, Any], str]] = [
     ("rephrased", {"asked": "why?", "question": "why so?"}, "asked: why?, question: why so?"),
     ("resumed", {"session": "s", "question": 2, "known": ["n"]}, "session: s, question: 2, known: 1"),
     ("session", {"notes": ["n"], "dropped": ["d", "e"]}, "notes taken: 1, passages taken: 0, dropped: d; e"),
-    ("waiting", {"seconds": 1.6, "reason": "429"}, "waiting up to 2 s: 429"),
+    ("waiting", {"seconds": 1.6, "reason": "loading"}, "waiting up to 2 s: loading"),
+    ("waiting", {"seconds": 1.6, "reason": "429", "next": 2, "tries": 5}, "try 2 of 5 in 2 s: 429"),
+    ("waiting", {"seconds": 9, "reason": "429", "asked": 9, "tries": 5}, "try 0 of 5 in 9 s, as the server asks: 429"),
+    ("asked again", {"change": "to go on", "reason": "cut"}, "asked again to go on: cut"),
     ("fallbacks", {"counts": {"reply skipped": 2}}, "reply skipped: 2"),
 ]
 

@@ -182,6 +182,11 @@ def _summarize_attempt(*, failed: bool, **fields: Any) -> str:
     return list_facts(**{**named, "answer": "declined" if failed else named["answer"]})
 
 
+def _summarize_wait(seconds: float, reason: str, asked: float | None = None, next: int = 0, tries: int = 0) -> str:
+    lead = f"try {next} of {tries} in" if tries else "waiting up to"
+    return f"{lead} {seconds:.0f} s{', as the server asks' if asked else ''}: {reason}"
+
+
 def _summarize_ledger(pool: Sequence[Row]) -> str:
     kinds = Counter(row["kind"] for row in pool)
     return list_facts(questions=kinds["question"], facts=kinds["fact"], inferences=kinds["inference"])
@@ -592,10 +597,15 @@ EVENTS: Mapping[str, Kind] = {
             "seconds": "number: how long at most",
             "asked": "optional number: how many seconds the server asks to wait",
             "reason": "text: what the server replied, or why it is waited for",
+            "next": "optional integer: the number of the try that follows, from 2",
+            "tries": "optional integer: how many tries there are at most",
         },
-        lambda seconds, reason, asked=None: (
-            f"waiting up to {seconds:.0f} s{f', since the server asks for {asked:.0f} s' if asked else ''}: {reason}"
-        ),
+        _summarize_wait,
+    ),
+    "asked again": Kind(
+        "A model is asked once more at once, in another way.",
+        {"change": "text: the other way", "reason": "text: why"},
+        lambda change, reason: f"asked again {change}: {shorten(reason)}",
     ),
     "fallbacks": Kind(
         "How many steps fell back on a simpler one.",

@@ -202,7 +202,7 @@ class Run:
     must_keep: bool = False  # a reply that cannot be kept ends the run
     queue: object = None  # calls with the same queue wait behind each other (see `CallSlots`)
     listener: tuple[str, Listener] | None = None  # the name of a role, and who hears its replies
-    on_wait: Callable[[Event], None] = _ignore
+    on_wait: Callable[[Event], None] = _ignore  # hears why a reply is late: a wait, or that it is asked for again
     on_progress: Report = _ignore
     on_part: Callable[[Event], None] | None = None  # is shown the parts of answers (see `loops.answer_parts`)
     whole_answers: bool = False  # no answer is shown in parts

@@ -66,7 +66,7 @@ def make_story(path: Path, **options: Any) -> tuple[list[str], list[str]]:
         tome.add(Document(id="story", text=STORY[:6_000]))
         for system in SYSTEMS:
             tome.build(system)
-        return list(tome.memory.export()), [tome.ask(QUESTION, system=system).text for system in SYSTEMS]
+        return list(tome.memory.export()), [tome.ask(QUESTION, system=system).words for system in SYSTEMS]
 
 
 @pytest.mark.cluster

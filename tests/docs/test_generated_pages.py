@@ -16,7 +16,8 @@ from tomewise.settings import SETTINGS
 from tomewise.systems.registry import LOOPS, SYSTEMS
 
 PACKAGE = REPOSITORY / "src" / "tomewise"
-AROUND = {"rephrased", "resumed", "session", "waiting", "fallbacks", "context lowered"}  # made by no loop
+# Made by no loop.
+AROUND = {"rephrased", "resumed", "session", "waiting", "asked again", "fallbacks", "context lowered"}
 STORY = """Ada Marsh kept the light of Skerry for nine years. Tom Reed forged the letter that called the boats home.
 
 On 3 May Ada Marsh put out the light at nine. Tom Reed sailed to Skerry with the letter.

@@ -74,7 +74,7 @@ def report(act):
             came = type(error).__name__
     print(json.dumps([came, [str(each.message) for each in warned]]), flush=True)
 def show(answer):
-    return [answer.text, answer.trace, answer.kept]
+    return [answer.words, answer.trace, answer.kept]
 with Tome.open(path, model="openai:test", base_url=url) as tome, Tome.open(path) as free:
     tome.search("warm"), free.search("warm")
     print(flush=True)

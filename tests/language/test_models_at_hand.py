@@ -232,7 +232,7 @@ async def test_a_server_that_replied_before_is_waited_for(caplog):
         server.stop()
         with pytest.raises(ModelUnavailable):
             await fuse(model)
-    assert [message[:17] for message in caplog.messages] == ["retrying 1 of 2 i", "retrying 2 of 2 i"]
+    assert [message[:18] for message in caplog.messages] == ["try 2 of 3 in 0 s:", "try 3 of 3 in 0 s:"]
 
 
 # ---------------------------------------------------------------- the command

@@ -470,7 +470,7 @@ async def test_all_entries_of_a_register_reach_the_last_prompt_where_it_holds_th
     assert given.notes == [f"{lost} of what was noted had no room here."]
     assert 0 < lost < 300
     assert answer.coverage.dropped == lost
-    assert f"{lost} pieces of what was found had no room in the prompt." in answer.coverage.remark
+    assert f"{lost} pieces of what was found had no room in the prompt." in answer.remarks
 
 
 # ---------------------------------------------------------------- a reply that is full

@@ -100,3 +100,13 @@ def test_many_ignored_files_are_one_line_and_no_work(command, here: Path) -> Non
     assert len(ran.out.splitlines()) < 8
     ran = command("add", here / "project", "--all", "--exclude", "node_modules/", "--include", "day1*.txt")
     assert "111 documents" in ran.out
+
+
+def test_folders_that_tools_fill_are_passed_over_and_said(command, here: Path) -> None:
+    make(here, "a.md", "node_modules/p/b.md", "sub/site-packages/c.md", "env/pyvenv.cfg", "env/d.md", "build/e.md")
+    ran = command("add", ".")
+    assert "added 2 documents: a.md, e.md" in ran.out
+    for folder in ("env", "node_modules", "site-packages"):
+        assert f"passed over {folder}: is what a tool put there: name it, or give --all" in ran.out
+    assert "added 1 document: b.md" in command("add", "node_modules").out
+    assert "added 3 documents: d.md, pyvenv.cfg, c.md" in command("add", ".", "--all").out

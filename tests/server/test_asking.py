@@ -181,7 +181,9 @@ def test_an_answer_is_copied_as_the_server_writes_it(served: Served) -> None:
     assert copies["text"].startswith(
         "No model is set: these sentences are nearest to an answer.\n[1] “Ada Marsh put out"
     )
-    assert copies["markdown"].startswith("Ada Marsh put out the light at nine. [^1]")
+    assert copies["markdown"].startswith(
+        "No model is set: these sentences are nearest to an answer.\n\n> Ada Marsh put out"
+    )
     quoted = answer["statements"][0]["quotes"][0]
     place = f"id=light&start={quoted['start']}&end={quoted['end']}&trace={answer['trace']}"
     assert f"“{quoted['text']}” <{served.url}/#/t/novel/doc?{place}>" in copies["markdown"]

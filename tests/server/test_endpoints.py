@@ -146,7 +146,7 @@ def test_a_question_gives_what_the_command_prints_and_a_stream_ends_with_it(comm
     for reply in (printed, answer, streamed):
         reply.pop("cost")
     assert answer == printed == streamed
-    assert answer["text"].startswith("Ada Marsh put out the light at nine.")
+    assert answer["statements"][0]["text"].startswith("Ada Marsh put out the light at nine.")
 
 
 def test_traces_are_shown_with_their_evidence_and_deleted(served: Served):

@@ -199,7 +199,7 @@ def test_uploads_over_the_limit_and_cut_ones(tmp_path: Path):
 
 def assert_answers(served: Served) -> None:
     answer = served.post(ASK, {"question": QUESTION}).json()
-    assert answer["text"].startswith("Ada Marsh put out the light at nine.")
+    assert answer["statements"][0]["text"].startswith("Ada Marsh put out the light at nine.")
 
 
 def test_500_connections_that_send_a_byte_a_second_hold_up_nobody(served: Served):

@@ -211,7 +211,7 @@ def test_a_job_says_why_it_waits_and_an_answer_did(tmp_path: Path, model: OpenAI
         job = f"/api/jobs/{build(served)}"
         wait_until(lambda: served.http.get(job).json()["note"])
         note = served.http.get(job).json()["note"]
-        assert note.startswith("waiting up to 60 s, since the server asks for 300 s: openai:test")
+        assert note.startswith("try 2 of 5 in 300 s, as the server asks: openai:test")
         assert "slow down" in note
         assert served.http.delete(job).json()["note"] is None
         busy = fail_with(429, "slow down", retry_after_ms="10")

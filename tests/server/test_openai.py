@@ -38,6 +38,7 @@ def test_an_answer_with_quotations(client: openai.OpenAI, served: Served):
     assert page == f"{served.url}/"
     span = dict(parse_qsl(place))
     own = reply.model_extra["tomewise"]
+    assert (own["text"], own["only_quotes"]) == ("", True), "quotations are no answer"
     assert span.pop("trace") == str(own["trace"])
     span["document"] = span.pop("id")
     assert served.http.get(f"{NOVEL}/text", params=span).json()["text"].startswith("Ada Marsh")

@@ -76,7 +76,7 @@ def test_every_reply_forbids_what_a_page_does_not_need(served: Served):
 def test_read_only_answers_and_changes_nothing(tmp_path: Path):
     with serve_novel(tmp_path, "--read-only") as served:
         answer = served.post(ASK, BODY).json()
-        assert answer["text"].startswith("Ada Marsh put out the light at nine.")
+        assert answer["statements"][0]["text"].startswith("Ada Marsh put out the light at nine.")
         assert answer["trace"] is None
         assert served.http.get("/api/tomes/novel/traces").json()["traces"] == []
         assert served.http.get("/api/tomes/novel/export").status_code == 200

@@ -337,7 +337,7 @@ class PlainStore(PlainSnapshot):
     def trace_numbers(self, limit: int | None = 20, *, before: int | None = None, matching: str = "") -> list[int]:
         def matches(number: int) -> bool:
             trace = self.content.traces[number]
-            text = f"{trace['question']} {trace.get('text', '')}".casefold()
+            text = f"{trace['question']} {trace.get('text', '')} {trace.get('quoted', '')}".casefold()
             return (before is None or number < before) and all(word in text for word in matching.casefold().split())
 
         return [number for number in sorted(self.content.traces, reverse=True) if matches(number)][:limit]

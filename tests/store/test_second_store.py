@@ -68,7 +68,7 @@ async def test_systems_give_equal_memories_and_answers_from_both(stores: tuple[S
                 await check_retriever(system.retriever, QUESTION, store)
             answer = await check_loop(system.loop, Question(text=QUESTION, force=True))
             assert answer.evidence or name == "chain_of_agents", "only a note answers without evidence"
-            answers.append((answer.text, [(each.id, each.layer, each.text) for each in answer.evidence]))
+            answers.append((answer.words, [(each.id, each.layer, each.text) for each in answer.evidence]))
         assert answers[0] == answers[1] or name == "bm25", name  # plain dictionaries have no BM25 of FTS5
     assert list(export(counterpart)) == list(export(file))
     for store in stores:

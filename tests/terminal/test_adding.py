@@ -75,7 +75,7 @@ def test_standard_input_is_added_and_asked(command, files, monkeypatch):
     nothing = pipe("", "add", "-")
     assert (nothing.code, "standard input is empty" in nothing.err) == (3, True)
     asked = pipe("Who put out the light?\n", "ask", "-", "--json")
-    assert "Ada Marsh" in json.loads(asked.out)["text"]
+    assert "Ada Marsh" in json.loads(asked.out)["statements"][0]["text"]
     assert "the question is empty" in pipe("  ", "ask", "-").err
 
 

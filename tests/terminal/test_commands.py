@@ -31,7 +31,8 @@ def test_from_a_file_to_a_cited_answer(command, log, read_json):
     assert "added 1 document: log.txt" in added.out
     answer = read_json("ask", QUESTION)
     assert {*answer} == {field.name for field in fields(Answer)} - {"evidence", "events"} | {"support", "remarks"}
-    assert "Ada Marsh" in answer["text"]
+    assert (answer["text"], answer["only_quotes"]) == ("", True), "quotations are no answer"
+    assert "“The" in command("log", "-q", "keeper marsh").out, "what was quoted is found, and shown as a quotation"
     assert (answer["system"], answer["model"], answer["resolved"]) == ("hybrid", "extractive", True)
     assert (answer["support"], answer["coverage"]["read"]) == ("quoted", 1)
     cited = answer["statements"][0]["quotes"][0]
@@ -59,12 +60,18 @@ def test_the_answer_for_people_names_the_model_and_the_passages(command, log_in_
     assert "tome config" not in ran.out, "a notice is not part of what is quoted"
 
 
+def test_a_question_needs_no_quotation_marks(command, log_in_tome, read_json):
+    answer = read_json("ask", *QUESTION.split())
+    with Tome.open("memory.tome") as tome:
+        assert tome.traces[answer["trace"]].question.text == QUESTION
+    assert read_json("search", "who", "put", "out")
+
+
 def test_an_answer_as_markdown_has_footnotes(command, log_in_tome):
     ran = command("ask", QUESTION, "--markdown")
     assert (ran.code, ran.err) == (0, "")
-    assert (
-        "[^2]\n\nNo model is set: these sentences are nearest to an answer.\n\n[^1]: In log.txt, part 1: “" in ran.out
-    )
+    assert ran.out.startswith("No model is set: these sentences are nearest to an answer.\n\n> The keeper, Ada Marsh,")
+    assert "[^2]\n\n[^1]: In log.txt, part 1: “" in ran.out
     assert "give one of the two" in command("ask", QUESTION, "--markdown", "--json").err
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tomewise.language.price_list import find_price, read_own_prices
+from tomewise.language.spec import ModelSpec
 from tomewise.settings import Settings, load
 
 
@@ -132,3 +134,27 @@ def test_the_user_file_may_be_a_link(command, own, tmp_path):
     command("config", "set", "limit", "5")
     assert own.is_symlink()
     assert "limit = 5" in kept.read_text()
+
+
+def test_a_model_and_its_address_are_set_in_one_step(command, own):
+    url = "http://127.0.0.1:9/v1"
+    assert command("config", "set", "model", "OpenAI:test", "--base-url", url, "--no-test").code == 0
+    assert (load().model, load().base_url) == ("OpenAI:test", url)
+    refused = command("config", "set", "model", "openai:test", "--base-url", "127.0.0.1", "--no-test")
+    assert (refused.code, "is not the address of a model server" in refused.err) == (2, True)
+    assert "--base-url is the address of a model" in command("config", "set", "limit", "3", "--base-url", url).err
+
+
+def test_prices_of_a_list_beside_the_settings_come_first(command, own):
+    own.with_name("prices.toml").write_text('"openai:gpt-99" = [2, 10, 0.5]\n"openai:gpt-4o-mini" = [1, 2]\n')
+    read_own_prices.cache_clear()
+    try:
+        listed = json.loads(command("models", "openai", "--json").out)
+        prices = {each["name"]: (each["input"], each["output"]) for each in listed}
+        assert (prices["openai:gpt-99"], prices["openai:gpt-4o-mini"]) == ((2, 10), (1, 2))
+        assert find_price(ModelSpec.parse("OpenAI:gpt-99"), 1_000_000, 1_000_000, 500_000) == 11.25
+        own.with_name("prices.toml").write_text('"openai:gpt-99" = "cheap"\n')
+        read_own_prices.cache_clear()
+        assert "prices.toml is not used (openai:gpt-99: " in command("models", "openai").err
+    finally:
+        read_own_prices.cache_clear()

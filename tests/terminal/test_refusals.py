@@ -102,7 +102,7 @@ def test_what_fails_at_first_makes_no_tome_and_fixes_no_settings(command, log, h
     ("words", "part"),
     [
         (("nosuch",), "nosuch"),
-        (("ask",), "question"),
+        (("ask",), "QUESTION"),
         (("add",), "no PATH is given"),
     ],
 )
@@ -165,7 +165,7 @@ def test_a_locked_tome_can_be_asked_and_not_written(command, log_in_tome, here, 
         assert_one_line(command("add", "more.txt"), 4, "written by another program", "try again")
         assert_one_line(command("remove", log_in_tome), 4, "written by another program")
         asked = command("ask", "Who put out the light?", "--json")
-        assert "Ada Marsh" in json.loads(asked.out)["text"]
+        assert "Ada Marsh" in json.loads(asked.out)["statements"][0]["text"]
         assert "trace" in asked.err
     assert command("add", "more.txt").code == 0
 

@@ -54,7 +54,7 @@ def test_an_event_shows_its_summary_and_what_it_found_below(summary, detail, bel
 
 
 def test_sentences_whose_quotes_a_trace_has_lost_are_printed():
-    answer = Answer(text="It rained.", only_quotes=True, statements=(Statement(text="It rained.", support="quoted"),))
+    answer = Answer(text="", only_quotes=True, statements=(Statement(text="It rained.", support="quoted"),))
     with (out := Console(width=200)).capture() as printed:
         print_answer(answer, out)
     assert "1 “It rained.”" in printed.get()

@@ -15,6 +15,7 @@ from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply
 from tests.patience import SOON
 from tests.terminal.pseudo_terminal import on_terminal
 
+from tomewise.terminal import work
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
@@ -91,11 +92,11 @@ def test_a_chat_streams_too_edits_lines_and_goes_back_to_earlier_questions(novel
 
 def test_retries_are_reported(novel: Path) -> None:
     with on_screen((fail_with(503, "come later", retry_after="2"), stream()), *ASK) as run:
-        run.wait_for("retrying 1 of 4 in 2 s, since the server asks for 2 s: ")
+        run.wait_for("try 2 of 5 in 2 s, as the server asks: ")
         run.wait_for("come later")
         assert run.end() == 0
     assert_tidy(run)
-    assert "retrying" not in run.text
+    assert "try 2" not in run.text
 
 
 def test_something_is_visible_at_once(here: Path) -> None:
@@ -143,6 +144,21 @@ def test_pipes_get_plain_lines(novel: Path) -> None:
     assert ran.stderr == b""
     assert ANSWER.strip() in ran.stdout.decode()
     assert server.requests[0]["stream"] is False
+
+
+def test_elsewhere_than_on_a_terminal_a_line_now_and_then_says_how_far_it_is_and_why_it_waits(
+    novel: Path, command, monkeypatch
+) -> None:
+    monkeypatch.setattr(work, "_BETWEEN_LINES", 0.05)
+    replies = in_turn(fail_with(429, "slow down", retry_after="1"), reply_with(REPLY, delay=0.3))
+    with OpenAIServer(replies) as server:
+        ran = command(*ASK, "--json", "--model", "openai:test", "--base-url", server.url)
+    assert json.loads(ran.out)["text"] == ANSWER.strip()
+    lines = ran.err.splitlines()
+    assert all(re.match(r"asking · \d+ s", line) for line in lines), lines
+    assert re.search(
+        r"^asking · \d+ s · try 2 of 5 in 1 s, as the server asks: .*status 429: slow down$", ran.err, re.MULTILINE
+    ), lines
 
 
 def test_a_terminal_that_shows_ascii_alone_gets_ascii_and_one_without_colour_none(novel: Path) -> None:

@@ -43,7 +43,7 @@ def test_a_chat_is_a_session_with_a_line_for_each_question(command, talk):
 def test_ask_goes_on_with_a_session(command, talk):
     talk("Who sold the Heron?", "--session", "heron", "--system", "naive")
     answer = json.loads(command("ask", "And who taught him to sail?", "--session", "heron", "--json").out)
-    assert answer["text"].startswith("Bo Lind taught Tom Hale")
+    assert answer["statements"][0]["text"].startswith("Bo Lind taught Tom Hale")
     assert answer["system"] == "naive"
     session = {"name": "heron", "number": 2, "question": "Who taught Tom Hale to sail?"}
     assert answer["session"] == {**session, "notes": [], "passages": [], "dropped": []}
@@ -59,7 +59,7 @@ def test_sessions_are_listed_shown_and_deleted(command, talk):
     for part in ("heron hybrid", "1 Who sold the Heron?", "2 And who", "(Who taught Tom Hale to sail?)", "Bo Lind"):
         assert part in shown
     turns = json.loads(command("sessions", "heron", "--json").out)["turns"]
-    assert [turn["answer"].split()[:3] for turn in turns] == [["Tom", "Hale", "sold"], ["Bo", "Lind", "taught"]]
+    assert [turn["answer"].split()[:3] for turn in turns] == [["“Tom", "Hale", "sold"], ["“Bo", "Lind", "taught"]]
     assert command("sessions", "heron", "--delete").code == 0
     assert "holds no session 'heron'" in command("sessions", "heron").err
     talk("Who sold the Heron?", "--session", "heron", "--system", "hybrid+evolve")
@@ -78,3 +78,10 @@ def test_a_question_goes_on_with_the_last_session(command, talk):
     assert go_on() == ("letters", 2)
     command("sessions", "letters", "--delete")
     assert go_on() == ("chat-1", 2)
+
+
+def test_a_chat_has_help(talk):
+    ran = talk("/help\n")
+    assert (ran.code, ran.out) == (0, "")
+    assert "One question a line" in ran.err
+    assert "/help for more" in ran.err

@@ -9,7 +9,7 @@ from contextlib import closing
 from functools import partial
 
 import pytest
-from tests.language.openai_server import OpenAIServer, reply_with
+from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with
 from tests.patience import SOON
 from tests.texts import prose
 
@@ -278,3 +278,14 @@ def test_an_answer_that_cannot_be_checked_is_kept_as_unsupported(here, monkeypat
     assert (answer.text, answer.resolved, answer.support) == ("Ada. She did it at nine.", True, "none")
     assert [each.text for each in answer.quotes] == ["put out the light"]
     assert [record.exc_info[0] for record in caplog.records if record.name == "tomewise.loops.desk"] == [ValueError]
+
+
+def test_every_try_and_every_reply_of_no_use_is_told_in_words(here):
+    busy, useless = fail_with(429, "slow down", retry_after_ms="10"), reply_with("I cannot say.")
+    replies = in_turn(busy, useless, reply_with(json.dumps(reply("Ada"))))
+    with OpenAIServer(replies) as server, open_tome(here, ChatModel("openai:test", base_url=server.url)) as tome:
+        answer = tome.ask(QUESTION)
+    (wait,), (again,) = ([each for each in answer.events if each.name == name] for name in ("waiting", "asked again"))
+    assert wait.summary.startswith("try 2 of 5 in 0 s, as the server asks: ")
+    assert wait.summary.endswith("keeps failing: status 429: slow down")
+    assert again.summary.startswith("asked again for a reply that can be used: ")

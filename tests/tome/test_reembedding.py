@@ -82,7 +82,7 @@ def test_what_a_model_wrote_stays_and_is_not_asked_for_again(here):
             assert tome.search(QUESTION, system=system)
         tome.add(Document(id="late", text="Zoe Quill forged the Vellum Codex in Bruges."))
         tome.build("cam")
-        assert tome.ask(QUESTION, system="cam").text
+        assert tome.ask(QUESTION, system="cam").words
 
 
 def test_what_it_takes_is_said_before(here):

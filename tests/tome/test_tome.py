@@ -179,7 +179,7 @@ def test_a_tome_without_documents_may_be_made_anew(here):
     with Tome.open(path, embedder="hash:96") as tome:
         tome.add(LOG, *documents(3))
         assert read_vectors(tome.store, "passages").rows.shape[1] == 96
-        assert "Ada" in tome.ask("Who put out the light?", system="naive").text
+        assert "Ada" in tome.ask("Who put out the light?", system="naive").words
 
 
 @pytest.mark.parametrize(
@@ -243,16 +243,16 @@ def test_a_build_with_another_model_says_whose_the_memory_is(here):
 def test_two_openings_of_one_tome_see_what_the_other_did(here):
     with Tome.open(here / "a.tome", embedder="hash") as first_tome, Tome.open(here / "a.tome") as second_tome:
         first_tome.add(LOG)
-        assert "Ada" in second_tome.ask("Who put out the light?").text
+        assert "Ada" in second_tome.ask("Who put out the light?").words
         second_tome.add(Document(id="x", text="Ida Poe rang the bell."))
-        assert "Ida" in first_tome.ask("Who rang the bell?").text
+        assert "Ida" in first_tome.ask("Who rang the bell?").words
         with work_alone(first_tome.store, "add"), pytest.raises(Locked):
             second_tome.add(*documents(1))
 
 
 async def test_plain_methods_work_inside_a_running_loop(tome):
     tome.add(LOG)
-    assert "Ada" in tome.ask("Who put out the light?").text
+    assert "Ada" in tome.ask("Who put out the light?").words
     assert len(tome.ask_many(["Who?", "Why?"])) == 2
     assert tome.remove("log").passages == 1
 
@@ -278,7 +278,7 @@ def test_an_exit_in_the_work_reaches_the_caller_and_the_thread_goes_on(tome):
     tome.add(LOG)
     with pytest.raises(SystemExit):
         tome.ask("Who?", on_event=lambda _: sys.exit(1))
-    assert tome.ask("Who put out the light?").text
+    assert tome.ask("Who put out the light?").words
 
 
 # ---------------------------------------------------------------- real texts

@@ -112,7 +112,7 @@ def test_a_file_that_may_not_be_read_is_named_without_its_path(tome, notes):
     assert "/" not in "".join(files.names)
 
 
-def test_memory_that_lags_pieces_without_room_and_failed_steps_are_named(tome):
+def test_memory_that_lags_is_named(tome):
     tome.add(Document(id="log", text="The rain fell on the harbour.\n\n" * 400))
     tome.build("hipporag2")
     tome.add(Document(id="late", text="The rain fell at sea."))
@@ -121,9 +121,24 @@ def test_memory_that_lags_pieces_without_room_and_failed_steps_are_named(tome):
     (late,) = map(str, answer.coverage.unread)
     assert late == f"1 new document (late): `tome build --system hipporag2` takes in what is new{end}"
     assert tome.within("log").ask(QUESTION, system="hipporag2").coverage.unread == ()
-    assert tome.ask(QUESTION, system="hybrid context=300").coverage.remark.endswith(
-        " pieces of what was found had no room in the prompt."
-    )
+
+
+def test_pieces_without_room_are_named_where_an_answer_lacks_something_with_what_gives_room(tmp_path):
+    replies = [{"answer": "The rain fell on the harbour.", "supported": "full"}, *[{"answer": ""}] * 2]
+    model = ScriptedModel({"answer": replies}, window=32_000)
+    with Tome.open(tmp_path / "a.tome", embedder="hash", model=model) as tome:
+        tome.add(Document(id="log", text="The rain fell on the harbour.\n\n" * 400))
+        answer = tome.ask(QUESTION, system="hybrid context=300")
+        assert (answer.coverage.dropped > 0, answer.support, answer.remarks) == (True, "quoted", ())
+        answer = tome.ask(QUESTION, system="hybrid context=300", fresh=True)
+        pieces = f"{answer.coverage.dropped} pieces of what was found had no room in the prompt: "
+        assert f"{pieces}it holds 300 tokens of evidence, and `hybrid context=600` shows more." in str(answer)
+        model.window = 1_500
+        assert (
+            tome.ask(QUESTION, system="hybrid", fresh=True)
+            .remarks[-1]
+            .endswith(": the window of scripted is full, and a model with a larger one is shown more.")
+        )
 
 
 def test_a_step_whose_reply_cannot_be_used_and_memory_of_removed_documents_are_named(tmp_path):

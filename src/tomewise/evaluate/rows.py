@@ -79,7 +79,7 @@ def read_answer_fields(answer: Answer) -> dict[str, Any]:
         for quoted in answer.quotes
     )
     return {
-        "prediction": Prediction(answer=answer.text, choice=answer.choice, cited=cited),
+        "prediction": Prediction(answer=answer.words if answer.resolved else "", choice=answer.choice, cited=cited),
         **{name: getattr(answer, name) for name in _ANSWERED},
         "quotes": tuple(quote.to_dict() for quote in answer.quotes),
         "evidence": tuple(_make_evidence_record(piece, texts) for piece in answer.evidence),

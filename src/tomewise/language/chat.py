@@ -26,7 +26,7 @@ from tomewise.language.reply import (
     make_lean_schema,
     read_beginning,
 )
-from tomewise.language.retry import PATIENT, Backoff
+from tomewise.language.retry import PATIENT, Backoff, report
 from tomewise.language.spec import OPENAI_PROTOCOL, PROVIDERS, ModelSpec
 from tomewise.language.usage import COUNTED, estimate_tokens
 from tomewise.run import count_replies, current_run
@@ -166,11 +166,14 @@ class ChatModel:
     async def _ask_again(self, role: Role[In, Out], given: In, prompt: str, reply: Reply, problem: BadReply) -> Out:
         bound = role.limit_reply(short=self._is_short)
         if reply.cut:
+            report("asked again", "the reply was cut for its length", change="for a shorter reply, with twice the room")
             bound *= 2  # the client adds room for thoughts
             turns = [f"{prompt}\n\nAn earlier reply was cut off for its length. Be brief and close the JSON object."]
         elif not reply.text.strip():
+            report("asked again", "the reply was empty", change="for a reply")
             turns = [f"{prompt}\n\nAn earlier reply was empty. Reply with the JSON object."]
         else:
+            report("asked again", problem, change="for a reply that can be used")
             start = reply.text[: _QUOTED_PER_TOKEN * bound]  # the quoted part costs tokens again, so it is bounded
             # The reason may quote the reply, and a reply may repeat an instruction of the material.
             reason = fence(str(problem), "note")
@@ -228,6 +231,7 @@ class ChatModel:
             return replace(reply, ended=_TOO_LONG)
         if text[-_LOOP:] in text[:-_LOOP]:
             return replace(reply, ended="the model repeats itself")
+        report("asked again", "the reply was cut for its length", change="to go on")
         try:
             more = await self._find_client().request(replace(request, max_tokens=room), ahead=True)
         except ModelError as error:  # its words may hold an address

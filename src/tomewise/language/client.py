@@ -34,7 +34,7 @@ from tomewise.language.models_at_hand import Window
 from tomewise.language.pace import SharedClock
 from tomewise.language.price_list import find_price
 from tomewise.language.reply import THINKING_ROOM, Reply, find_thoughts, make_lean_schema
-from tomewise.language.retry import AttemptFailed, Backoff, report_wait, retry
+from tomewise.language.retry import AttemptFailed, Backoff, report, retry
 from tomewise.language.server_errors import classify_error, shorten
 from tomewise.language.spec import ModelSpec
 from tomewise.language.usage import COUNTED, announce_request, estimate_tokens
@@ -44,7 +44,6 @@ from tomewise.types import Cost
 SILENCE = 60.0  # seconds without a word of the server, after which a message says so
 _READ_IN_TIME = 3_600  # tokens of a prompt that a small machine reads in the usual time limit
 _ADAPTATIONS = 6  # of one request: more refusals are not about its form
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +174,7 @@ class Client:
 
     def _report_silence(self, end: float) -> None:
         reason = f"no word from {self.spec.full_name} for {SILENCE:.0f} s; `timeout` gives it so long"
-        _log.warning("%s", report_wait(end - asyncio.get_running_loop().time(), reason))
+        report("waiting", reason, seconds=end - asyncio.get_running_loop().time(), level=logging.WARNING)
 
     async def _receive(self, request: ChatRequest, bound: int) -> AsyncGenerator[str | messages.ModelResponse]:
         """The pieces of the text if the reply is streamed, and the response at the end. Raises `AttemptFailed`."""
@@ -320,6 +319,7 @@ class _Attempts:
                 break
             except AttemptFailed as failure:
                 if self._can_adapt(failure):
+                    report("asked again", failure, change="in the form that its server takes")
                     continue
                 if failure.may_be_stream:
                     self._request = replace(self._request, listener=None)
@@ -331,6 +331,7 @@ class _Attempts:
                     raise
                 if not failure.may_be_stream:
                     raise
+                report("asked again", failure, change="without streaming")
         if self._has_listener and not self._client.streams:
             self._client.streams = self._request.listener is not None
         return reply

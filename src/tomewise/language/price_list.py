@@ -1,12 +1,23 @@
-"""Which providers have a key, and what their models cost by the price list of genai-prices."""
+"""Which providers have a key, and what their models cost: by the user's own list, else by that of genai-prices."""
 
 from __future__ import annotations
 
+import tomllib
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
 
 from tomewise.errors import UnknownName, suggest
 from tomewise.language.spec import PROVIDERS, ModelSpec
+from tomewise.settings import find_file
+from tomewise.types.plain import describe_invalid
+
+OWN_LIST = "prices.toml"  # beside the settings of the user
+_OWN = TypeAdapter(dict[str, Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=2, max_length=3)]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +45,9 @@ def list_providers() -> list[ModelProvider]:
 
 
 def list_prices(provider: str) -> list[ModelPrice]:
-    """The models of a provider in the price list of genai-prices, without those that it calls deprecated.
+    """The models of a provider in the user's list, then in that of genai-prices, without what that calls deprecated.
 
-    Those with the largest window come first, those of which none is known last. Raises UnknownName.
+    Of these come those with the largest window first, those of which none is known last. Raises UnknownName.
     """
     from genai_prices.data_snapshot import get_snapshot
 
@@ -47,7 +58,27 @@ def list_prices(provider: str) -> list[ModelPrice]:
         raise UnknownName(f"no price list of {provider!r}: {suggest(provider, known)}known are {', '.join(known)}")
     models = (model for model in listed[provider].models if not model.deprecated)
     ranked = sorted(models, key=lambda model: (-(model.context_window or 0), model.id))
-    return [_read_price(f"{provider}:{model.id}", model.prices) for model in ranked]
+    own = read_own_prices()
+    mine = [ModelPrice(name, *dollars[:2]) for name, dollars in own.items() if name.startswith(f"{provider}:")]
+    names = {f"{provider}:{model.id}": model.prices for model in ranked}
+    return [*mine, *(_read_price(name, prices) for name, prices in names.items() if name not in own)]
+
+
+@cache
+def read_own_prices() -> Mapping[str, list[float]]:
+    """The user's list: by model dollars for a million tokens in and out, and perhaps for those read from a cache.
+
+    One that cannot be read is not used, with a warning.
+    """
+    path = find_file().with_name(OWN_LIST)
+    try:
+        return _OWN.validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        form = 'a line is "openai:gpt-6" = [1.25, 10.0], dollars for a million tokens in and out'
+        warnings.warn(f"{path} is not used ({describe_invalid(error)}): {form}", stacklevel=2)
+        return {}
 
 
 def _read_price(name: str, prices: object) -> ModelPrice:
@@ -67,6 +98,9 @@ def find_price(spec: ModelSpec, input_tokens: int, output_tokens: int, cached_to
     """
     from genai_prices import Usage, calc_price
 
+    if own := read_own_prices().get(str(spec)):
+        cached = cached_tokens * (own[-1] - own[0]) if len(own) > 2 else 0.0
+        return (input_tokens * own[0] + output_tokens * own[1] + cached) / 1e6
     if not _has_price(spec.provider, spec.model):
         return None
     used = Usage(input_tokens=input_tokens, output_tokens=output_tokens, cache_read_tokens=cached_tokens)

@@ -8,7 +8,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass
 from time import monotonic
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tomewise.credentials import hide_credentials
 from tomewise.errors import ModelError
@@ -47,20 +47,17 @@ class AttemptFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits in seconds: `first`, doubled each time, of which a random half may be left out; at most `longest`."""
+    """Waits in seconds: `first`, doubled each time up to `longest`, of which a random half may be left out."""
 
     retries: int = 4
     first: float = 0.5
     longest: float = 60.0
 
     def delay(self, attempt: int, retry_after: float | None) -> float:
-        """Seconds to wait after failure number `attempt` (from 0).
-
-        At least the seconds that the server asks for, but never more than `longest`.
-        """
+        """Seconds to wait after failure number `attempt` (from 0), at least those that the server asks for."""
         wait = min(self.longest, self.first * 2.0**attempt)
         # Random, so that calls that were refused together do not all come back at the same moment.
-        return min(self.longest, max(wait * random.uniform(0.5, 1.0), retry_after or 0.0))
+        return max(wait * random.uniform(0.5, 1.0), retry_after or 0.0)
 
 
 PATIENT = Backoff()
@@ -89,14 +86,13 @@ async def retry(
             wait = backoff.delay(number, failure.retry_after)
             wait = min(wait, _LOADING) if loads else wait
             number += 1
-            waiting = report_wait(wait, str(failure), failure.retry_after or None)
-            words = (number, backoff.retries, waiting.removeprefix("waiting up to "))
-            _log.info("retrying %d of %d in %s", *words, extra={"seconds": wait})
+            tries = {} if loads else {"next": number + 1, "tries": backoff.retries + 1}
+            report("waiting", failure, seconds=wait, asked=failure.retry_after or None, **tries)
         await sleep(wait)
 
 
-def report_wait(seconds: float, reason: str, asked: float | None = None) -> str:
-    """Report a wait of at most so many seconds to whoever listens to the run. Returns it in words."""
-    waiting = make_event("waiting", seconds=seconds, asked=asked, reason=hide_credentials(reason))
-    current_run().on_wait(waiting)
-    return waiting.summary
+def report(name: str, reason: object, *, level: int = logging.INFO, **fields: Any) -> None:
+    """Tell whoever listens to the run why a reply is late, as the event of this name, and log it."""
+    event = make_event(name, reason=hide_credentials(str(reason)), **fields)
+    current_run().on_wait(event)
+    _log.log(level, "%s", event.summary, extra={"seconds": fields.get("seconds", 0.0)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from pydantic_ai import exceptions
@@ -16,6 +17,7 @@ from tomewise.language.wire import LONGEST_BODY, STATUS, NotAReply, ResponseTooL
 E = TypeVar("E", bound=Exception)
 _NOT_IMPLEMENTED = 501
 _PATIENCE = 600.0  # seconds: who asks for a longer wait is not asked again
+_LONGEST_WAIT = 1e8  # seconds: no time further away can be named
 _BUSY_STATUS = frozenset({408, 409, 425, 429, 503, 529})
 _LOADING = re.compile(r"(?<!error )(?<!failed )(?<!while )\bloading\b(?!.{0,20}\bfail)|warming up", re.IGNORECASE)
 _QUOTA = {  # by status
@@ -119,7 +121,7 @@ def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> A
         return AttemptFailed(PromptTooLong(words, window, asked), answered=True, refusal=refusal)
     elif busy or (status >= 500 and status != _NOT_IMPLEMENTED):
         after = error.retry_after or 0.0
-        hopeless = f"; it asks to wait {after:,.0f} s" if after > _PATIENCE else ""
+        hopeless = f"; it asks to wait until {_name_time(after)}" if after > _PATIENCE else ""
         return AttemptFailed(
             ModelUnavailable(f"{spec.full_name} keeps failing: {message}{hopeless}"),
             passes=not hopeless,
@@ -136,6 +138,13 @@ def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> A
         final = ModelError(f"{spec.full_name} rejected the request: {message}")
         return AttemptFailed(final, answered=True, may_be_stream=True, refusal=refusal)
     return AttemptFailed(final, answered=True)
+
+
+def _name_time(seconds: float) -> str:
+    """The time of day in so many seconds, and the day where it is another."""
+    now = datetime.now().astimezone()
+    then = now + timedelta(seconds=min(seconds, _LONGEST_WAIT))
+    return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%H:%M on %d %B}"
 
 
 def shorten(message: object) -> str:

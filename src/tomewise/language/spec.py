@@ -48,6 +48,7 @@ class ModelSpec:
     def parse(cls, text: str, base_url: str | None = None) -> ModelSpec:
         """Read `provider:model`. Without `base_url`, OPENAI_BASE_URL or OLLAMA_BASE_URL counts. Raises `UsageError`."""
         provider, colon, model = text.strip().partition(":")
+        provider = provider.lower()
         if not (provider and colon and model) or any(sign.isspace() for sign in text.strip()):
             hint = "" if colon else _suggest_provider(text.strip())
             raise UsageError(f"{text!r} does not name a model: {hint}write provider:model, such as {EXAMPLES}")

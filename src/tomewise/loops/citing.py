@@ -157,22 +157,15 @@ def quote_sentences(store: Texts, reply: AnswerOut, passages: Sequence[Passage])
     """The sentences that a reply quotes, as statements. On the first rests the option that the reply chooses."""
     below = [[passage] for passage in passages]
     found = [quote for each in reply.quotes for quote in _cite_parts(each, below)[:1]]
-    statements, end = [], 0
-    for number, quote in enumerate(found):
-        text = " ".join(quote.text.split())
-        start = reply.answer.find(text, end)
-        start, end = (start, start + len(text)) if start >= 0 else (0, 0)  # a reply that declines has no sentences
-        statements.append(
-            Statement(
-                text=text,
-                start=start,
-                end=end,
-                support="quoted",
-                quotes=(_add_neighbours(store, quote),),
-                choice=None if number else reply.choice,
-            )
+    return tuple(
+        Statement(
+            text=" ".join(quote.text.split()),
+            support="quoted",
+            quotes=(_add_neighbours(store, quote),),
+            choice=None if number else reply.choice,
         )
-    return tuple(statements)
+        for number, quote in enumerate(found)
+    )
 
 
 def _add_neighbours(store: Texts, quote: Quote) -> Quote:

@@ -274,10 +274,10 @@ class Desk:
         statements = await asyncio.to_thread(quote_sentences, self.store, reply, passages)
         resolved = bool(statements) and not reply.is_declined(prepared.input.may_decline)
         answer = Answer(
-            text=reply.answer if resolved else "",
+            text="",
             choice=reply.choice if resolved else None,
             statements=statements,
-            only_quotes=True,
+            only_quotes=bool(statements),
             evidence=tuple(prepared.evidence),
             coverage=Coverage(read=len(passages)),
             resolved=resolved,

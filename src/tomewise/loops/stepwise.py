@@ -98,7 +98,7 @@ class Stepwise:
         if answer is not None:
             cited = {quote.passage for quote in answer.quotes}
             state.cited[:0] = [piece for piece in prepared.evidence if cited.intersection(piece.sources)]
-        text = answer.text if answer and answer.resolved else ""
+        text = answer.words if answer and answer.resolved else ""
         state.answers[subquestion] = text
         yield make_event("found", state.step, answer=text, asked=subquestion)
 

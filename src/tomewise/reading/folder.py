@@ -18,6 +18,8 @@ from tomewise.errors import UsageError
 _BELONGS = "belongs to a tome"
 _OUTSIDE = "is a link to a file outside of the folder: name that file, or give --follow"
 _UNSUPPORTED = "has the unsupported suffix"
+_INSTALLED = frozenset(("node_modules", "bower_components", "site-packages", "__pycache__"))  # folders that tools fill
+_FILLED = "is what a tool put there: name it, or give --all"
 _MAX_REASONS = 3  # in one error message
 _REPOSITORY = ".git"
 _TOME = b"SQLite format 3\x00"  # a tome begins so
@@ -48,8 +50,8 @@ class FolderRules:
 
     `include` and `exclude` are patterns as in .gitignore, relative to the folder: with `include` only files that one of
     them fits, without those, and folders, that `exclude` fits. What files named .gitignore leave out is left out too,
-    unless `ignored` is set. With `follow`, links to files outside the folder are followed. Otherwise a folder from a
-    stranger could make us read any file on this machine.
+    and folders that tools fill, such as node_modules, unless `ignored` is set. With `follow`, links to files outside
+    the folder are followed. Otherwise a folder from a stranger could make us read any file on this machine.
     """
 
     include: Sequence[str] = ()
@@ -149,6 +151,8 @@ class _Walk:
             return "is left out by .gitignore: name it, or give --all"
         if self.rules.exclude and self.exclude.match_file(path):
             return "is excluded"
+        if is_folder and not self.rules.ignored and _is_filled(entry):
+            return _FILLED
         if is_folder:
             return _BELONGS if _belongs_to_tome(entry) else ""
         if self.rules.include and not self.include.match_file(path):
@@ -160,6 +164,12 @@ class _Walk:
         if not (is_inside or Path(os.path.realpath(entry)).is_relative_to(self.root)):
             return _OUTSIDE
         return ""
+
+
+def _is_filled(folder: Path) -> bool:
+    """Whether a tool put into a folder what is there: packages, an environment of Python, a cache."""
+    marks = ("pyvenv.cfg", "CACHEDIR.TAG")
+    return folder.name in _INSTALLED or any(os.path.isfile(folder / mark) for mark in marks)
 
 
 def _belongs_to_tome(entry: Path) -> bool:

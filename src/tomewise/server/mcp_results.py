@@ -81,7 +81,7 @@ class AnswerResult(Result):
         answer = self.answer
         unread = _fence_unread(answer.coverage.remark)
         quotes = list_quotes(answer)
-        if answer.only_quotes and quotes:
+        if answer.only_quotes:
             return "\n".join([*answer.remarks, *unread, *_fence_quotes(quotes)])
         text = write_marked(answer)
         head = f"{answer.choice}. {text}" if answer.choice else text

@@ -392,9 +392,7 @@ def write_answer(answer: Answer, tome: str, address: str, sent: str = "") -> dic
     its mark. Chat clients show Markdown, and fetch an image from wherever a document says: what does harm is escaped.
     """
     quotes = list_quotes(answer)
-    # Without a model nothing answers: the quotations are all there is.
-    is_listed = bool(answer.only_quotes and quotes)
-    pieces = escape_pieces([] if is_listed else cut_text(answer) or [Piece(decline(answer))])
+    pieces = escape_pieces(cut_text(answer) or [Piece(decline(answer))])
     is_new = not "".join(piece.text for piece in pieces).startswith(sent)
     content = f"{sent}\n\nThe model began anew:\n\n" if is_new else ""
     before = len(content) if is_new else len(sent)  # no mark stands before it

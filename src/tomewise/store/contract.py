@@ -211,7 +211,8 @@ class Traces(Protocol):
     def trace_numbers(self, limit: int | None = 20, *, before: int | None = None, matching: str = "") -> list[int]:
         """The numbers of the latest traces, newest first; with `before`, lower ones.
 
-        With `matching`, those whose question and answer (`text` of the record) hold all these words, or parts of words.
+        With `matching`, those whose question and answer (`text` and `quoted` of the record) hold all these words, or
+        parts of words.
         """
 
     def trace(self, number: int) -> dict[str, Any] | None:

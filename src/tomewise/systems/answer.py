@@ -1,4 +1,4 @@
-"""Answer one question with an assembled system."""
+"""Answer one question with an assembled system, and say what would show its model more."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 from tomewise.errors import UsageError
-from tomewise.events import make_event
+from tomewise.events import is_event, make_event
+from tomewise.language.roles import ANSWER
+from tomewise.language.wrapped import find_name, find_room
 from tomewise.run import Meter, change_run, meter
 from tomewise.systems.kit import System
-from tomewise.types import Answer, Event, Question
+from tomewise.systems.recipe_settings import list_settings
+from tomewise.systems.registry import SYSTEMS, Variant, choose_variant
+from tomewise.types import Answer, Event, LanguageModel, Question
 from tomewise.working.lasting_memory import MemoryLoop, WorkingMemory
 
 OnEvent = Callable[[Event], None]
@@ -60,3 +64,16 @@ async def run_loop(
                 name = type(loop).__name__
                 raise UsageError(f"{name} yielded {output!r}: a loop yields events, and an Answer at the end")
     raise RuntimeError(f"{type(loop).__name__} ended without an answer")
+
+
+def advise_on_room(variant: Variant, model: LanguageModel, answer: Answer) -> str:
+    """What gives room to what was found for an answer and had none: more `context`, or a larger window."""
+    chosen = [event.detail["chosen"] for event in answer.events if is_event(event, "chosen")]
+    if variant.system == "auto" and chosen and SYSTEMS.find(chosen[-1]):
+        variant = choose_variant(chosen[-1])
+    setting = list_settings(variant.declaration.recipe).get("context")
+    context = variant.settings.get("context", setting.default if setting else None)
+    if not isinstance(context, int) or context >= (room := find_room(model, ANSWER) * 2 // 3):
+        return f"the window of {find_name(model, ANSWER)} is full, and a model with a larger one is shown more"
+    wider = choose_variant(variant, {"context": min(2 * context, room)})
+    return f"it holds {context:,} tokens of evidence, and `{wider.label}` shows more"

@@ -162,7 +162,10 @@ def _estimate_costs(tome: Tome, variant: Variant, report: OnProgress, layers: Se
 @app.command(epilog='Example: tome ask "Who forged the letter?" --option "the doctor" --option "the clerk"')
 @take_settings("only_supported", *MODEL)
 def ask(
-    question: Annotated[str, typer.Argument(help="What you want to know, or - to read it from standard input.")],
+    question: Annotated[
+        list[str],
+        typer.Argument(metavar="QUESTION...", help="What you want to know, or - to read it from standard input."),
+    ],
     tome: TomeFile = None,
     system: SessionSystem = None,
     effort: Effort = None,
@@ -192,7 +195,7 @@ def ask(
     as_json: Json = False,
 ) -> None:
     """Answer a question from the memory and cite passages, or say what the memory lacks."""
-    text = read_question(question)
+    text = read_question(" ".join(question))
     check_formats(as_json=as_json, markdown=markdown)
     if go_on and session:
         raise UsageError("-c goes on with the last session and --session names one: give one of the two")
@@ -238,7 +241,7 @@ def ask(
     print_answer(answer, as_json, as_markdown=markdown, with_trace=trace)
     if as_json or markdown:
         return
-    if answer.only_quotes and answer.statements:
+    if answer.only_quotes:
         console(stderr=True).print(f"[dim]{escape(render.note_extractive())}[/dim]")
     render.offer_build(answer.lagging, repeat_options(tome, stated), console(stderr=True))
 
@@ -246,7 +249,7 @@ def ask(
 @app.command(epilog='Example: tome search "the forged letter" --limit 5')
 @take_settings(*MODEL)
 def search(
-    query: Annotated[str, typer.Argument(help="What to look for.")],
+    query: Annotated[list[str], typer.Argument(metavar="QUERY...", help="What to look for.")],
     tome: TomeFile = None,
     system: System = None,
     limit: Annotated[int, typer.Option(min=1, help="At most this many pieces of evidence.")] = 10,
@@ -266,8 +269,9 @@ def search(
         variant = parse_variant(system)
         with open_tome(tome, stated) as opened:
             part = opened.within(*document or (), where=where or ())
-            found = part.search(Question(text=query, current=current), system=variant, limit=limit)
-            lagging = part.lag(query, system=variant)
+            asked = Question(text=" ".join(query), current=current)
+            found = part.search(asked, system=variant, limit=limit)
+            lagging = part.lag(asked, system=variant)
     print_json(found) if as_json else render.print_evidence(found, console(), part.scope)
     render.print_lag(lagging, console(stderr=True))
     render.offer_build(lagging, repeat_options(tome, stated), console(stderr=True))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tomewise.credentials import hide_credentials
+from tomewise.errors import UsageError
 from tomewise.plugins import list_names
 from tomewise.setting_files import SettingOrigin, find_origins, parse_setting, put_setting, remove_setting
 from tomewise.settings import SETTINGS, Settings, find_file, load
@@ -60,6 +61,9 @@ def set_setting(
     name: Name,
     value: Annotated[str, typer.Argument(metavar="VALUE", help="Its value.", autocompletion=complete_values)],
     here: Here = False,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="With model: the address of its server, which is set too.")
+    ] = None,
     test: Annotated[
         bool, typer.Option("--test/--no-test", help="Ask a model that is set one small question. Default: --test.")
     ] = True,
@@ -73,6 +77,11 @@ def set_setting(
     if name == "prompts":
         parsed = str(Path(parsed).expanduser().resolve())  # the user's file counts in every folder
     check_meaning(name, parsed)
+    if base_url is not None:
+        if name != "model":
+            raise UsageError(f"--base-url is the address of a model: `tome config set model NAME`, not {name}")
+        check_meaning("base_url", base_url)
+        put_setting("base_url", base_url, here=here)
     put_setting(name, parsed, here=here)
     trial = try_model(parsed) if test and name == "model" else None
     _report(name, parsed, here, as_json, trial)
@@ -166,7 +175,7 @@ def check_meaning(name: str, value: Any) -> None:
             from tomewise.language.connect_model import find_provider_class
 
             with suppress(ImportError):  # a package that is missing now may be installed later
-                find_provider_class(model.partition(":")[0])
+                find_provider_class(model.partition(":")[0].lower())
     if settings.embedder:
         choose_embedder(settings.embedder)
 

@@ -60,7 +60,9 @@ def add(
         list[str] | None,
         typer.Option(metavar="PATTERN", help="Of folders, leave out files and folders such as 'old/'."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Also read what a .gitignore leaves out.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also read what a .gitignore leaves out, and node_modules.")
+    ] = False,
     formats: Annotated[
         bool, typer.Option("--list-formats", help="List the formats of files that can be read, and end.")
     ] = False,

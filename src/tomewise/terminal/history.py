@@ -34,6 +34,12 @@ from tomewise.terminal.options import (
 from tomewise.terminal.screen import console, escape, print_json, print_message
 from tomewise.terminal.work import show_work
 
+_HELP = (
+    "One question a line; each may follow on those before it. The arrow keys bring back earlier ones, Ctrl-C stops an "
+    "answer and the chat, Ctrl-D ends it. The session is kept: `tome chat --session NAME` goes on with it, `tome "
+    "sessions NAME` shows it. Options such as --system hold for a whole session."
+)
+
 if TYPE_CHECKING:
     from tomewise.tome.session import Session
     from tomewise.tome.tome import Tome
@@ -96,7 +102,7 @@ def _greet(chosen: Session, tome: Tome) -> None:
 
     record = chosen.read()
     past = f" ({record.system}, goes on after question {record.count})" if record else ""
-    lines = [f"session {chosen.name}{past}: one question a line, Ctrl-D ends"]
+    lines = [f"session {chosen.name}{past}: one question a line, /help for more, Ctrl-D ends"]
     if only_quotes(tome.kit.model):
         lines.append(render.note_extractive())
     for line in lines:
@@ -152,7 +158,9 @@ def _read_lines(chosen: Session) -> Iterator[str]:
             line = input("? " if sys.stdin.isatty() else "")
         except EOFError:
             return
-        if line.strip():
+        if line.strip() in ("/help", "/?"):
+            print_message(_HELP)
+        elif line.strip():
             yield line.strip()
 
 

@@ -19,7 +19,7 @@ from tomewise.terminal.cleaning import clean
 from tomewise.terminal.screen import escape, make_table
 from tomewise.text.record_lines import fold_lines
 from tomewise.types.place import describe_place, describe_source, name_document
-from tomewise.types.proof import PROVED, cut_text, describe_build, is_verified, list_lag
+from tomewise.types.proof import PROVED, cut_text, describe_build, is_verified, list_lag, quote_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -82,7 +82,7 @@ def print_answer(answer: Answer, out: Console) -> None:
     """
     remarks, quotes = list(answer.remarks), answer.quotes
     count = remarks.pop(0) if is_verified(answer) else ""
-    if answer.only_quotes and answer.statements:
+    if answer.only_quotes:
         _print_sentences(answer, remarks, out)
         remarks, quotes = [], ()
     elif not answer.resolved:
@@ -471,7 +471,8 @@ def list_traces(traces: Sequence[Trace]) -> Table:
     table = make_table("", "asked", "system", "question", "answer", "calls")
     for trace in traces:
         answer = trace.answer
-        texts = (_show_time(trace), answer.system, shorten(trace.question.text, 100), shorten(answer.text or "—", 100))
+        words = quote_words(answer) or "—"
+        texts = (_show_time(trace), answer.system, shorten(trace.question.text, 100), shorten(words, 100))
         table.add_row(f"[bold]{trace.number}[/bold]", *map(escape, texts), str(answer.cost.calls))
     return table
 

@@ -1,7 +1,7 @@
 """What a terminal shows while a command works: how long, how far, the answer as it is written, and what went wrong.
 
-It stands on standard error, and goes away when the work ends, fails or is interrupted. Elsewhere than on a terminal
-nothing is shown. The first line comes at once: open it before anything that takes long, imports included.
+It stands on standard error, and goes away when the work ends, fails or is interrupted. The first line comes at once:
+open it before anything that takes long, imports included. Elsewhere than on a terminal it is one line a minute.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event as Ending
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import describe_seconds
 from tomewise.terminal.cleaning import clean, clean_streams
-from tomewise.terminal.screen import console
+from tomewise.terminal.screen import console, print_message
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from tomewise.types import Event, Progress
 
 _FRAMES = 8  # a second
+_BETWEEN_LINES = 60.0  # seconds, elsewhere than on a terminal
 _NOTICE_SECONDS = 30.0  # how long a notice is shown
 _DESCRIPTION = 30  # characters
 _BAR = 20  # characters
@@ -33,7 +36,7 @@ _shown: list[Live] = []
 
 
 class Work:
-    """Shows one piece of work. Threads may call it; without a console it shows nothing."""
+    """Shows one piece of work, on a console or as a line now and then. Threads may call it."""
 
     def __init__(self, label: str, out: Console | None) -> None:
         self.is_shown = out is not None
@@ -41,6 +44,7 @@ class Work:
         self._began = time.monotonic()
         self._out = out
         self._tasks: dict[str, Any] = {}
+        self._steps: dict[str, str] = {}
         self._answer = ""
         self._notice = ""
         self._notice_ends = 0.0
@@ -49,7 +53,11 @@ class Work:
 
     def report(self, progress: Progress) -> None:
         """Show how far the work is: a bar for each label."""
-        if not self.is_shown or progress.note:  # a note comes as a log record too, which `notice` shows
+        if progress.note:  # it comes as a log record too, which `notice` shows
+            return
+        if not self.is_shown:
+            most = f" of {progress.total:,}" if progress.total else ""
+            self._steps[progress.label] = f"{progress.label} {progress.done:,}{most}"
             return
         if progress.label not in self._tasks:
             self._tasks[progress.label] = self._bars.add_task(progress.label)
@@ -79,10 +87,9 @@ class Work:
 
         if self._out is None:
             return ""
-        seconds = time.monotonic() - self._began
-        self._spinner.update(text=Text(f"{self._label} · {describe_seconds(seconds)}"))
+        self._spinner.update(text=Text(self._name_time()))
         lines: list[RenderableType] = [self._spinner]
-        if self._notice and time.monotonic() < self._notice_ends:
+        if self._holds_notice():
             lines.append(Text(f"  {clean(self._notice)}", style="yellow"))
         if self._tasks:
             lines.append(self._bars)
@@ -92,12 +99,30 @@ class Work:
             lines += wrapped[-max(1, self._out.height - _AROUND) :]
         return Group(*lines)
 
+    def tell(self, ending: Ending) -> None:
+        """Print how far the work is now and then, until it ends."""
+        while not ending.wait(_BETWEEN_LINES):
+            notice = [self._notice] if self._holds_notice() else []
+            print_message(" · ".join([self._name_time(), *self._steps.values(), *notice]))
+
+    def _name_time(self) -> str:
+        return f"{self._label} · {describe_seconds(time.monotonic() - self._began)}"
+
+    def _holds_notice(self) -> bool:
+        return bool(self._notice) and time.monotonic() < self._notice_ends
+
 
 @contextmanager
 def show_work(label: str) -> Iterator[Work]:
     """Show that a piece of work is under way, until what is inside ends."""
     if not sys.stderr.isatty():
-        yield Work(label, None)
+        work, ending = Work(label, None), Ending()
+        Thread(target=work.tell, args=(ending,), daemon=True).start()
+        with _pass_notices(work):
+            try:
+                yield work
+            finally:
+                ending.set()
         return
     from rich.live import Live
 
@@ -112,7 +137,7 @@ def show_work(label: str) -> Iterator[Work]:
         redirect_stdout=sys.stdout.isatty(),
     )
     # What goes above the live lines is read by Rich, which would take sequences in it for its own: clean it before.
-    with _pass_notices(work.notice), live, clean_streams():
+    with _pass_notices(work), live, clean_streams():
         _shown.append(live)
         try:
             yield work
@@ -137,10 +162,10 @@ def clear_screen() -> None:
 
 
 @contextmanager
-def _pass_notices(notice: Callable[[str, float], None]) -> Iterator[None]:
-    """Pass what Tomewise logs inside, such as retries, to `notice`."""
+def _pass_notices(work: Work) -> Iterator[None]:
+    """Pass what Tomewise logs inside, such as retries, to the work."""
     logger = logging.getLogger("tomewise")
-    handler = _Notices(notice)
+    handler = _Notices(work)
     before = logger.level
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
@@ -152,15 +177,17 @@ def _pass_notices(notice: Callable[[str, float], None]) -> Iterator[None]:
 
 
 class _Notices(logging.Handler):
-    """Passes the message of each record on."""
+    """Passes the message of each record on; a warning is printed at once elsewhere than on a terminal."""
 
-    def __init__(self, notice: Callable[[str, float], None]) -> None:
+    def __init__(self, work: Work) -> None:
         super().__init__()
-        self._notice = notice
+        self._work = work
 
     def emit(self, record: logging.LogRecord) -> None:
         """Pass on one message, and for how long it holds: a wait until it ends."""
-        self._notice(record.getMessage(), max(_NOTICE_SECONDS, getattr(record, "seconds", 0.0)))
+        self._work.notice(record.getMessage(), max(_NOTICE_SECONDS, getattr(record, "seconds", 0.0)))
+        if not self._work.is_shown and record.levelno >= logging.WARNING:
+            print_message(record.getMessage())
 
 
 def _make_parts(out: Console) -> tuple[Any, Any]:

@@ -181,7 +181,7 @@ async def check_loop(loop: Loop, question: Question) -> Answer:
         json.dumps(event.detail)  # raises TypeError unless it is plain data
     answer = outputs[-1]
     assert isinstance(answer, Answer), "a loop ends with its answer"
-    assert answer.text or not answer.resolved, "a resolved answer has a text"
+    assert answer.words or not answer.resolved, "a resolved answer has a text, or quotations in place of one"
     assert answer.choice is None or question.options, "a choice needs options"
     _check_evidence(answer.evidence)
     passages = {source for piece in answer.evidence for source in piece.sources}

@@ -219,8 +219,8 @@ def check_records(store: Store) -> None:
     assert store.delete_trace(latest["number"])
     assert not store.delete_trace(latest["number"])
     assert store.trace(latest["number"]) is None
-    store.save_trace(asked="now", question="Third Élan", record={"text": "of all"})
-    assert store.trace_numbers(matching="ÉLAN of") == store.trace_numbers(1), "matching: whatever the case"
+    store.save_trace(asked="now", question="Third Élan", record={"text": "of", "quoted": "all"})
+    assert store.trace_numbers(matching="ÉLAN of all") == store.trace_numbers(1), "matching: whatever the case"
     assert store.trace_numbers(matching="third first") == [], "matching: all words"
     assert store.trace_numbers(1, matching="ir") == store.trace_numbers(1), "matching: the latest first"
     assert store.trace_numbers(before=latest["number"]) == [earliest["number"]], "before: lower numbers"

@@ -24,7 +24,7 @@ from tomewise.settings import Settings
 from tomewise.store.contract import Store
 from tomewise.store.lookups import find_keys, read_places
 from tomewise.store.records import PASSAGES
-from tomewise.systems.answer import OnEvent, run_loop
+from tomewise.systems.answer import OnEvent, advise_on_room, run_loop
 from tomewise.systems.efforts import Effort, choose_by_effort
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.lag import LagFinder
@@ -123,6 +123,9 @@ class Questions:
                 pass_on(answer.events[-1:], on_event)
 
             answer = await asyncio.to_thread(complete_answer, answer, question, store, used.fallbacks[REPLY_SKIPPED])
+            if answer.coverage.dropped and ready.variant:
+                mend = await asyncio.to_thread(advise_on_room, ready.variant, model, answer)
+                answer = replace(answer, coverage=replace(answer.coverage, mend=mend))
             answer = replace(answer, system=ready.name, model=model.name, cost=used.measure_cost())
             if session:
                 await asyncio.to_thread(session.save)

@@ -12,6 +12,7 @@ from tomewise.store.contract import Store
 from tomewise.store.records import SESSIONS
 from tomewise.types import Answer, Noun, PassageId, Scope, read_plain
 from tomewise.types.plain import describe_invalid
+from tomewise.types.proof import quote_words
 
 _FIELDS = ("system", "within", "count", "turns", "memory_kind", "memory")  # that the store keeps
 _LONGEST_NAME = 200  # characters
@@ -21,6 +22,7 @@ _LONGEST_NAME = 200  # characters
 class Turn(Noun):
     """A question of a session: as it was asked, as it was answered, and the answer, empty if it was declined.
 
+    Where quotations stood in place of an answer, it is these, between quotation marks.
     `passages` are those that the answer rests on: cited ones, or all that were shown where none is cited.
     """
 
@@ -83,7 +85,7 @@ def make_turn(asked: str, question: str, answer: Answer) -> Turn:
     """The turn of an answer."""
     passages = [quote.passage for quote in answer.quotes]
     passages = passages or [source for piece in answer.evidence for source in piece.sources]
-    text = answer.text if answer.resolved else ""
+    text = quote_words(answer) if answer.resolved else ""
     return Turn(asked=asked, question=question, answer=text, passages=tuple(dict.fromkeys(passages)) if text else ())
 
 

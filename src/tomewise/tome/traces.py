@@ -46,6 +46,7 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> Record:
     # A search finds the nearest passages again, and the scope is that of the question, unless its names narrowed it.
     kept = replace(answer, nearest=(), within=None if answer.within == question.within else answer.within)
     record: Record = {**write_plain(kept), "events": write_plain(kept.events)}
+    record["quoted"] = answer.words if answer.only_quotes else ""  # for a search, beside `text`
     share_pieces(record)
     return record | {"cut": cut_to_fit(record, most_bytes), "question": write_plain(question)}
 
@@ -220,7 +221,7 @@ def _drop_quotes(record: Record) -> None:
 
 
 def _shorten_answer(record: Record) -> None:
-    record["text"], record["missing"] = _shorten(record["text"]), _shorten(record["missing"])
+    record.update({name: _shorten(record[name]) for name in ("text", "quoted", "missing")})
 
 
 def _shorten(value: Any, length: int = _LONG) -> Any:

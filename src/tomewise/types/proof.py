@@ -139,6 +139,8 @@ class Coverage(Noun):
     """How many of them a call of the model was shown to answer."""
     dropped: int = 0
     """How many pieces were found for the answer and had no room in the prompt."""
+    mend: str = ""
+    """What gives these room, in words; empty where nothing is known."""
     unread: tuple[Unread, ...] = ()
     """What the answer lacks: not read when it was added, not in the memory that answered, in failed steps."""
     compares: bool = False
@@ -151,12 +153,9 @@ class Coverage(Noun):
 
     @property
     def remark(self) -> str:
-        """What was not read, in a sentence or two; empty where all was."""
+        """What could be read and was not, in a sentence; empty where all was."""
         lead = "Not compared with" if self.compares else "Not in this answer"
-        unread = f"{lead}: {'; '.join(map(str, self.unread))}." if self.unread else ""
-        pieces = count_noun(self.dropped, "piece")
-        dropped = f"{pieces} of what was found had no room in the prompt." if self.dropped else ""
-        return " ".join(filter(None, (unread, dropped)))
+        return f"{lead}: {'; '.join(map(str, self.unread))}." if self.unread else ""
 
     def __str__(self) -> str:
         return f"{self.read:,} of {self.passages:,} passages"
@@ -191,15 +190,14 @@ class Answer(Noun):
     computed: ClassVar[tuple[str, ...]] = ("support", "remarks")
     kept_back: ClassVar[tuple[str, ...]] = ("evidence", "events")
     text: str
-    """The answer, or the wording of the chosen option; empty if the question was declined."""
+    """The answer, or the wording of the chosen option; empty if the question was declined, and for `only_quotes`."""
     choice: str | None = None
     """The letter of the chosen option (A, B, ...); None without options."""
     statements: tuple[Statement, ...] = ()
     """What it states, in order, each with its quotes."""
     only_quotes: bool = False
-    """Whether no model answered: its statements are the sentences nearest to an answer, the best first.
-
-    They are there also where the question was declined."""
+    """Whether quotations stand in place of an answer, since no model wrote one: its statements are the sentences
+    nearest to one, the best first, also where the question was declined."""
     evidence: tuple[Evidence, ...] = ()
     """What the answering call was shown, the best first; the prompt has it in the order of the text."""
     resolved: bool = True
@@ -256,6 +254,11 @@ class Answer(Noun):
         return tuple(list_quotes(self)) if self.resolved else ()
 
     @property
+    def words(self) -> str:
+        """Its text; of `only_quotes` the quoted sentences, a line each, for what compares words."""
+        return "\n".join(each.text for each in self.statements) if self.only_quotes else self.text
+
+    @property
     def is_settled(self) -> bool:
         """Whether it answers, and is proved, or claimed in full with a quotation that does not contradict it."""
         if not self.resolved or self.claimed == "partly" or self.support == "contradicted":
@@ -302,7 +305,7 @@ def _list_remarks(answer: Answer) -> list[str]:
         return [count_supports(answer), *filter(None, (answer.missing, withheld))]
     # Where models are set for other roles, the name holds these.
     no_model = "No model is set" if answer.model in ("", _EXTRACTIVE) else "No model answers"
-    if answer.only_quotes and answer.statements:
+    if answer.only_quotes:
         missing = f" ({answer.missing})" if answer.missing else ""
         nothing = f"{no_model}, and nothing here seems to answer this{missing}."
         return [f"{no_model}: these sentences are nearest to an answer." if answer.resolved else nothing]
@@ -310,12 +313,14 @@ def _list_remarks(answer: Answer) -> list[str]:
         return [f"{no_model}: `tome models` lists those that can answer."]
     is_guess = answer.claimed == "none"
     dropped, derived = (count_noun(each, "quotation") for each in (answer.dropped_quotes, answer.derived_quotes))
-    lacks_text = answer.asks_for_all and answer.coverage.read < answer.coverage.passages
+    coverage, is_whole = answer.coverage, answer.claimed != "partly" and answer.support in PROVED
+    lacking = f"{count_noun(coverage.dropped, 'piece')} of what was found had no room in the prompt"
+    lacks_text = answer.asks_for_all and coverage.read < coverage.passages
     names = " and ".join(f"“{name}”" for name in answer.named) + (" stand" if answer.named[1:] else " stands")
     read = "were" if answer.within and len(answer.within.documents or ()) > 1 else "was"
     remarks = {
         f"Only {answer.within} {read} read, since {names} nowhere else.": answer.named,
-        f"The question asks for all, and {answer.coverage} were read.": lacks_text,
+        f"The question asks for all, and {coverage} were read.": lacks_text,
         "The evidence supports only a part of this answer.": answer.resolved and answer.claimed == "partly",
         "A guess: no evidence supports it.": answer.resolved and is_guess,
         "No quotation was found that supports it.": answer.resolved
@@ -326,6 +331,7 @@ def _list_remarks(answer: Answer) -> list[str]:
         withheld: withheld,
         f"Dropped: {dropped} of the model, found in no passage.": answer.dropped_quotes,
         f"Not cited: {derived} from summaries, found in no passage.": answer.derived_quotes,
+        f"{': '.join(filter(None, (lacking, coverage.mend)))}.": coverage.dropped and not is_whole,
     }
     return [remark for remark, holds in remarks.items() if holds]
 
@@ -379,8 +385,11 @@ class Piece:
 def cut_text(answer: Answer) -> list[Piece]:
     """The text of the answer in pieces, so that the mark of each stands right behind it: of a row, in its last cell.
 
-    A statement that is not in the text gives an empty piece at the end.
+    A statement that is not in the text gives an empty piece at the end. Quotations in place of a text
+    give none.
     """
+    if answer.only_quotes:
+        return []
     text, at = answer.text, 0
     numbers = {quote: number for number, quote in enumerate(list_quotes(answer), start=1)}
     pieces, lost = [], []
@@ -405,6 +414,11 @@ def write_marked(answer: Answer) -> str:
     return join_pieces(cut_text(answer)).strip()
 
 
+def quote_words(answer: Answer) -> str:
+    """The text of the answer; where quotations stand in place of one, these, each between quotation marks."""
+    return "\n".join(f"“{each.text}”" for each in answer.statements) if answer.only_quotes else answer.text
+
+
 def join_pieces(pieces: Iterable[Piece], sign: str = "[{}]") -> str:
     """The pieces with their marks."""
     return "".join(piece.text + piece.mark(sign) for piece in pieces)
@@ -413,14 +427,15 @@ def join_pieces(pieces: Iterable[Piece], sign: str = "[{}]") -> str:
 def write_answer(answer: Answer) -> str:
     """The answer with `[1]` for each quote, what a reader must know of it, and the quotes with their places."""
     quotes = list_quotes(answer)
-    text = "" if answer.only_quotes and quotes else write_marked(answer) or decline(answer)
+    text = write_marked(answer) or decline(answer)
     lines = (f"[{number}] {quote}" for number, quote in enumerate(quotes, start=1))
     return "\n".join(filter(None, [text, *answer.remarks, answer.coverage.remark, *lines]))
 
 
 def decline(answer: Answer) -> str:
-    """The sentence that a question was declined, and what is missing for an answer; empty for a verified text."""
-    if is_verified(answer):
+    """The sentence that a question was declined, and what is missing for an answer; empty for a verified text, and for
+    quotations, of which a remark says it."""
+    if is_verified(answer) or answer.only_quotes:
         return ""
     missing = f": {answer.missing}" if answer.missing else ""
     return f"The memory does not hold the answer{missing}".rstrip(".") + "."
@@ -458,14 +473,17 @@ def write_markdown(
     """The answer with a footnote for each quote, with its `link`, and the documents whose author or year is known."""
     quotes = list_quotes(answer)
     text = join_pieces(escape_pieces(cut_text(answer) or [Piece(decline(answer))]), "[^{}]")
-    notes = []
+    quoted, notes = [], []
     for number, quote in enumerate(quotes, start=1):  # “words” (place) would be read as an address with its title
         note = f"In {describe_source(quote)}: “{quote.text}”" + (f" <{link(quote)}>" if link else "")
         notes.append(f"[^{number}]: {escape_markdown(' '.join(note.split()))}")
+        if answer.only_quotes:  # a footnote to which nothing refers is not shown
+            pieces = escape_pieces([Piece(" ".join(quote.text.split()), (number,))])
+            quoted.append(f"> {join_pieces(pieces, '[^{}]')}")
     works = dict.fromkeys(_write_work(quote, metadata.get(quote.document, {})) for quote in quotes)
     listed = "\n".join(escape_markdown(f"- {' '.join(work.split())}") for work in works if work)
     remarks = map(escape_markdown, [*answer.remarks, answer.coverage.remark])
-    return "\n\n".join(filter(None, [text.strip("\n"), *remarks, listed, *notes]))
+    return "\n\n".join(filter(None, [text.strip("\n"), *remarks, *quoted, listed, *notes]))
 
 
 def _write_work(quote: Quote, metadata: Metadata) -> str:
@@ -570,8 +588,9 @@ def write_html(answer: Answer) -> str:
     lines = "".join(f"<li>{_write_quote(quote, choices[quote], answer)}</li>" for quote in list_quotes(answer))
     listed = f"<ol>{lines}</ol>" if lines else ""
     origin = filter(None, (answer.system, answer.model, count_noun(answer.cost.calls, "call")))
-    pieces = [Piece(f"{answer.choice}. " if answer.choice else ""), *(cut_text(answer) or [Piece(decline(answer))])]
-    text = "" if answer.only_quotes and lines else join_pieces(escape_pieces(pieces))
+    choice = f"{answer.choice}. " if answer.choice and answer.text else ""
+    pieces = [Piece(choice), *(cut_text(answer) or [Piece(decline(answer))])]
+    text = join_pieces(escape_pieces(pieces))
     shown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image").render(text)
     is_partial = answer.missing and answer.resolved and text and not is_verified(answer)
     missing = f"<p>Missing: {escape(answer.missing)}</p>" if is_partial else ""

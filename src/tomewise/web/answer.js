@@ -85,7 +85,7 @@ function Reference({ number, quote, answer, tome }) {
 /** An answer as `tome ask --json` or a stored trace has it: text, marks, what is missing, numbered quotations. */
 export function AnswerView({ answer, tome }) {
   const quotes = listQuotes(answer);
-  if (answer.only_quotes && quotes.length) return html`<div class="answer"><${Nearest} answer=${answer} quotes=${quotes} tome=${tome} /><${Unread} answer=${answer} tome=${tome} /></div>`;
+  if (answer.only_quotes) return html`<div class="answer"><${Nearest} answer=${answer} quotes=${quotes} tome=${tome} /><${Unread} answer=${answer} tome=${tome} /></div>`;
   const isDeclined = !answer.resolved && !answer.forced;
   return html`<div class="answer">
     ${isDeclined && !answer.text

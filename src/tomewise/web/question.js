@@ -67,7 +67,7 @@ export function isBusy(turn) {
 
 /** How a question ended, for those who do not see it. */
 function nameOutcome(answer) {
-  if (answer.only_quotes && answer.statements.length) return "Nearest passages";
+  if (answer.only_quotes) return "Nearest passages";
   return answer.resolved || answer.forced ? "Answered" : "Declined";
 }
 

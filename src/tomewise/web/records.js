@@ -48,7 +48,7 @@ function TraceList({ tome, navigate, info }) {
 }
 
 function describeAnswer(answer) {
-  return [nameDoubt(answer), answer.text || answer.missing].filter(Boolean).join(": ");
+  return [nameDoubt(answer), answer.only_quotes ? `“${answer.statements[0].text}”` : answer.text || answer.missing].filter(Boolean).join(": ");
 }
 
 function DeleteTrace({ tome, trace, onClose, onDone }) {

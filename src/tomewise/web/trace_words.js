@@ -70,7 +70,8 @@ const WORDS = {
   rephrased: (d) => ["Understood", `${quote(d.asked)} as ${quote(d.question)}`],
   resumed: (d) => ["Remembered", `${count(size(d.known), "note")} of the session ${d.session}${size(d.forgotten) ? `; ${formatCount(size(d.forgotten))} are gone with their sources` : ""}.`],
   session: (d) => ["Used", `${count(size(d.notes), "note")} of the session${size(d.dropped) ? ` and dropped ${formatCount(size(d.dropped))}` : ""}.`],
-  waiting: (d) => ["Waited", `${formatCount(d.seconds)} s for the model: ${d.reason}`],
+  waiting: (d) => ["Waited", `${formatCount(d.seconds)} s for the model${d.tries ? `, before try ${d.next} of ${d.tries}` : ""}: ${d.reason}`],
+  "asked again": (d) => ["Asked again", `${d.change}: ${d.reason}`],
   fallbacks: (d) => ["Went a simpler way", Object.entries(d.counts).map(([kind, number]) => `${kind}: ${formatCount(number)} times`).join(", ")],
 };
 

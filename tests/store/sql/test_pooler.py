@@ -48,7 +48,7 @@ def test_one_connection_for_all_is_enough(narrow: str) -> None:
     with Tome.open(f"{narrow}#one", embedder="hash") as tome:
         tome.add(Document(id="log", text="Ada kept the light. Ole mended nets.", metadata={"year": 1911}))
         assert tome.within(where="year=1911").search("Who kept the light?")[0].text.startswith("Ada")
-        assert tome.sessions["talk"].ask("Who kept the light?").text
+        assert tome.sessions["talk"].ask("Who kept the light?").words
         tome.remove("log")
         with pytest.raises(StoreError, match="keeps no right between two steps: name the server itself"):
             tome.build("raptor")
@@ -144,11 +144,11 @@ def test_a_session_that_answered_elsewhere_meanwhile_keeps_that_turn(narrow: str
 
         def ask_elsewhere(_: object) -> None:
             if not asked:
-                asked.append(direct.sessions["talk"].ask("Who mended nets?").text)
+                asked.append(direct.sessions["talk"].ask("Who mended nets?").words)
 
         with pytest.warns(UserWarning, match="'talk' answered another question meanwhile"):
             answer = pooled.sessions["talk"].ask("Who kept the light?", on_event=ask_elsewhere)
-        assert answer.text
+        assert answer.words
         assert [turn.asked for turn in direct.sessions["talk"].read().turns] == ["Who mended nets?"]
 
 

@@ -49,7 +49,7 @@ def test_export_import_export_is_equal_and_the_tome_answers_the_same(lines: list
     assert [line.encode() + b"\n" for line in export_all(path)] == lines
     with Tome.open(path) as tome:
         assert tome.store.find_damage() == ""
-        assert tome.ask(QUESTION, system="comorag").text
+        assert tome.ask(QUESTION, system="comorag").words
         assert tome.search(QUESTION, system="hybrid")
         assert [trace.number for trace in tome.traces.latest()]
         assert list(tome.sessions)

@@ -155,7 +155,7 @@ class StoredTraces(StoredPart):
             query = f"SELECT traces.key\nFROM traces {where} ORDER BY traces.key DESC {most}"
             return [key for (key,) in transaction.fetch(query, **values)]
         # A database may fold the case of ASCII alone, so the texts are compared here.
-        answer = transaction.text_field.format("traces.record", "text")
+        answer = " || ' ' || ".join(transaction.text_field.format("traces.record", name) for name in ("text", "quoted"))
         query = f"SELECT traces.key, traces.question, {answer} AS words FROM traces {where} ORDER BY traces.key DESC"
         rows = transaction.ask(query, **values)
         found = (key for key, question, text in rows if _holds_words(words, f"{question}\n{text}"))
