@@ -12,6 +12,8 @@ from typing import ClassVar
 
 from tomewise.credentials import hide_credentials
 
+OTHER_PYTHON = "install Tomewise with another Python, such as that of `uv python install`, of conda or of python.org"
+
 
 class TomewiseError(Exception):
     """Something that Tomewise refuses or cannot do. Keys and passwords in the message are always hidden."""
