@@ -57,6 +57,19 @@ def test_the_first_lines_of_the_readme_end_in_a_cited_answer(machine: Installed)
 
 
 @light
+def test_the_documentation_comes_along(machine: Installed):
+    site = next((machine.python.parents[1] / "lib").glob("python3*/site-packages"))
+    manual = site / "tomewise" / "manual"
+    assert sum(path.stat().st_size for path in manual.rglob("*.*")) <= 600_000
+    listed, found, page = run_all(machine, "tome help", "tome help how much will it cost", "tome help examples")
+    assert "(`how-to/costs`)" in listed
+    assert found.startswith("tome help how-to/costs")
+    assert "with Tome.open(" in page
+    included = re.findall(r'^--8<-- "([^":]+)', "\n".join(map(Path.read_text, manual.rglob("*.md"))), re.MULTILINE)
+    assert [name for name in included if not name.endswith(".svg") and not (manual / name).exists()] == []
+
+
+@light
 def test_a_day_with_the_light_installation(machine: Installed):
     notes = machine.here / "notes"
     notes.mkdir()

@@ -21,7 +21,7 @@ from tomewise.sample import STORY, SampleQuestion, read_questions
 from tomewise.terminal.commands import app, choose_listener, repeat_options
 from tomewise.terminal.completion import complete_systems
 from tomewise.terminal.options import MODEL, NOTHING, Stated, load_settings, take_settings
-from tomewise.terminal.screen import console, escape
+from tomewise.terminal.screen import console, escape, make_table
 from tomewise.terminal.state import State
 from tomewise.terminal.work import show_work
 
@@ -141,12 +141,11 @@ def _print_close(
 
 
 def _print_commands(title: str, program: str, purposes: list[tuple[str, str]]) -> None:
-    out = console()
-    out.print(f"[bold]{title}[/bold]")
-    commands = [(f"{program} {words}", purpose) for words, purpose in purposes]
-    width = max(len(command) for command, _ in commands)
-    for command, purpose in commands:
-        out.print(escape(f"  {command:<{width}}  {purpose}"))
+    console().print(f"[bold]{title}[/bold]")
+    table = make_table()
+    for words, purpose in purposes:
+        table.add_row(escape(f"  {program} {words}"), escape(purpose))
+    console().print(table)
 
 
 def _name_program() -> str:
