@@ -203,9 +203,10 @@ sqlite3.connect = lambda *given, **named: connect(*given, **{"factory": Poor, **
             "without SSL: install Tomewise with another",
         ),
         (NO_MODULE.format("_sqlite3"), ("ask", "Who?"), 5, "without SQLite: install Tomewise with another"),
-        (NO_FTS5, ("ask", "Who?"), 4, "no such module: fts5): install Tomewise with another Python"),
+        (NO_FTS5, ("ask", "Who?"), 4, "since it lacks FTS5: install Tomewise with another Python"),
+        (NO_FTS5, ("help", "price of it"), 5, "since it lacks FTS5: install Tomewise with another Python"),
     ],
-    ids=["ssl", "sqlite", "fts5"],
+    ids=["ssl", "sqlite", "fts5", "fts5-help"],
 )
 def test_a_python_without_a_library_is_named(command, log_in_tome, tmp_path, lack, words, code, says):
     (tmp_path / "sitecustomize.py").write_text(lack)

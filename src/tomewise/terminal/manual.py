@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pydoc
 import re
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from tomewise.errors import UnknownName
+from tomewise.errors import NO_WORDS, MissingDependency, UnknownName
 from tomewise.terminal.commands import app
 from tomewise.terminal.screen import console, escape
 from tomewise.text.words import list_terms
@@ -115,10 +114,15 @@ def _search(root: Path, words: str) -> Iterator[tuple[str, str, str]]:
 
     What a page is about is an index of its own: there a word counts that stands in the text of nearly every page.
     """
+    import sqlite3  # late: some builds of Python lack it
+
     docs = root / "docs"
     abouts, titles = _read_topics(docs), {}
     with closing(sqlite3.connect(":memory:")) as index:
-        index.executescript(_INDEX)
+        try:
+            index.executescript(_INDEX)
+        except sqlite3.OperationalError as error:
+            raise MissingDependency(NO_WORDS) from error
         for path in _list_pages(docs):
             name = path.relative_to(docs).with_suffix("").as_posix()
             if name in _NOT_SEARCHED or name.startswith("reference/python/"):
