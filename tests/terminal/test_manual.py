@@ -86,9 +86,11 @@ def test_pages_are_whole_and_their_links_are_topics(command):
     assert "| `cycles` |" in whole
     assert "--8<--" not in whole
     assert "<svg" not in whole
-    assert "Tome.open" in command("help", "reference/python/tomewise").out
+    assert "python -m pydoc tomewise.Answer" in command("help", "reference/python/tomewise").out
     listed = command("help").out
-    for topic in re.findall(r"\(`(\S+)`\)", listed):
+    topics = re.findall(r"\(`(\S+)`\)", listed + command("help", "reference/commands/index").out)
+    assert "reference/commands/find" in topics
+    for topic in topics:
         assert command("help", topic).out.startswith(("# ", "---\n")), topic
     assert "how much it will cost" in listed
 

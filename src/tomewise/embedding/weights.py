@@ -125,7 +125,10 @@ def _unpack_package(target: Path) -> None:
         lines = [line.strip() for line in ran.stderr.splitlines() if line.strip()]
         error_lines = [line for line in lines if re.match("error: (?!exception:)", line, re.IGNORECASE)] or lines
         reason = "".join(error_lines[-1:])
-        remedy = next(remedy for cause, remedy in _REMEDIES.items() if re.search(cause, ran.stderr, re.IGNORECASE))
+        printed = ran.stderr.lower()
+        remedy = next(
+            remedy for words, remedy in _REMEDIES.items() if any(word in printed for word in words.split("|"))
+        )
         raise TomewiseError(f"{REQUIREMENT} cannot be fetched ({reason}): {remedy}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pydoc
 import re
 from collections.abc import Iterator
 from contextlib import closing
@@ -28,9 +27,9 @@ SELECT name FROM (
   SELECT name, 2 * bm25(abouts) AS score FROM abouts WHERE abouts MATCH ?
   UNION ALL SELECT name, bm25(texts, 0, 3, 1) FROM texts WHERE texts MATCH ?)
 GROUP BY name ORDER BY sum(score) LIMIT 3"""
-_INCLUDED = re.compile(r'^--8<-- "([^":]+)(?::(\d+):)?"$', re.MULTILINE)
-_DOCUMENTED = re.compile(r"^::: (\S+)\n(?:    .*\n)*", re.MULTILINE)
-_LINK = re.compile(r"\[([^\]]+)\]\(([\w./-]+)\.md[^)]*\)")
+_INCLUDED = re.compile(r'^--8<-- "([^":\n]+)(?::(\d+):)?"$', re.MULTILINE)
+_DOCUMENTED = re.compile(r"^::: (\S+)(?:\n    .*)*", re.MULTILINE)
+_LINK = re.compile(r"\[([^\[\]]+)\]\(([^()\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
@@ -44,7 +43,7 @@ def show_help(
     root = _find_root()
     topic = " ".join(words or [_TOPICS])
     if path := _find_page(root / "docs", topic):
-        _print_page(_read_page(root, path))
+        _print_page(_name_topics(_read_page(root, path), path.parent, root / "docs"))
     else:
         _print_found(root, topic)
 
@@ -70,7 +69,7 @@ def _list_pages(docs: Path) -> list[Path]:
 
 
 def _read_page(root: Path, path: Path) -> str:
-    """The text of a page with what it includes, drawings apart; of classes, what Python says of them."""
+    """The text of a page with what it includes, drawings apart; of classes, the command that shows them."""
 
     def include(found: re.Match[str]) -> str:
         included = root / found[1]
@@ -79,16 +78,25 @@ def _read_page(root: Path, path: Path) -> str:
         lines = included.read_text(encoding="utf-8").splitlines()
         return "\n".join(lines[int(found[2] or 1) - 1 :])
 
-    def document(found: re.Match[str]) -> str:
-        return "```text\n" + pydoc.plain(pydoc.render_doc(found[1])) + "\n```\n"
+    text = _INCLUDED.sub(include, path.read_text(encoding="utf-8"))
+    return _DOCUMENTED.sub(r"- `python -m pydoc \1`", text)
 
-    return _DOCUMENTED.sub(document, _INCLUDED.sub(include, path.read_text(encoding="utf-8")))
+
+def _name_topics(text: str, folder: Path, docs: Path) -> str:
+    """The text of a page of this folder, where a link to a page says what `tome help` has to be given."""
+
+    def name(found: re.Match[str]) -> str:
+        page = (folder / found[2].partition("#")[0]).resolve()
+        if page.suffix != ".md" or not page.is_relative_to(docs.resolve()):
+            return found[0]
+        return f"{found[1]} (`{page.relative_to(docs.resolve()).with_suffix('').as_posix()}`)"
+
+    return _LINK.sub(name, text)
 
 
 def _print_page(text: str) -> None:
-    """Print a page, laid out on a terminal; a link says what `tome help` has to be given."""
+    """Print a page, laid out on a terminal."""
     out = console()
-    text = _LINK.sub(lambda found: f"{found[1]} (`{found[2].removeprefix('../')}`)", text)
     if out.is_terminal:
         from rich.markdown import Markdown
 
@@ -125,7 +133,7 @@ def _search(root: Path, words: str) -> Iterator[tuple[str, str, str]]:
             raise MissingDependency(NO_WORDS) from error
         for path in _list_pages(docs):
             name = path.relative_to(docs).with_suffix("").as_posix()
-            if name in _NOT_SEARCHED or name.startswith("reference/python/"):
+            if name in _NOT_SEARCHED:
                 continue
             text = _read_page(root, path)
             titles[name], *headings = _HEADING.findall(text)
@@ -144,4 +152,4 @@ def _stem(text: str) -> str:
 def _read_topics(docs: Path) -> dict[str, str]:
     """What people come to a page for, by its name."""
     text = (docs / f"{_TOPICS}.md").read_text(encoding="utf-8")
-    return dict(re.findall(r"^- \[[^\]]+\]\((\S+)\.md\): (.*(?:\n  .*)*)", text, re.MULTILINE))
+    return dict(re.findall(r"^- \[[^\]\n]+\]\(([^()\n]+)\.md\): (.*(?:\n  .*)*)", text, re.MULTILINE))
