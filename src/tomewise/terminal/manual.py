@@ -56,16 +56,15 @@ def _find_root() -> Path:
 
 def _find_page(docs: Path, topic: str) -> Path | None:
     """The page that a topic names: by its path, its name, or that of a command; of several, what users need first."""
-    name = re.sub(r"[ _]", "-", topic.lower().removesuffix(".md"))
-    pages = [path for path in _list_pages(docs) if path.stem != "index" or "/" in name]
-    named = [
-        path for path in pages if re.sub("_", "-", f"/{path.relative_to(docs).with_suffix('')}").endswith(f"/{name}")
-    ]
-    return min(named, key=lambda path: (len(path.relative_to(docs).parts), path), default=None)
+    ending = f"/{re.sub('[ _]', '-', topic.lower().removesuffix('.md'))}"
+    pages = _list_pages(docs)
+    named = [name for name in pages if f"/{name}".replace("_", "-").endswith(ending)]
+    return pages[min(named, key=lambda name: (name.count("/"), name))] if named else None
 
 
-def _list_pages(docs: Path) -> list[Path]:
-    return sorted(docs.rglob("*.md"))
+def _list_pages(docs: Path) -> dict[str, Path]:
+    """The pages by their names, such as `how-to/costs`."""
+    return {path.relative_to(docs).with_suffix("").as_posix(): path for path in sorted(docs.rglob("*.md"))}
 
 
 def _read_page(root: Path, path: Path) -> str:
@@ -131,8 +130,7 @@ def _search(root: Path, words: str) -> Iterator[tuple[str, str, str]]:
             index.executescript(_INDEX)
         except sqlite3.OperationalError as error:
             raise MissingDependency(NO_WORDS) from error
-        for path in _list_pages(docs):
-            name = path.relative_to(docs).with_suffix("").as_posix()
+        for name, path in _list_pages(docs).items():
             if name in _NOT_SEARCHED:
                 continue
             text = _read_page(root, path)
