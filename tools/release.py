@@ -17,8 +17,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 UV = Path(sys.executable).with_name("uv")
-PLACEHOLDER = "tomewise.invalid"  # in place of addresses that the project has not yet
 TARGETS = ("check", "test", "test-wheel")
+_URLS = ("Documentation", "Source", "Issues")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?")
 
 
@@ -38,11 +38,8 @@ def find_faults(repository: Path, version: str) -> list[str]:
         )
     elif not re.fullmatch(r"\d{4}-\d\d-\d\d", newest[2]):
         faults.append(f"CHANGELOG.md has {newest[2]!r} in place of a date for {version}: write it as 2026-01-31")
-    if places := [name for name, url in project.get("urls", {}).items() if PLACEHOLDER in url]:
-        faults.append(
-            f"[project.urls] has no true addresses for {', '.join(places)}: put them in place of {PLACEHOLDER}, "
-            "everywhere in pyproject.toml"
-        )
+    if missing := [name for name in _URLS if not project.get("urls", {}).get(name, "").startswith("https://")]:
+        faults.append(f"[project.urls] of pyproject.toml has no address for {', '.join(missing)}: write it")
     if changed := run_git(repository, "status", "--porcelain"):
         faults.append(f"the tree is not clean: commit or remove {', '.join(line[3:] for line in changed.splitlines())}")
     if run_git(repository, "tag", "--list", f"v{version}"):

@@ -12,6 +12,9 @@ from typing import ClassVar
 
 from tomewise.credentials import hide_credentials
 
+OTHER_PYTHON = "install Tomewise with another Python, such as that of `uv python install`, of conda or of python.org"
+NO_WORDS = f"the SQLite of this Python cannot search words, since it lacks FTS5: {OTHER_PYTHON}"
+
 
 class TomewiseError(Exception):
     """Something that Tomewise refuses or cannot do. Keys and passwords in the message are always hidden."""

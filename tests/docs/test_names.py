@@ -6,14 +6,12 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
 import typer
 from tests.texts import REPOSITORY
-from tools.docs.build import read_config
-from tools.docs.check_site import list_nav
-from tools.release import PLACEHOLDER
 
 import tomewise
 from tomewise import events, parts, testing, types
@@ -116,25 +114,40 @@ def test_python_names(path: Path) -> None:
             assert re.search(rf"\b{name}\b", SOURCE), f"{path.name}: {name} does not exist"
 
 
-def test_every_link_of_the_readme_has_a_target_where_it_is_read_elsewhere() -> None:
-    """Links lead to pages of the site, or to files of the repository."""
-    project = tomllib.loads(PROJECT)
-    site, source = (project["project"]["urls"][name] for name in ("Documentation", "Source"))
+@by_page
+def test_links(path: Path) -> None:
+    """Each leads to a file that git keeps."""
+    prose = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\(([^)#\s]+)", prose):
+        if not link.startswith("https://"):
+            target = (path.parent / link).resolve().relative_to(REPOSITORY).as_posix()
+            assert target in list_kept(), f"{path.name}: {link} is not in a checkout"
+
+
+@cache
+def list_kept() -> frozenset[str]:
+    ran = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, check=True, capture_output=True, text=True)
+    return frozenset(ran.stdout.splitlines())
+
+
+def test_where_the_readme_is_read_elsewhere_it_names_pages_that_are_in_the_wheel() -> None:
+    wheel = tomllib.loads(PROJECT)["tool"]["hatch"]
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    for each in project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+    for each in wheel["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
         text = re.sub(each["pattern"], each["replacement"], text)
-    links = re.findall(r"\]\(([^)]*)\)", text)
-    names = list_nav(read_config()["nav"])
-    pages = {f"{site}{name.removesuffix('index.md').removesuffix('.md')}".rstrip("/") for name in names}
-    assert len(links) > 10
-    for link in links:
-        assert link.startswith("https://"), link
-        if link.startswith(site):
-            is_page = link.partition("#")[0].rstrip("/") in pages
-            assert is_page or (REPOSITORY / "docs" / link.removeprefix(site)).is_file(), link
-        elif link.startswith(source):
-            assert (REPOSITORY / link.removeprefix(source)).is_file(), link
-    assert PLACEHOLDER.endswith(".invalid"), "a placeholder is a name that nobody can have (RFC 2606)"
+    assert "](" not in text
+    pages = re.findall(r"\(`tome help (\S+)`\)", text)
+    assert len(pages) > 10
+    left_out = wheel["build"]["targets"]["wheel"]["exclude"]
+    for page in pages:
+        path = f"docs/{page}.md"
+        assert (REPOSITORY / path).is_file(), page
+        assert path not in left_out, f"{page} is not in the wheel"
+
+
+def test_nothing_that_users_read_has_an_address_that_nobody_has() -> None:
+    for path in (*NAMED, *GENERATED.rglob("*.md"), REPOSITORY / "pyproject.toml"):
+        assert ".invalid" not in path.read_text(encoding="utf-8"), path
 
 
 def test_no_word_is_misspelt() -> None:

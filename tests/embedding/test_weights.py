@@ -2,8 +2,11 @@
 
 import subprocess
 import sys
+from contextlib import contextmanager
 from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -12,6 +15,25 @@ from tomewise.embedding.weights import fetch_weights, find_weights, read_verifie
 from tomewise.errors import MissingDependency, TomewiseError
 
 FILES = {"model.safetensors": b"the weights", "tokenizer.json": b"{}"}
+
+
+@contextmanager
+def serve_page(page: bytes):
+    class Proxy(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/simple"
+        server.shutdown()
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +100,32 @@ def test_what_cannot_be_fetched_is_named_and_leaves_nothing(tmp_path, installer,
     with pytest.raises(TomewiseError, match=says):
         fetch_weights()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        ("ERROR: Exception:\nOSError: [Errno 28] No space left on device", r"\(OSError: .*\): make 300 MB of room"),
+        (
+            "WARNING: the ssl module in Python is not available\nERROR: None",
+            r"\(ERROR: None\): .* without SSL: install",
+        ),
+        ("error: Request failed\n  Caused by: Connection refused", r"\(error: Request failed\): is the .* reachable"),
+    ],
+)
+def test_the_remedy_is_that_of_the_cause(installer, error, says):
+    installer.code, installer.error = 1, error
+    with pytest.raises(TomewiseError, match=says):
+        fetch_weights()
+
+
+def test_a_proxy_that_answers_with_a_page_is_named(monkeypatch, command):
+    with serve_page(b"<html><body>Sign in to this network</body></html>") as address:
+        for name, value in {"INDEX_URL": address, "CONFIG_FILE": "/dev/null", "FIND_LINKS": ""}.items():
+            monkeypatch.setenv(f"PIP_{name}", value)
+        ran = command("weights")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert "or a proxy before it, does not offer this package" in ran.err
 
 
 def test_uv_takes_the_place_of_pip(installer, monkeypatch):

@@ -46,14 +46,27 @@ def test_the_light_installation_is_light(machine: Installed):
     assert len(list_packages(machine)) <= 64
 
 
-@everything
+@light
 def test_the_first_lines_of_the_readme_end_in_a_cited_answer(machine: Installed):
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     first, weights, *others = re.findall(r"^\$ (.*)$", readme, re.MULTILINE)[:4]
-    assert (first, weights) == ('pip install "tomewise[all]"', "tome weights")
+    assert (first, weights) == ('pip install "tomewise[documents]"', "tome weights")
     *_, answer = run_all(machine, weights, *others)
     assert "Mrs. Moy pleaded guilty." in answer
     assert "story.md" in answer
+
+
+@light
+def test_the_documentation_comes_along(machine: Installed):
+    site = next((machine.python.parents[1] / "lib").glob("python3*/site-packages"))
+    manual = site / "tomewise" / "manual"
+    assert sum(path.stat().st_size for path in manual.rglob("*.*")) <= 600_000
+    listed, found, page = run_all(machine, "tome help", "tome help how much will it cost", "tome help examples")
+    assert "(`how-to/costs`)" in listed
+    assert found.startswith("tome help how-to/costs")
+    assert "with Tome.open(" in page
+    included = re.findall(r'^--8<-- "([^":]+)', "\n".join(map(Path.read_text, manual.rglob("*.md"))), re.MULTILINE)
+    assert [name for name in included if not name.endswith(".svg") and not (manual / name).exists()] == []
 
 
 @light

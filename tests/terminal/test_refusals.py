@@ -178,6 +178,45 @@ def test_a_second_writer_gets_an_error_at_once(command, log_in_tome):
         assert second_process.returncode == 4
 
 
+# ---------------------------------------------------------------- a Python that lacks a library
+
+NO_MODULE = "import sys; sys.modules[{!r}] = None"
+NO_FTS5 = """
+import sqlite3
+class Poor(sqlite3.Connection):
+    def executescript(self, script):
+        if "fts5" in script:
+            raise sqlite3.OperationalError("no such module: fts5")
+        return super().executescript(script)
+connect = sqlite3.connect
+sqlite3.connect = lambda *given, **named: connect(*given, **{"factory": Poor, **named})
+"""
+
+
+@pytest.mark.parametrize(
+    ("lack", "words", "code", "says"),
+    [
+        (
+            NO_MODULE.format("_ssl"),
+            ("ask", "Who?", "--model", "openai:x"),
+            5,
+            "without SSL: install Tomewise with another",
+        ),
+        (NO_MODULE.format("_sqlite3"), ("ask", "Who?"), 5, "without SQLite: install Tomewise with another"),
+        (NO_FTS5, ("ask", "Who?"), 4, "since it lacks FTS5: install Tomewise with another Python"),
+        (NO_FTS5, ("help", "price of it"), 5, "since it lacks FTS5: install Tomewise with another Python"),
+    ],
+    ids=["ssl", "sqlite", "fts5", "fts5-help"],
+)
+def test_a_python_without_a_library_is_named(command, log_in_tome, tmp_path, lack, words, code, says):
+    (tmp_path / "sitecustomize.py").write_text(lack)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    process = start(*words, PYTHONPATH=path, OPENAI_API_KEY="a-key-for-this-test")
+    out, err = process.communicate(timeout=SOON)
+    assert (process.returncode, out, err.count("\n")) == (code, "", 1), err
+    assert says in err
+
+
 # ---------------------------------------------------------------- bugs, and Ctrl-C
 
 

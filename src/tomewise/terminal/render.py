@@ -396,8 +396,8 @@ def _list_costs(cost: Cost) -> tuple[str, str, str, str]:
     return f"{cost.calls:,}", f"{cost.input_tokens:,}", f"{cost.output_tokens:,}", dollars
 
 
-def print_build(report: BuildReport, variant: Variant, options: str | None, out: Console) -> None:
-    """What `tome build` prints; `options` name the same memory and model in the next command, None leaves it out."""
+def print_build(report: BuildReport, variant: Variant, options: str, out: Console) -> None:
+    """What `tome build` prints; `options` name the same memory and model in the next command."""
     if not report.layers:
         out.print(f"{escape(variant.name)} needs no layers beyond the passages: ask right away")
         return
@@ -411,8 +411,7 @@ def print_build(report: BuildReport, variant: Variant, options: str | None, out:
         if layer.failed:
             out.print("  [dim]the next build tries these again; you can use the rest[/dim]")
     out.print(f"[dim]{report.cost}[/dim]")
-    if options is not None:
-        out.print(f'[dim]next: tome ask{escape(options)} --system {escape(quote(variant.name))} "your question"[/dim]')
+    out.print(f'[dim]next: tome ask{escape(options)} --system {escape(quote(variant.name))} "your question"[/dim]')
 
 
 def print_contents(contents: Contents, out: Console) -> None:

@@ -19,7 +19,7 @@ from uuid import uuid4
 from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
-from tomewise.errors import Locked, StoreError
+from tomewise.errors import NO_WORDS, Locked, StoreError
 from tomewise.store.sql.damage import name_damage
 from tomewise.store.sql.row_values import LONGEST, RESTORE, find_cause
 from tomewise.store.sql.schema import APPLICATION_ID, check_format, find_strange_statement
@@ -200,6 +200,8 @@ def _translate(path: Path, error: DBAPIError | sqlite3.Error) -> StoreError | No
     cause = find_cause(error)
     if isinstance(cause, sqlite3.OperationalError):
         words = str(cause)
+        if "fts5" in words:
+            return StoreError(NO_WORDS)
         if "locked" in words or "busy" in words:
             return Locked(f"{path} is being written by another program: try again when it has finished")
         if "readonly" in words or "unable to open" in words:
