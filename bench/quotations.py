@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from messy import make_folder
-
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.sample import STORY
 from tomewise.tome.tome import Tome
