@@ -190,7 +190,7 @@ def _measure_peaks(weights: Weights) -> Peaks:
     from tomewise.embedding.onnx_graph import build_model
 
     session = _make_session(build_model(weights, layers=LAYERS, heads=HEADS, shows_all=True), may_use_gpu=False)
-    words = np.arange(1000, 30_520, 30, np.int32).reshape(-1, 8).T
+    words = np.arange(1000, 30_520, 30, dtype=np.int32).reshape(-1, 8).T
     ids = np.pad(words, ((0, 0), (1, 1)), constant_values=((0, 0), (101, 102)))  # [CLS] and [SEP]
     names = [output.name for output in session.get_outputs()]
     return {

@@ -189,7 +189,8 @@ def _share_peaks(peaks: NDArray[np.float32], weight: NDArray[np.float32]) -> NDA
     """By what to divide each dimension of states, and multiply its row of the weight."""
     largest = np.abs(weight).max(axis=1)
     factors = np.log(peaks) * _SHARE - np.log(largest) * (1 - _SHARE)
-    return np.exp(factors - factors.mean())
+    shared: NDArray[np.float32] = np.exp(factors - factors.mean())
+    return shared
 
 
 def quantise(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
