@@ -153,11 +153,11 @@ def compare(texts: list[str], peer_python: str | None, rounds: int) -> None:
     if peer:
         peer.close()
     own, first = times[embedder.name], rows[embedder.name]
-    for name, other in times.items():
-        print_rate(name, other, tokens)
-        ratio = median(theirs / ours for ours, theirs in zip(own, other, strict=True))
+    for name, seconds in times.items():
+        print_rate(name, seconds, tokens)
+        ratio = median(theirs / ours for ours, theirs in zip(own, seconds, strict=True))
         cosine = (rows[name] * first).sum(axis=1).min()
-        best = min(other) / min(own)
+        best = min(seconds) / min(own)
         print(f"    seconds ÷ those of int8 {ratio:.2f} (best rounds {best:.2f}); lowest cosine {cosine:.5f}")
 
 
