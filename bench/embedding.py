@@ -1,16 +1,18 @@
 """The bundled embedder, in int8 and float32, beside Sentence Transformers: the same weights, passages and run.
 
 `python bench/embedding.py` prints passages and tokens a second, of 256 passages; `--recall SET ...` the recall of both
-by cosines alone, in percent, over sets of ../shared/data such as `2wiki` and `reported/xquad`. The peer takes part if
-torch and sentence_transformers can be imported here, or in another interpreter: `--peer-python PATH`. Rounds alternate,
-so that other work on the machine slows all equally. A ratio is the median over the rounds; that of the best rounds
-follows in brackets.
+by cosines alone, in percent, over sets of ../shared/data such as `2wiki` and `reported/xquad`; `--add MB` what `tome
+add` of Markdown takes. The peer takes part if torch and sentence_transformers can be imported here, or in another
+interpreter: `--peer-python PATH`. Rounds alternate, so that other work on the machine slows all equally. A ratio is
+the median over the rounds; that of the best rounds follows in brackets.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import os
 import subprocess
 import sys
 import time
@@ -19,6 +21,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
@@ -110,10 +113,42 @@ def measure_recall(name: str) -> None:
     print(f"cosines of the two: {cosines.mean():.4f}, lowest {cosines.min():.4f}")
 
 
+def measure_adding(megabytes: float) -> None:
+    """Print what `tome add` of a folder of Markdown costs with each graph, in a process of its own."""
+    from tomewise.embedding.bundled import BundledMiniLM, ExactMiniLM
+
+    rows = [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
+    parts = [f"## {row['title']}\n\n{row['text']}\n\n" for row in rows]
+    most, tokens, size = int(1e6 * megabytes), 0, 0
+    tokenizer = BundledMiniLM().tokenizer
+    with TemporaryDirectory() as made:
+        (folder := Path(made, "notes")).mkdir()
+        for start in itertools.count(step=60):
+            page = "".join(parts[(start + each) % len(parts)] for each in range(60))[: most - size]
+            if not page:
+                break
+            (folder / f"{start}.md").write_text(page, encoding="utf-8")
+            size += len(page)
+            tokens += len(tokenizer.encode(page).ids)
+        for number, name in enumerate([BundledMiniLM.name, ExactMiniLM.name] * 2):
+            words = ["-m", str(Path(made, f"{number}.tome")), "add", str(folder), "--embedder", name]
+            start_time = time.perf_counter()
+            process = subprocess.Popen([sys.executable, "-m", "tomewise", *words], stdout=subprocess.DEVNULL)
+            _, status, used = os.wait4(process.pid, 0)
+            assert status == 0
+            seconds, clock = used.ru_utime + used.ru_stime, time.perf_counter() - start_time
+            print(
+                f"{name}: {tokens:,} tokens, {tokens / seconds:,.0f} a second of a core ({seconds:.1f} s), "
+                f"{tokens / clock:,.0f} by the clock, {used.ru_maxrss / 1024:.0f} MB",
+                flush=True,
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer-python", help="an interpreter that has torch and sentence-transformers")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--add", type=float, metavar="MB", help="add so much Markdown in its place")
     parser.add_argument("--recall", nargs="+", metavar="SET", default=(), help="measure recall over these in its place")
     parser.add_argument("--serve-peer", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -121,6 +156,8 @@ def main() -> None:
         return serve_peer()
     if not CORPUS.exists():
         return print(f"the corpus {CORPUS} is absent: nothing to measure")
+    if options.add:
+        return measure_adding(options.add)
     if options.recall:
         return [measure_recall(name) for name in options.recall] and None
     return compare(read_passages(CORPUS), options.peer_python, options.rounds)
