@@ -89,7 +89,7 @@ def measure_recall(name: str) -> None:
     """Print the recall at 1 to 20 of both graphs, and how near their vectors are."""
     import numpy as np
 
-    from tomewise.embedding.bundled import BundledMiniLM, ExactMiniLM
+    from tomewise.embedding.bundled import BundledMiniLM, Int8MiniLM
 
     rows, asked = (
         [json.loads(line) for line in (DATA / name / file).read_text(encoding="utf-8").splitlines()]
@@ -97,7 +97,7 @@ def measure_recall(name: str) -> None:
     )
     places = {str(row["id"]): place for place, row in enumerate(rows)}
     made = []
-    for embedder in (ExactMiniLM(), BundledMiniLM()):
+    for embedder in (BundledMiniLM(), Int8MiniLM()):
         texts = embedder.embed([f"{row['title']}\n{row['text']}" for row in rows])
         made.append(texts)
         order = np.argsort(-embedder.embed([row["question"] for row in asked]) @ texts.T, axis=1, kind="stable")
@@ -115,7 +115,7 @@ def measure_recall(name: str) -> None:
 
 def measure_adding(megabytes: float) -> None:
     """Print what `tome add` of a folder of Markdown costs with each graph, in a process of its own."""
-    from tomewise.embedding.bundled import BundledMiniLM, ExactMiniLM
+    from tomewise.embedding.bundled import BundledMiniLM, Int8MiniLM
 
     rows = [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
     parts = [f"## {row['title']}\n\n{row['text']}\n\n" for row in rows]
@@ -130,7 +130,7 @@ def measure_adding(megabytes: float) -> None:
             (folder / f"{start}.md").write_text(page, encoding="utf-8")
             size += len(page)
             tokens += len(tokenizer.encode(page).ids)
-        for number, name in enumerate([BundledMiniLM.name, ExactMiniLM.name] * 2):
+        for number, name in enumerate([Int8MiniLM.name, BundledMiniLM.name] * 2):
             words = ["-m", str(Path(made, f"{number}.tome")), "add", str(folder), "--embedder", name]
             start_time = time.perf_counter()
             process = subprocess.Popen([sys.executable, "-m", "tomewise", *words], stdout=subprocess.DEVNULL)
@@ -166,9 +166,9 @@ def main() -> None:
 def compare(texts: list[str], peer_python: str | None, rounds: int) -> None:
     import numpy as np
 
-    from tomewise.embedding.bundled import BundledMiniLM, ExactMiniLM
+    from tomewise.embedding.bundled import BundledMiniLM, Int8MiniLM
 
-    embedder, exact = BundledMiniLM(), ExactMiniLM()
+    embedder, exact = Int8MiniLM(), BundledMiniLM()
     start = time.perf_counter()
     embedder.embed(["a first text"])
     print(f"first vector after {time.perf_counter() - start:.2f} s (imports, session, tokenizer)")

@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 from scipy.special import erf
 
 from tomewise.embedding import weights
-from tomewise.embedding.bundled import BundledMiniLM, ExactMiniLM, choose_providers, split_into_batches
+from tomewise.embedding.bundled import BundledMiniLM, Int8MiniLM, choose_providers, split_into_batches
 from tomewise.embedding.onnx_graph import quantise
 from tomewise.errors import TomewiseError
 
@@ -44,10 +44,10 @@ def embedder(cache):
 
 
 @pytest.fixture(scope="module")
-def exact(cache):
+def int8(cache):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TOMEWISE_CACHE", str(cache))
-        yield ExactMiniLM()
+        yield Int8MiniLM()
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +88,8 @@ def reference(w, ids):
 
 
 @needs_weights
-def test_rows_equal_a_slow_forward_pass(embedder, exact, arrays):
-    for near, row, text in zip(embedder.embed(TEXTS), exact.embed(TEXTS), TEXTS, strict=True):
+def test_rows_equal_a_slow_forward_pass(embedder, int8, arrays):
+    for near, row, text in zip(int8.embed(TEXTS), embedder.embed(TEXTS), TEXTS, strict=True):
         ids = embedder.tokenizer.encode(text).ids
         ids = ids if len(ids) <= 256 else [*ids[:255], 102]
         expected = reference(arrays, ids)
@@ -98,7 +98,7 @@ def test_rows_equal_a_slow_forward_pass(embedder, exact, arrays):
 
 
 @needs_weights
-@pytest.mark.parametrize("kind", ["embedder", "exact"])
+@pytest.mark.parametrize("kind", ["embedder", "int8"])
 def test_a_vector_does_not_depend_on_the_other_texts_to_the_bit(kind, request):
     embedder = request.getfixturevalue(kind)
     for row, text in zip(embedder.embed(TEXTS), TEXTS, strict=True):
@@ -123,12 +123,15 @@ def test_only_the_first_256_tokens_count(embedder):
 
 
 @needs_weights
-def test_a_damaged_file_is_written_again(embedder, cache, tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", [BundledMiniLM, Int8MiniLM])
+def test_a_damaged_file_is_written_again(kind, cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("TOMEWISE_CACHE", str(cache))
+    embedder = kind()
     expected = embedder.embed(["a text"])
     (good,) = cache.glob(f"{embedder.name}-[0-9a-f]*.onnx")
     (tmp_path / good.name).write_bytes(good.read_bytes()[:1_000_000])
     monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path))
-    assert np.array_equal(BundledMiniLM().embed(["a text"]), expected)
+    assert np.array_equal(kind().embed(["a text"]), expected)
     assert [path.name for path in tmp_path.iterdir()] == [good.name]
 
 

@@ -96,4 +96,4 @@ def test_the_command_says_where_they_are(command, tmp_path, monkeypatch):
     monkeypatch.setattr(weights, "fetch_weights", lambda: tmp_path)
     monkeypatch.setattr(BundledMiniLM, "find_device", lambda _: "CPU")
     ran = command("weights")
-    assert (ran.code, ran.out) == (0, f"ready all-MiniLM-L6-v2-int8, on the CPU, in {tmp_path}\n")
+    assert (ran.code, ran.out) == (0, f"ready all-MiniLM-L6-v2, on the CPU, in {tmp_path}\n")

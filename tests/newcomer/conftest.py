@@ -87,7 +87,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = Path(os.environ["TOMEWISE_LIGHT"])
     fetched = Installed(python, folder, {"TOMEWISE_CACHE": str(folder)}).run("weights")
     assert fetched.returncode == 0, fetched.stderr
-    assert fetched.stdout.startswith("ready all-MiniLM-L6-v2-int8, on the ")
+    assert fetched.stdout.startswith("ready all-MiniLM-L6-v2, on the ")
     return folder
 
 
