@@ -1,24 +1,31 @@
-"""The bundled embedder beside Sentence Transformers on torch: the same weights, the same 256 passages, the same run.
+"""The bundled embedder, in int8 and float32, beside Sentence Transformers: the same weights, passages and run.
 
-`python bench/embedding.py` prints passages a second. The peer takes part if torch and sentence_transformers can be
-imported here, or in another interpreter: `--peer-python PATH`. Rounds alternate, so that other work on the machine
-slows both equally. The ratio is the median over the rounds; the ratio of the best rounds follows in brackets.
+`python bench/embedding.py` prints passages and tokens a second, of 256 passages; `--recall SET ...` the recall of both
+by cosines alone, in percent, over sets of ../shared/data such as `2wiki` and `reported/xquad`; `--add MB` what `tome
+add` of Markdown takes. The peer takes part if torch and sentence_transformers can be imported here, or in another
+interpreter: `--peer-python PATH`. Rounds alternate, so that other work on the machine slows all equally. A ratio is
+the median over the rounds; that of the best rounds follows in brackets.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
-CORPUS = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "wiki" / "corpus.jsonl"
+DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
+CORPUS = DATA / "wiki" / "corpus.jsonl"
 PASSAGES = 256
 
 
@@ -73,46 +80,122 @@ def time_once(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def print_rate(name: str, times: list[float]) -> None:
-    print(f"{name:24} {PASSAGES / median(times):7.1f} passages/s (best round {PASSAGES / min(times):.1f})")
+def print_rate(name: str, times: list[float], tokens: int) -> None:
+    passages, rate = PASSAGES / median(times), tokens / median(times)
+    print(f"{name:24} {passages:7.1f} passages/s, {rate:7,.0f} tokens/s (best round {tokens / min(times):,.0f})")
+
+
+def measure_recall(name: str) -> None:
+    """Print the recall at 1 to 20 of both graphs, and how near their vectors are."""
+    import numpy as np
+
+    from tomewise.embedding.bundled import BundledMiniLM, Int8MiniLM
+
+    rows, asked = (
+        [json.loads(line) for line in (DATA / name / file).read_text(encoding="utf-8").splitlines()]
+        for file in ("corpus.jsonl", "questions.jsonl")
+    )
+    places = {str(row["id"]): place for place, row in enumerate(rows)}
+    made = []
+    for embedder in (BundledMiniLM(), Int8MiniLM()):
+        texts = embedder.embed([f"{row['title']}\n{row['text']}" for row in rows])
+        made.append(texts)
+        order = np.argsort(-embedder.embed([row["question"] for row in asked]) @ texts.T, axis=1, kind="stable")
+        shares = []
+        for depth in (1, 2, 5, 10, 20):
+            found = [
+                np.isin([places[str(each)] for each in row["supporting"]], order[number, :depth]).mean()
+                for number, row in enumerate(asked)
+            ]
+            shares.append(f"{100 * np.mean(found):.1f}")
+        print(f"| {name}, {len(asked)} | {embedder.name} | {' / '.join(shares)} |", flush=True)
+    cosines = (made[0] * made[1]).sum(axis=1)
+    print(f"cosines of the two: {cosines.mean():.4f}, lowest {cosines.min():.4f}")
+
+
+def measure_adding(megabytes: float) -> None:
+    """Print what `tome add` of a folder of Markdown costs with each graph, in a process of its own."""
+    from tomewise.embedding.bundled import BundledMiniLM, Int8MiniLM
+
+    rows = [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
+    parts = [f"## {row['title']}\n\n{row['text']}\n\n" for row in rows]
+    most, tokens, size = int(1e6 * megabytes), 0, 0
+    tokenizer = BundledMiniLM().tokenizer
+    with TemporaryDirectory() as made:
+        (folder := Path(made, "notes")).mkdir()
+        for start in itertools.count(step=60):
+            page = "".join(parts[(start + each) % len(parts)] for each in range(60))[: most - size]
+            if not page:
+                break
+            (folder / f"{start}.md").write_text(page, encoding="utf-8")
+            size += len(page)
+            tokens += len(tokenizer.encode(page).ids)
+        for number, name in enumerate([Int8MiniLM.name, BundledMiniLM.name] * 2):
+            words = ["-m", str(Path(made, f"{number}.tome")), "add", str(folder), "--embedder", name]
+            start_time = time.perf_counter()
+            process = subprocess.Popen([sys.executable, "-m", "tomewise", *words], stdout=subprocess.DEVNULL)
+            _, status, used = os.wait4(process.pid, 0)
+            assert status == 0
+            seconds, clock = used.ru_utime + used.ru_stime, time.perf_counter() - start_time
+            print(
+                f"{name}: {tokens:,} tokens, {tokens / seconds:,.0f} a second of a core ({seconds:.1f} s), "
+                f"{tokens / clock:,.0f} by the clock, {used.ru_maxrss / 1024:.0f} MB",
+                flush=True,
+            )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer-python", help="an interpreter that has torch and sentence-transformers")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--add", type=float, metavar="MB", help="add so much Markdown in its place")
+    parser.add_argument("--recall", nargs="+", metavar="SET", default=(), help="measure recall over these in its place")
     parser.add_argument("--serve-peer", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve_peer:
         return serve_peer()
     if not CORPUS.exists():
         return print(f"the corpus {CORPUS} is absent: nothing to measure")
+    if options.add:
+        return measure_adding(options.add)
+    if options.recall:
+        return [measure_recall(name) for name in options.recall] and None
     return compare(read_passages(CORPUS), options.peer_python, options.rounds)
 
 
 def compare(texts: list[str], peer_python: str | None, rounds: int) -> None:
     import numpy as np
 
-    from tomewise.embedding.bundled import BundledMiniLM
+    from tomewise.embedding.bundled import BundledMiniLM, Int8MiniLM
 
-    embedder = BundledMiniLM()
+    embedder, exact = Int8MiniLM(), BundledMiniLM()
     start = time.perf_counter()
     embedder.embed(["a first text"])
     print(f"first vector after {time.perf_counter() - start:.2f} s (imports, session, tokenizer)")
-    rows = embedder.embed(texts)
-    if peer_python is None and (find_spec("torch") is None or find_spec("sentence_transformers") is None):
+    tokens = sum(min(embedder.max_tokens, len(each.ids)) for each in embedder.tokenizer.encode_batch(texts))
+    peer = None
+    if peer_python or (find_spec("torch") and find_spec("sentence_transformers")):
+        peer = Peer(peer_python or sys.executable, texts)
+    else:
         print("torch and sentence_transformers are not installed here: no peer (see --peer-python)")
-        return print_rate("bundled", [time_once(lambda: embedder.embed(texts)) for _ in range(rounds)])
-    peer = Peer(peer_python or sys.executable, texts)
-    cosine = (rows * np.array(peer.rows, np.float32)).sum(axis=1).min()
-    pairs = [(time_once(lambda: embedder.embed(texts)), peer.run_round()) for _ in range(rounds)]
-    peer.close()
-    ours, theirs = ([pair[side] for pair in pairs] for side in (0, 1))
-    print_rate("bundled", ours)
-    print_rate("Sentence Transformers", theirs)
-    ratios = [their / our for our, their in pairs]
-    print(f"ratio {median(ratios):.2f} (best rounds {min(theirs) / min(ours):.2f}); lowest cosine {cosine:.7f}")
-    return None
+    rows = {each.name: each.embed(texts) for each in (embedder, exact)}
+    works = {each.name: partial(time_once, partial(each.embed, texts)) for each in (embedder, exact)}
+    if peer:
+        rows["Sentence Transformers"] = np.array(peer.rows, np.float32)
+        works["Sentence Transformers"] = peer.run_round
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(rounds):
+        for name, work in works.items():
+            times[name].append(work())
+    if peer:
+        peer.close()
+    own, first = times[embedder.name], rows[embedder.name]
+    for name, seconds in times.items():
+        print_rate(name, seconds, tokens)
+        ratio = median(theirs / ours for ours, theirs in zip(own, seconds, strict=True))
+        cosine = (rows[name] * first).sum(axis=1).min()
+        best = min(seconds) / min(own)
+        print(f"    seconds ÷ those of int8 {ratio:.2f} (best rounds {best:.2f}); lowest cosine {cosine:.5f}")
 
 
 if __name__ == "__main__":

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays as arrays_of
 from safetensors.numpy import load_file
 from scipy.special import erf
 
 from tomewise.embedding import weights
-from tomewise.embedding.bundled import BundledMiniLM, choose_providers, split_into_batches
+from tomewise.embedding.bundled import BundledMiniLM, Int8MiniLM, choose_providers, split_into_batches
+from tomewise.embedding.onnx_graph import quantise
 from tomewise.errors import TomewiseError
 
 needs_weights = pytest.mark.skipif(find_spec(weights.PACKAGE) is None, reason=f"needs {weights.INSTALL}")
@@ -39,6 +41,13 @@ def embedder(cache):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TOMEWISE_CACHE", str(cache))
         yield BundledMiniLM()
+
+
+@pytest.fixture(scope="module")
+def int8(cache):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOMEWISE_CACHE", str(cache))
+        yield Int8MiniLM()
 
 
 @pytest.fixture(scope="module")
@@ -79,18 +88,31 @@ def reference(w, ids):
 
 
 @needs_weights
-def test_rows_equal_a_slow_forward_pass(embedder, arrays):
-    found = embedder.embed(TEXTS)
-    for row, text in zip(found, TEXTS, strict=True):
+def test_rows_equal_a_slow_forward_pass(embedder, int8, arrays):
+    for near, row, text in zip(int8.embed(TEXTS), embedder.embed(TEXTS), TEXTS, strict=True):
         ids = embedder.tokenizer.encode(text).ids
         ids = ids if len(ids) <= 256 else [*ids[:255], 102]
-        assert np.abs(row - reference(arrays, ids)).max() < 1e-5
+        expected = reference(arrays, ids)
+        assert np.abs(row - expected).max() < 1e-5
+        assert near @ expected > 0.995
 
 
 @needs_weights
-def test_a_vector_does_not_depend_on_the_other_texts_to_the_bit(embedder):
+@pytest.mark.parametrize("kind", ["embedder", "int8"])
+def test_a_vector_does_not_depend_on_the_other_texts_to_the_bit(kind, request):
+    embedder = request.getfixturevalue(kind)
     for row, text in zip(embedder.embed(TEXTS), TEXTS, strict=True):
         assert np.array_equal(row, embedder.embed([text])[0])
+
+
+@given(arrays_of(np.float32, (8, 3), elements=st.floats(-50, 50, width=32)))
+def test_whole_numbers_are_near_and_no_two_neighbours_overflow_sixteen_bits(weight):
+    weight[0] += 100
+    numbers, scales = quantise(weight)
+    assert (np.abs(numbers * scales - weight) <= scales * 0.501).all()
+    for sign in (1, -1):
+        signed = np.maximum(sign * numbers.astype(int), 0)
+        assert 255 * (signed[0::2] + signed[1::2]).max() < 2**15
 
 
 @needs_weights
@@ -101,12 +123,15 @@ def test_only_the_first_256_tokens_count(embedder):
 
 
 @needs_weights
-def test_a_damaged_file_is_written_again(embedder, cache, tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", [BundledMiniLM, Int8MiniLM])
+def test_a_damaged_file_is_written_again(kind, cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("TOMEWISE_CACHE", str(cache))
+    embedder = kind()
     expected = embedder.embed(["a text"])
-    (good,) = cache.glob("*.onnx")
+    (good,) = cache.glob(f"{embedder.name}-[0-9a-f]*.onnx")
     (tmp_path / good.name).write_bytes(good.read_bytes()[:1_000_000])
     monkeypatch.setenv("TOMEWISE_CACHE", str(tmp_path))
-    assert np.array_equal(BundledMiniLM().embed(["a text"]), expected)
+    assert np.array_equal(kind().embed(["a text"]), expected)
     assert [path.name for path in tmp_path.iterdir()] == [good.name]
 
 

@@ -14,6 +14,7 @@ from tomewise.testing import NotingEmbedder
     ("spec", "kind", "dimensions"),
     [
         ("bundled", "BundledMiniLM", 384),
+        ("all-MiniLM-L6-v2-int8", "Int8MiniLM", 384),
         ("hash:128", "HashEmbedder", 128),
         ("fastembed:BAAI/bge-small-en-v1.5", "FastEmbed", None),
         ("sentence-transformers:sentence-transformers/all-mpnet-base-v2", "SentenceTransformersEmbedder", None),

@@ -98,6 +98,27 @@ def test_progress_reaches_its_end_and_what_is_unchanged_is_not_embedded_again(he
     assert all(progress.done <= progress.total for progress in seen)
 
 
+def test_the_first_files_of_a_folder_can_be_asked_while_the_rest_is_added(here):
+    folder = here / "notes"
+    folder.mkdir()
+    for number in range(4):
+        (folder / f"{number}.txt").write_text(prose(number, 1200))
+    asked = prose(0, 1200)[:200]
+    seen: list[tuple[int, int, int]] = []
+
+    def look(progress: Progress) -> None:
+        if progress.label == "files of the folder":
+            with Tome.open(here / "a.tome", embedder="hash") as second:
+                found = second.search(asked, system="bm25") if second.documents() else ()
+                assert bool(found) == bool(second.documents())
+                seen.append((progress.done, progress.total, len(second.documents())))
+
+    with Tome.open(here / "a.tome", embedder="hash") as tome:
+        tome.add(folder, on_progress=look)
+    assert [each[:2] for each in seen] == [(done, 4) for done in range(5)]
+    assert [count for _, _, count in seen] == [0, 0, 1, 2, 3], "all but the two that were read last"
+
+
 def test_an_embedder_that_fails_leaves_what_was_finished(here):
     with Tome.open(here / "a.tome", embedder=NotingEmbedder(refused="poison")) as tome:
         with pytest.raises(ModelError):

@@ -1,4 +1,4 @@
-"""The bundled embedder: all-MiniLM-L6-v2 on ONNX Runtime, from the weights that `embedding.weights` finds."""
+"""The bundled embedder: all-MiniLM-L6-v2 in int8 or float32 on ONNX Runtime, from what `embedding.weights` finds."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
+    from tomewise.embedding.onnx_graph import Peaks, Weights
+
 _CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 _redirecting = Lock()
+INT8 = f"{NAME}-int8"
 LAYERS, HEADS, DIMENSIONS, MAX_TOKENS = 6, 12, 384, 256
-BATCH_TOKENS = 512  # about 0.15 s on one core: an interruption waits no longer than that
-GRAPH_VERSION = 1  # increase it with every change of the graph that `onnx_graph` builds
+GRAPH_VERSION = 2  # increase it with every change of the graph that `onnx_graph` builds
 
 
 class BundledMiniLM(UnitRows):
@@ -44,6 +46,8 @@ class BundledMiniLM(UnitRows):
     dimensions = DIMENSIONS
     max_tokens = MAX_TOKENS
     embeds_apart = True  # see `CachedEmbedder`
+    batch_tokens = 512  # about 0.15 s on one core: an interruption waits no longer than that
+    is_exact = True
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -76,20 +80,31 @@ class BundledMiniLM(UnitRows):
         # One thread per batch, not several threads per operation: otherwise the threads wait for each other at each of
         # the hundred operations, which halves the speed on a busy machine.
         cores = count_cores()
-        run_at_once(run, list(split_into_batches([len(row) for row in ids], BATCH_TOKENS, cores)), cores)
+        run_at_once(run, list(split_into_batches([len(row) for row in ids], self.batch_tokens, cores)), cores)
         return pooled
 
     def _ready_session(self) -> Any:
         with self._lock:
             if self._session is None:
-                self._session = _open_session()
+                self._session = _open_session(is_exact=self.is_exact)
             return self._session
+
+
+class Int8MiniLM(BundledMiniLM):
+    """The same in int8, on the processor: half the time, a file of 59 MB, a cosine of some 0.999 with those vectors.
+
+    One text is computed at a time on each core, since the scale of its states would depend on a second one.
+    """
+
+    name = INT8
+    batch_tokens = 1
+    is_exact = False
 
 
 def split_into_batches(lengths: Sequence[int], budget: int, cores: int) -> Iterator[NDArray[np.intp]]:
     """Indices of texts of equal length, at most `budget` tokens at a time (one text at least), longest first."""
     counts = np.asarray(lengths)
-    share = max(64, min(budget, int(counts.sum()) // cores))  # little work: smaller batches, for all cores
+    share = min(budget, max(64, int(counts.sum()) // cores))  # little work: smaller batches, for all cores
     for length in np.unique(counts)[::-1]:
         same_length = np.flatnonzero(counts == length)
         size = max(1, share // int(length))
@@ -113,16 +128,17 @@ def choose_providers(available: Sequence[str]) -> list[str | tuple[str, dict[str
     return [(_CUDA, {"use_tf32": 0}), *providers] if _CUDA in available else providers
 
 
-def _open_session() -> Any:
+def _open_session(*, is_exact: bool) -> Any:
     from onnxruntime.capi import onnxruntime_pybind11_state as problems
 
     find_weights()
     # The name contains the hash of the weights. The weights are hashed when the file is written, not at each start.
-    path = find_cache_folder() / f"{NAME}-{HASHES['model.safetensors'][:12]}-{GRAPH_VERSION}.onnx"
+    name = NAME if is_exact else INT8
+    path = find_cache_folder() / f"{name}-{HASHES['model.safetensors'][:12]}-{GRAPH_VERSION}.onnx"
     if not path.exists():
-        _make_graph(path)
+        _make_graph(path, is_exact=is_exact)
     try:
-        return _make_session(path)
+        return _make_session(path, may_use_gpu=is_exact)
     except (
         problems.Fail,
         problems.InvalidArgument,
@@ -131,34 +147,37 @@ def _open_session() -> Any:
         problems.NoSuchFile,
         problems.RuntimeException,
     ):
-        _make_graph(path)
-        return _make_session(path)
+        _make_graph(path, is_exact=is_exact)
+        return _make_session(path, may_use_gpu=is_exact)
 
 
-def _make_session(path: Path) -> Any:
+def _make_session(model: Path | bytes, *, may_use_gpu: bool) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 4  # no warnings on standard error; failures raise errors
-    providers = choose_providers(onnxruntime.get_available_providers())
+    source = model if isinstance(model, bytes) else str(model)
+    providers = choose_providers(onnxruntime.get_available_providers() if may_use_gpu else ())
     if len(providers) == 1:
-        return onnxruntime.InferenceSession(str(path), options, providers=providers)
+        return onnxruntime.InferenceSession(source, options, providers=providers)
     # ONNX Runtime prints which libraries of CUDA it cannot load; standard output belongs to answers. One thread at a
     # time, since standard output is that of the whole process.
     with _redirecting, redirect_stdout(sys.stderr):
         onnxruntime.preload_dlls(msvc=False)  # the libraries that pip installed
-        return onnxruntime.InferenceSession(str(path), options, providers=providers)
+        return onnxruntime.InferenceSession(source, options, providers=providers)
 
 
-def _make_graph(path: Path) -> None:
+def _make_graph(path: Path, *, is_exact: bool) -> None:
     from safetensors.numpy import load
 
     from tomewise.embedding.onnx_graph import build_model, write_model
 
     read_verified("tokenizer.json")
-    model = build_model(load(read_verified("model.safetensors")), layers=LAYERS, heads=HEADS)
+    weights = load(read_verified("model.safetensors"))
+    peaks = None if is_exact else _measure_peaks(weights)
+    model = build_model(weights, layers=LAYERS, heads=HEADS, peaks=peaks)
     try:
         write_model(model, path)
     except OSError as error:
@@ -166,3 +185,17 @@ def _make_graph(path: Path) -> None:
             f"the embedder's file {path} cannot be written ({error}): make room there, "
             "or set TOMEWISE_CACHE to a folder that can be written"
         ) from error
+
+
+def _measure_peaks(weights: Weights) -> Peaks:
+    """The peaks of states in float32, over eight texts of words from the whole vocabulary."""
+    from tomewise.embedding.onnx_graph import build_model
+
+    session = _make_session(build_model(weights, layers=LAYERS, heads=HEADS, shows_all=True), may_use_gpu=False)
+    words = np.arange(1000, 30_520, 30, dtype=np.int32).reshape(-1, 8).T
+    ids = np.pad(words, ((0, 0), (1, 1)), constant_values=((0, 0), (101, 102)))  # [CLS] and [SEP]
+    names = [output.name for output in session.get_outputs()]
+    return {
+        name: np.abs(states).max(axis=(0, 1))
+        for name, states in zip(names, session.run(names, {"ids": ids}), strict=True)
+    }

@@ -8,7 +8,8 @@ from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.plugins import call_part, find_plugin
 from tomewise.types import Embedder
 
-BUNDLED = ("bundled", "all-MiniLM-L6-v2")
+INT8 = "all-MiniLM-L6-v2-int8"
+BUNDLED = ("bundled", "all-MiniLM-L6-v2", INT8)
 NAMES = (*BUNDLED, "hash", "fastembed:MODEL", "sentence-transformers:MODEL", "openai:MODEL")
 _DIMENSIONS = re.compile(r"[0-9]{1,6}")
 
@@ -21,9 +22,9 @@ def choose_embedder(name: str, *, base_url: str | None = None, loopback_only: bo
     """
     kind, _, model = name.partition(":")
     if name in BUNDLED:
-        from tomewise.embedding.bundled import BundledMiniLM
+        from tomewise.embedding.bundled import BundledMiniLM, Int8MiniLM
 
-        return BundledMiniLM()
+        return Int8MiniLM() if name == INT8 else BundledMiniLM()
     if kind == "hash" and (name == "hash" or _DIMENSIONS.fullmatch(model)):
         from tomewise.embedding.hash import HashEmbedder
 

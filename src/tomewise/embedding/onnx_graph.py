@@ -1,9 +1,12 @@
-"""A BERT encoder as an ONNX graph for ONNX Runtime on CPUs, made from safetensors weights.
+"""A BERT encoder as an ONNX graph for ONNX Runtime on CPUs, made from safetensors weights: in float32, or in int8.
 
-All sequences of a batch have the same length, so the graph needs no mask and no padding, and the vectors of a text do
-not depend on the other texts of its batch. The nodes are the fused ones of ONNX Runtime (domain com.microsoft). The
-segment embedding is the same for every token of a single text; it is added to the position embeddings here. Source:
-Devlin et al., "BERT", 2019, section 3; Vaswani et al., "Attention Is All You Need", 2017, section 3.
+All sequences of a batch have the same length, so the graph needs no mask and no padding. The nodes are the fused ones
+of ONNX Runtime (domain com.microsoft). The segment embedding is the same for every token of a single text; it is added
+to the position embeddings here. In int8 the dense layers multiply bytes: weights with a scale for each column, states
+with one for the whole run, so that a run should hold one text. What a few dimensions have in excess would coarsen all
+others. So states are divided by their peaks as far as the weights can take over (Xiao et al., "SmoothQuant", 2023,
+section 4), and the few neurons with the largest weights stay in float32 (Dettmers et al., "LLM.int8()", 2022, section
+3). Source: Devlin et al., "BERT", 2019, section 3; Vaswani et al., "Attention Is All You Need", 2017, section 3.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,20 +26,28 @@ if TYPE_CHECKING:
 FUSED = "com.microsoft"
 _VERSIONS = {"": 17, FUSED: 1}  # of the operators, by domain
 _EPSILON = 1e-12  # of the layer normalisation
-FLOAT, INT32 = 1, 6  # TensorProto.DataType
+FLOAT, INT8, INT32 = 1, 3, 6  # TensorProto.DataType
+_FLOAT_NEURONS = 16  # of a feed-forward layer in int8
+_SHARE = 0.7  # of the peaks of states that move into the weights, as an exponent
 Weights = Mapping[str, "NDArray[np.float32]"]
+Peaks = Mapping[str, "NDArray[np.float32]"]
+"""The largest absolute value of each dimension of states, by their names."""
 
 
-def build_model(weights: Weights, *, layers: int, heads: int) -> bytes:
+def build_model(
+    weights: Weights, *, layers: int, heads: int, peaks: Peaks | None = None, shows_all: bool = False
+) -> bytes:
     """The model: `ids` (texts, tokens) int32 -> `states` (texts, tokens, dimensions) float32, the last hidden states.
 
-    `weights` have the names of a BertModel of Hugging Face Transformers.
+    `weights` have the names of a BertModel of Hugging Face Transformers. With `peaks` it computes in int8. With
+    `shows_all` all states that have peaks are outputs before the last.
     """
-    graph = _Graph(weights, heads)
-    states = graph.add_embeddings()
+    graph = _Graph(weights, heads, peaks)
+    shown = [graph.add_embeddings()]
     for layer in range(layers):
-        states = graph.add_feed_forward(layer, graph.add_attention(layer, states))
-    return graph.make_model(states)
+        shown.append(graph.add_attention(layer, shown[-1]))
+        shown.append(graph.add_feed_forward(layer, shown[-1]))
+    return graph.make_model(shown if shows_all else shown[-1:])
 
 
 def write_model(model: bytes, path: Path) -> None:
@@ -57,9 +68,10 @@ def write_model(model: bytes, path: Path) -> None:
 class _Graph:
     """The nodes and tensors built so far."""
 
-    def __init__(self, weights: Weights, heads: int) -> None:
+    def __init__(self, weights: Weights, heads: int, peaks: Peaks | None) -> None:
         self._weights = weights
         self._heads = heads
+        self._peaks = peaks
         self._nodes: list[bytes] = []
         self._tensors: list[bytes] = []
 
@@ -77,42 +89,86 @@ class _Graph:
         parts = [f"{prefix}.self.{part}" for part in ("query", "key", "value")]
         weight = np.concatenate([self._weights[f"{part}.weight"].T for part in parts], axis=1)
         bias = np.concatenate([self._weights[f"{part}.bias"] for part in parts])
-        inputs = [states, self._add_tensor(f"{prefix}.weight", weight), self._add_tensor(f"{prefix}.bias", bias)]
-        attended = self._add_node("Attention", inputs, f"{prefix}.attended", num_heads=self._heads)
-        return self._add_residual(prefix, attended, states)
+        joined = self._add_dense(f"{prefix}.joined", states, weight)
+        self._add_node("Split", [joined], *parts, domain="", axis=2)
+        inputs = [*parts, self._add_tensor(f"{prefix}.bias", bias)]
+        attended = self._add_node("MultiHeadAttention", inputs, f"{prefix}.attended", num_heads=self._heads)
+        weight = self._weights[f"{prefix}.output.dense.weight"].T
+        return self._add_residual(prefix, self._add_dense(f"{prefix}.projected", attended, weight), states)
 
     def add_feed_forward(self, layer: int, states: str) -> str:
         prefix = f"encoder.layer.{layer}"
-        weight, bias = self._add_pair(f"{prefix}.intermediate.dense")
-        wide = self._add_node("MatMul", [states, weight], f"{prefix}.wide", domain="")
-        active = self._add_node("BiasGelu", [wide, bias], f"{prefix}.active")  # with erf, as in training
-        return self._add_residual(prefix, active, states)
+        wide, narrow = (self._weights[f"{prefix}.{part}.dense.weight"].T for part in ("intermediate", "output"))
+        bias = self._weights[f"{prefix}.intermediate.dense.bias"]
+        if self._peaks is None:
+            projected = self._add_neurons(prefix, states, wide, bias, narrow, self._add_product)
+        else:
+            order = np.argsort(-np.abs(narrow).max(axis=1), kind="stable")
+            large, rest = order[:_FLOAT_NEURONS], np.sort(order[_FLOAT_NEURONS:])
+            sums = [
+                self._add_neurons(prefix, states, wide[:, rest], bias[rest], narrow[rest], self._add_dense),
+                self._add_neurons(
+                    f"{prefix}.large", states, wide[:, large], bias[large], narrow[large], self._add_product
+                ),
+            ]
+            projected = self._add_node("Add", sums, f"{prefix}.sum", domain="")
+        return self._add_residual(prefix, projected, states)
 
-    def make_model(self, states: str) -> bytes:
+    def make_model(self, shown: Sequence[str]) -> bytes:
         dimensions = self._weights["embeddings.LayerNorm.weight"].shape[0]
         given = _describe_value("ids", INT32, ["texts", "tokens"])
-        output = _describe_value(states, FLOAT, ["texts", "tokens", dimensions])
+        outputs = [_describe_value(states, FLOAT, ["texts", "tokens", dimensions]) for states in shown]
         # GraphProto: 1 node, 2 name, 5 initializer, 11 input, 12 output; OperatorSetIdProto: 1 domain, 2 version.
-        graph = _encode({1: self._nodes, 2: "bert", 5: self._tensors, 11: given, 12: output})
+        graph = _encode({1: self._nodes, 2: "bert", 5: self._tensors, 11: given, 12: outputs})
         versions = [_encode({1: domain, 2: version}) for domain, version in _VERSIONS.items()]
         return _encode({1: 9, 7: graph, 8: versions})  # ModelProto: 1 ir_version, 7 graph, 8 opset_import
 
-    def _add_residual(self, prefix: str, inner: str, states: str) -> str:
+    def _add_neurons(
+        self,
+        name: str,
+        states: str,
+        wide: NDArray[np.float32],
+        bias: NDArray[np.float32],
+        narrow: NDArray[np.float32],
+        multiply: Callable[[str, str, NDArray[np.float32]], str],
+    ) -> str:
+        """What some or all neurons of a feed-forward layer give."""
+        inputs = [multiply(f"{name}.wide", states, wide), self._add_tensor(f"{name}.bias", bias)]
+        active = self._add_node("BiasGelu", inputs, f"{name}.active")  # with erf, as in training
+        return multiply(f"{name}.projected", active, narrow)
+
+    def _add_product(self, name: str, states: str, weight: NDArray[np.float32]) -> str:
+        """States times a weight (inputs, outputs), in float32."""
+        return self._add_node("MatMul", [states, self._add_tensor(f"{name}.weight", weight)], name, domain="")
+
+    def _add_dense(self, name: str, states: str, weight: NDArray[np.float32]) -> str:
+        """The same, in int8 if this graph is."""
+        if self._peaks is None:
+            return self._add_product(name, states, weight)
+        if states in self._peaks:
+            factors = _share_peaks(self._peaks[states], weight)
+            inputs = [states, self._add_tensor(f"{name}.factors", 1 / factors)]
+            states, weight = self._add_node("Mul", inputs, f"{name}.even", domain=""), weight * factors[:, None]
+        numbers, scales = quantise(weight)
+        inputs = [states, self._add_tensor(f"{name}.weight", numbers), self._add_tensor(f"{name}.scales", scales)]
+        return self._add_node("DynamicQuantizeMatMul", inputs, name)
+
+    def _add_residual(self, prefix: str, projected: str, states: str) -> str:
         prefix = f"{prefix}.output"
-        weight, bias = self._add_pair(f"{prefix}.dense")
-        projected = self._add_node("MatMul", [inner, weight], f"{prefix}.projected", domain="")
+        bias = self._add_tensor(f"{prefix}.dense.bias", self._weights[f"{prefix}.dense.bias"])
         inputs = [projected, states, *self._add_pair(f"{prefix}.LayerNorm"), bias]
         return self._add_node("SkipLayerNormalization", inputs, f"{prefix}.states", epsilon=_EPSILON)
 
     def _add_pair(self, prefix: str) -> tuple[str, ...]:
-        """The weight and the bias of a dense layer, which multiplies from the right, or of a normalisation."""
+        """The weight and the bias of a normalisation."""
         names = (f"{prefix}.weight", f"{prefix}.bias")
-        return tuple(self._add_tensor(name, self._weights[name].T) for name in names)
+        return tuple(self._add_tensor(name, self._weights[name]) for name in names)
 
-    def _add_tensor(self, name: str, values: NDArray[np.float32]) -> str:
-        raw = np.ascontiguousarray(values, "<f4").tobytes()
+    def _add_tensor(self, name: str, values: NDArray[Any]) -> str:
+        kind, element = (INT8, "i1") if values.dtype == np.int8 else (FLOAT, "<f4")
+        raw = np.ascontiguousarray(values, element).tobytes()
         # TensorProto: 1 dims, 2 data_type, 8 name, 9 raw_data.
-        self._tensors.append(_encode({1: list(values.shape), 2: FLOAT, 8: name, 9: raw}))
+        self._tensors.append(_encode({1: list(values.shape), 2: kind, 8: name, 9: raw}))
         return name
 
     def _add_node(
@@ -127,6 +183,26 @@ class _Graph:
         # NodeProto: 1 input, 2 output, 4 op_type, 5 attribute, 7 domain.
         self._nodes.append(_encode({1: inputs, 2: [output, *more], 4: kind, 5: named, 7: domain}))
         return output
+
+
+def _share_peaks(peaks: NDArray[np.float32], weight: NDArray[np.float32]) -> NDArray[np.float32]:
+    """By what to divide each dimension of states, and multiply its row of the weight."""
+    largest = np.abs(weight).max(axis=1)
+    factors = np.log(peaks) * _SHARE - np.log(largest) * (1 - _SHARE)
+    shared: NDArray[np.float32] = np.exp(factors - factors.mean())
+    return shared
+
+
+def quantise(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """A weight (inputs, outputs) as whole numbers, and what one of them is worth in each column.
+
+    Two neighbours of one sign in a column never add to more than 128, because processors without VNNI add two products
+    with bytes in 16 bits. So the numbers of a product are the same on every processor.
+    """
+    signed = np.maximum(np.stack([weight, -weight]), 0)
+    pairs = (signed[:, 0::2] + signed[:, 1::2]).max(axis=(0, 1))
+    scales = np.maximum(np.abs(weight).max(axis=0), pairs) / 127
+    return np.rint(weight / scales).astype(np.int8), scales
 
 
 def _describe_value(name: str, element: int, shape: list[str | int]) -> bytes:

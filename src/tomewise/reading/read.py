@@ -21,7 +21,7 @@ from tomewise.reading.json_lines import read_rows
 from tomewise.reading.metadata import UNSTORABLE, cut_document, find_unstorable, read_front_matter
 from tomewise.reading.places import mark_headings, mark_speakers
 from tomewise.reading.process import ReaderProcess
-from tomewise.types import Document, DocumentId, Metadata
+from tomewise.types import Document, DocumentId, Metadata, Progress, Report
 
 STDIN = "-"
 _ALL_RULES = FolderRules()
@@ -58,7 +58,7 @@ class SourceReader:
 
     In the texts every newline is `\\n` and a byte order mark is dropped: citations count the characters of that text.
     `check` may raise `ReadingError` to refuse a source before any of its documents is used. `prefix` is put before the
-    ids that rows state. `rules` say which files of a folder are read.
+    ids that rows state. `rules` say which files of a folder are read; how many are done is reported.
     """
 
     process: ReaderProcess
@@ -66,6 +66,7 @@ class SourceReader:
     check: Callable[[ReadSource], None] | None = None
     prefix: str = ""
     rules: FolderRules = _ALL_RULES
+    report: Report = lambda _: None
 
     def read(self, path: Path | str, *, name: str = "") -> ReadSource:
         """Read one file, or standard input for `-`; each row of a JSON Lines file is a document.
@@ -124,7 +125,9 @@ class SourceReader:
     def _read_folder(self, folder: Path, seen: set[Path]) -> Iterator[ReadSource | Skipped]:
         has_files = False
         skipped: list[Skipped] = []
-        for entry in list_files(folder, list_suffixes(), self.rules):
+        entries = list(list_files(folder, list_suffixes(), self.rules))
+        for done, entry in enumerate(entries):
+            self.report(Progress(label="files of the folder", done=done, total=len(entries)))
             source = entry if isinstance(entry, Skipped) else self._read_entry(entry, seen)
             if isinstance(source, Skipped):
                 skipped.append(source)
@@ -132,6 +135,7 @@ class SourceReader:
             else:
                 has_files = True
             yield source
+        self.report(Progress(label="files of the folder", done=len(entries), total=len(entries)))
         if not has_files:
             reasons = summarise_reasons(skipped)
             raise ReadingError(

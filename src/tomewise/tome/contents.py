@@ -97,7 +97,7 @@ async def add_documents(
             claims.check(source)
             stated.accept(source)
 
-        reader = SourceReader(process, check=check, prefix=prefix, rules=rules)
+        reader = SourceReader(process, check=check, prefix=prefix, rules=rules, report=report)
         noted = failed if keep_going else None
         folders: dict[DocumentId, str] = {}
         documents = _read_documents(sources, reader, claims, skipped, noted, folders, prefix)
