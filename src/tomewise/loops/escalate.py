@@ -272,14 +272,14 @@ async def _run_hiding(
 
 def _suffices(answer: Answer, question: Question) -> bool:
     """Whether a first answer is the answer: settled, or quoted by one that only quotes, unless a guess is wanted."""
-    if answer.only_quotes and answer.statements:
+    if answer.only_quotes:
         return answer.resolved or not question.force
     return answer.is_settled
 
 
 def _describe(answer: Answer) -> str:
     """What a first answer says of the question, and how far the evidence supports it."""
-    if answer.only_quotes and answer.statements:
+    if answer.only_quotes:
         return "no model is set, and sentences are quoted"
     lead = f"the question asks for all ({answer.reach}); " if answer.asks_for_all else ""
     if not answer.resolved:
