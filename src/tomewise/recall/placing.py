@@ -28,11 +28,11 @@ _SPACES = ("documents", "vectors/passages")  # change with the documents and the
 class Placed:
     """The ranking of a retriever of passages with bridges placed; where that moves any, scores are 1 / place.
 
-    First come the documents that the question names by their titles (`mentions.select_named`), in the order of the
-    ranking, each with its best passage. Then comes the bridge of each: another document whose title stands in that
-    passage (`find_links`). A bridge that is one word, and the second bridge of a passage, come only after these
-    and after the first three. All else follows as it was. A title counts whole, and without the parenthesis at its end; of documents with
-    equal ones the best of the ranking counts, else the first by id. Without titles nothing moves.
+    The first stays first. Then come the documents that the question names by their titles (`mentions.select_named`),
+    in the order of the ranking, each with its best passage, and then the bridge of each: another document whose title
+    stands in that passage (`find_links`). A bridge that is one word, and the second bridge of a passage, come only
+    after these and after the first three. All else follows as it was. A title counts whole, and without the parenthesis
+    at its end; of documents with equal ones the best of the ranking counts, else the first by id.
 
     Titles are kept in memory, and read again when documents change.
     """
@@ -66,7 +66,7 @@ class Placed:
             bridges = [(name, other) for name, other in links.items() if name not in names and other not in named]
             for place, (name, other) in enumerate(bridges[:2]):
                 (late if place or " " not in name else near).append(other)
-        likely = drop_repeats([*named, *near])
+        likely = drop_repeats([*ranking[:1], *named, *near])
         first = drop_repeats([*likely, *ranking])
         return drop_repeats([*first[: max(_SURE, len(likely))], *late, *first])
 

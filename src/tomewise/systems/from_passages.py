@@ -117,7 +117,8 @@ SYSTEMS = {
         paper=OURS,
         about=(
             "Cosine and BM25 are added up. A question of several steps is asked again with names of each of the first "
-            "passages that it names by their titles. It calls no model."
+            "passages that it names by their titles. What it names comes first, and then what that speaks of. It calls "
+            "no model."
         ),
         ablations={"without rewriting": {"rewriting": 0.0}, "without comparisons": {"comparisons": "whole"}},
     ),
