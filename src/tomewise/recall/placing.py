@@ -99,7 +99,7 @@ def _list_names(title: str) -> set[str]:
     return {normalise_name(title), normalise_name(strip_title(title))} - {""}
 
 
-def find_links(text: str, titles: Collection[str], stems: Collection[str]) -> list[str]:
+def find_links(text: str, titles: Collection[str], stems: frozenset[str]) -> list[str]:
     """The normalised titles that stand in a text, the likeliest bridge of a question with these stems first.
 
     A title begins and ends with a word that has no small initial in the text, the longest at a place counts, and it
