@@ -119,7 +119,7 @@ def write_mean(column: np.ndarray, sign: str = "") -> str:
 
 
 def print_progress(progress: Progress) -> None:
-    if progress.done % 500 == 0:
+    if progress.label == "questions" and progress.done % 500 == 0:
         print(f"  {progress.label}: {progress.done} of {progress.total}", flush=True)
 
 
