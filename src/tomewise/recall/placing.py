@@ -63,9 +63,9 @@ class Placed:
         near, late, stems = list[Evidence](), list[Evidence](), take_stems(question)
         for piece in named:
             links = self._find(find_links(piece.text, titles, stems), titles, best, within)
-            bridges = [(name, other) for name, other in links.items() if name not in names and other not in named]
-            for place, (name, other) in enumerate(bridges[:2]):
-                (late if place or " " not in name else near).append(other)
+            bridges = [(name, linked) for name, linked in links.items() if name not in names and linked not in named]
+            for place, (name, linked) in enumerate(bridges[:2]):
+                (late if place or " " not in name else near).append(linked)
         likely = drop_repeats([*ranking[:1], *named, *near])
         first = drop_repeats([*likely, *ranking])
         return drop_repeats([*first[: max(_SURE, len(likely))], *late, *first])
