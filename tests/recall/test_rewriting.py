@@ -122,7 +122,8 @@ async def test_hybrid_ranks_as_the_slow_reading_does(store: SqlStore, kit: Kit, 
     bm25 = np.zeros(len(ids))
     for key, score in store.lexical(question, 100):
         bm25[sorted(store.passages()).index(key)] = score
-    found = await assemble("hybrid", kit, comparisons="whole").retriever.retrieve(question, 8)
+    placed = assemble("hybrid", kit, comparisons="whole").retriever
+    found = await placed.retriever.retrieve(question, 8)
     assert [piece.id for piece in found] == [ids[place] for place in rank_hybrid(world, question, bm25, list_names)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from tomewise.store.contract import Readable, Texts
 from tomewise.store.lookups import find_keys
 from tomewise.store.nearest import find_known_indices
 
-_LONGEST = 10  # words of the longest entity names that are looked for
+LONGEST = 10  # words of the longest entity names that are looked for
 _WHOLE, _PART = 3.0, 2.0
 _NOTE = re.compile(r"\([^()]*\)\s*$")  # spaces before it would take a square of their number to look for
 T = TypeVar("T")
@@ -34,10 +34,9 @@ def find_named_entities(store: Texts, names: GraphNames, question: str) -> set[i
     return set(_select_longest({run: keys[node] for run, node in ids.items() if node in keys}))
 
 
-def select_named(question: str, names: Collection[str]) -> list[str]:
+def select_named(question: str, names: Container[str]) -> list[str]:
     """Those of these normalised names that a question names, by the same rule."""
-    wanted = set(names)
-    return _select_longest({run: name for run, name in _list_runs(question).items() if name in wanted})
+    return _select_longest({run: name for run, name in _list_runs(question).items() if name in names})
 
 
 class TitleLinks:
@@ -127,7 +126,7 @@ def _list_runs(question: str) -> dict[_Run, str]:
 
 def _list_spans(words: int) -> Iterator[_Run]:
     """All runs of so many words that are not longer than a name."""
-    return ((start, end) for start in range(words) for end in range(start + 1, min(words, start + _LONGEST) + 1))
+    return ((start, end) for start in range(words) for end in range(start + 1, min(words, start + LONGEST) + 1))
 
 
 def _select_longest(runs: Mapping[_Run, T]) -> list[T]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from tomewise.loops.at_once import AtOnce
 from tomewise.loops.last_prompt import DEPTH
 from tomewise.recall.flat import REWRITING, WORDS, Dense, Everything, Lexical, Summed
+from tomewise.recall.placing import Placed
 from tomewise.recall.rewriting import FindLeads, Rewriter, Rewriting, find_title_leads
 from tomewise.recall.several_searches import ComparedRecall
 from tomewise.systems.kit import (
@@ -63,9 +64,9 @@ def hybrid(
     limit: Limit = DEPTH,
     context: Context = CONTEXT,
 ) -> System:
-    """The recipe of `hybrid`: `recall.flat` with `recall.rewriting`, and `recall.several_searches` around it."""
+    """The recipe of `hybrid`: `recall.flat` with `recall.rewriting`, in `several_searches` and `placing`."""
     rewriter = make_rewriter(kit, find_title_leads, rewriting, rewritten, names, temperature, drop)
-    recall = compare(Summed(kit.store, kit.embedder, rewriter, words=words), comparisons)
+    recall = compare(kit, Summed(kit.store, kit.embedder, rewriter, words=words), comparisons)
     return answer_once(kit, recall, (), kit.fusing_desk.alone, limit=limit, context=context)
 
 
@@ -76,9 +77,9 @@ def full_context(
     return System(loop=AtOnce(kit.desk, cut), retriever=Everything(kit.store))
 
 
-def compare(retriever: Retriever, comparisons: Comparisons) -> Retriever:
-    """The retriever, with a search for each of the things that a question compares, or as it is."""
-    return ComparedRecall(retriever) if comparisons == "apart" else retriever
+def compare(kit: Kit, retriever: Retriever, comparisons: Comparisons) -> Retriever:
+    """The retriever with bridges placed, and with a search for each of the things that a question compares, or not."""
+    return Placed(kit.store, ComparedRecall(retriever) if comparisons == "apart" else retriever)
 
 
 def make_rewriter(
@@ -116,7 +117,8 @@ SYSTEMS = {
         paper=OURS,
         about=(
             "Cosine and BM25 are added up. A question of several steps is asked again with names of each of the first "
-            "passages that it names by their titles. It calls no model."
+            "passages that it names by their titles. What it names comes first, and then what that speaks of. It calls "
+            "no model."
         ),
         ablations={"without rewriting": {"rewriting": 0.0}, "without comparisons": {"comparisons": "whole"}},
     ),

@@ -165,7 +165,7 @@ def associative(
     comparisons: Comparing = "apart",
     **answering: Any,
 ) -> System:
-    """The recipe of `associative`: `recall.diffusion`, and `recall.several_searches` around it."""
+    """The recipe of `associative`: `recall.diffusion`, in `recall.several_searches` and `recall.placing`."""
     graph = make_graph(kit, extraction, together)
     titles = TitleLinks(kit.store, graph.names)
     leads = GraphLeads(kit.store, graph.names, nearest_first=kit.embedder.dimensions > LARGE)
@@ -184,7 +184,7 @@ def associative(
         rewriter=make_rewriter(kit, leads.find_leads, rewriting, rewritten, names, temperature, drop),
         coverage=WordCoverage(kit.store, weight=coverage, reach=covering),
     )
-    return answer_once(kit, compare(recall, comparisons), (graph,), kit.fusing_desk, **answering)
+    return answer_once(kit, compare(kit, recall, comparisons), (graph,), kit.fusing_desk, **answering)
 
 
 def make_graph(kit: Kit, extraction: Extraction, together: int, source: str = "passages") -> GraphLayer:

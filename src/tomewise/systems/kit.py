@@ -19,6 +19,7 @@ from tomewise.loops.evidence import make_token_counter
 from tomewise.loops.last_prompt import DEPTH
 from tomewise.loops.once import Once
 from tomewise.recall.flat import REWRITING, Summed
+from tomewise.recall.placing import Placed
 from tomewise.recall.rewriting import Rewriter, find_title_leads
 from tomewise.recall.several_searches import ComparedRecall
 from tomewise.systems.defaults import CONTEXT as CONTEXT
@@ -106,7 +107,7 @@ class Kit:
     def fusing_desk(self) -> FusingDesk:
         """The desk of our own loops, which fuses what they find with what `hybrid` finds."""
         rewriter = Rewriter(self.store, self.embedder, find_title_leads, REWRITING)
-        plain = ComparedRecall(Summed(self.store, self.embedder, rewriter))
+        plain = Placed(self.store, ComparedRecall(Summed(self.store, self.embedder, rewriter)))
         return FusingDesk(self.store, self.model, self.count_tokens, plain=plain)
 
 

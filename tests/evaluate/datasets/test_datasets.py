@@ -106,6 +106,17 @@ ITEMS = {
         expect("test-1/general-1", "They start.", excerpts=[], slices={"type": "general", "turns": 2}),
         expect("test-1/specific-1", "Agrees.", excerpts=["Ben: Yes."], documents=("test-1",)),
     ],
+    "locomo": [
+        expect(
+            "conv-1/1",
+            "a boat",
+            excerpts=["Ben: Look! [shows a boat]", "Ada: The lamp is lit."],
+            documents=("conv-1/session_2", "conv-1/session_10"),
+            slices={"category": 1},
+        ),
+        expect("conv-1/2", "2022", excerpts=[]),  # one of its turns does not exist
+        expect("conv-1/3", excerpts=["Ada: Hello."]),
+    ],
     "multihop-rag": [
         expect(
             "1",
@@ -237,6 +248,7 @@ MISSING = {
     "graphrag-bench Datasets/Questions/novel_questions.json": ("question_type",),
     "nocha data_sample.json": ("claim", "index"),
     "qmsum test.jsonl": ("meeting_transcripts", "specific_query_list"),
+    "locomo locomo10.json": ("conversation", "qa"),
     "multihop-rag MultiHopRAG.json": ("evidence_list",),
     "narrativeqa rows test.jsonl": ("answers",),
 }
