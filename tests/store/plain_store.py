@@ -233,11 +233,11 @@ class PlainSnapshot(PlainNotes):
             for key, passage in self.content.passages.items()
             if among is None or key in among
         }
-        held: Counter[int] = Counter()
+        counts: Counter[int] = Counter()
         for forms in find_exact(query):
             holders = [key for key, line in lines.items() if any(f" {form} " in line for form in forms)]
-            held.update(holders if len(holders) <= most else [])
-        return held
+            counts.update(holders if len(holders) <= most else [])
+        return counts
 
     def find_holders(self, words: Iterable[str], among: Any) -> list[tuple[int, Any]]:
         texts = {key: set(_split(passage.content)) for key, passage in self.content.passages.items()}

@@ -120,8 +120,8 @@ class Summed(PlainSearch):
         by_words = dict(self.store.lexical(query, depth, within=within))
         if greatest := max(by_words.values(), default=0.0):
             by_words = {key: self.words * score / greatest for key, score in by_words.items()}
-        for key, held in self.store.exact(query, _FEW, within=within).items():
-            by_words[key] = by_words.get(key, 0.0) + held
+        for key, count in self.store.exact(query, _FEW, within=within).items():
+            by_words[key] = by_words.get(key, 0.0) + count
         near = self.store.nearest(PASSAGES, vector, depth, among=among).keys
         keys, scores = self._score(np.union1d(near, list(by_words)).astype(np.int64), vector, by_words)
         ranked, sums = sort_ranking(keys, scores)

@@ -22,7 +22,7 @@ _WORD = re.compile(r"[^\W_]+")
 # A term that may be a code: letters and figures, also with signs between them.
 _TERM = re.compile(r"[^\W_]+(?:[-–./:_#][^\W_]+)*")
 _LONGEST = 32  # characters of a code
-# What mixes letters and figures and is no code: a day, a decade, an hour, an amount.
+# Letters and figures that are not a code: a day, a decade, an hour, an amount.
 _AMOUNT = re.compile(r"\d+(?:st|nd|rd|th|e|er|s|h|am|pm|[kcmµn]?[mgl]|k|[kmgt]i?b|[kmgt]?hz|k?w|x)")
 # A number behind a word that stands before it in a code too: "ppr 9087". Of years there are too many.
 _NUMBERED = re.compile(r"(?<!\w)([^\W\d_]{1,6}) (?!(?:1\d|20)\d\d(?!\d))(\d{4,12})(?!\w)")
