@@ -107,6 +107,6 @@ def test_folders_that_tools_fill_are_passed_over_and_said(command, here: Path) -
     ran = command("add", ".")
     assert "added 2 documents: a.md, e.md" in ran.out
     for folder in ("env", "node_modules", "site-packages"):
-        assert f"passed over {folder}: is what a tool put there: name it, or give --all" in ran.out
+        assert f"passed over {folder}: holds what a tool put there: name it, or give --all" in ran.out
     assert "added 1 document: b.md" in command("add", "node_modules").out
     assert "added 3 documents: d.md, pyvenv.cfg, c.md" in command("add", ".", "--all").out
