@@ -29,8 +29,7 @@ from tests.reading.documents import (
 from tests.reading.processes import list_readers
 
 from tomewise.errors import ReadingError
-from tomewise.reading.bounds import Bounds
-from tomewise.reading.process import ReaderProcess
+from tomewise.reading.process import Bounds, ReaderProcess
 from tomewise.reading.read import SourceReader
 from tomewise.types import Document
 

@@ -18,8 +18,7 @@ from tests.reading.documents import EPUB, docx, draw_stream, write_zip
 from tests.reading.processes import LISTED, list_readers
 
 from tomewise.errors import ReadingError, UsageError
-from tomewise.reading.bounds import Bounds
-from tomewise.reading.process import ReaderProcess
+from tomewise.reading.process import Bounds, ReaderProcess
 from tomewise.reading.read import SourceReader
 from tomewise.tome.tome import Tome
 

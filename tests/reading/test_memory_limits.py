@@ -12,10 +12,16 @@ from tests.patience import wait_until
 
 from tomewise.errors import ReadingError
 from tomewise.reading import process as reader_process
-from tomewise.reading import worker
-from tomewise.reading.bounds import Bounds
-from tomewise.reading.process import ReaderProcess, measure_process, must_be_watched
-from tomewise.reading.worker import DataLimit, JobLimit, MemoryLimit, choose_limit
+from tomewise.reading.process import (
+    Bounds,
+    DataLimit,
+    JobLimit,
+    MemoryLimit,
+    ReaderProcess,
+    choose_limit,
+    measure_process,
+    must_be_watched,
+)
 
 
 class Kernel:
@@ -70,12 +76,12 @@ def test_each_system_has_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_timers_of_the_system_a_thread_ends_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[int] = []
-    monkeypatch.setattr(worker, "signal", SimpleNamespace())
-    monkeypatch.setattr(worker.os, "_exit", ended.append)
-    with worker.end_after(60):
+    monkeypatch.setattr(reader_process, "signal", SimpleNamespace())
+    monkeypatch.setattr(reader_process.os, "_exit", ended.append)
+    with reader_process.end_after(60):
         pass
     assert ended == []
-    with worker.end_after(0.01):
+    with reader_process.end_after(0.01):
         wait_until(lambda: ended)
     assert ended == [1]
 

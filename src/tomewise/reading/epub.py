@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 from zipfile import BadZipFile, ZipFile
 
 from tomewise.errors import ReadingError
-from tomewise.reading.bounds import make_damage_error, make_locked_error
 from tomewise.reading.metadata import read_properties
 from tomewise.reading.places import make_document
+from tomewise.reading.process import make_damage_error, make_locked_error
 from tomewise.reading.web_pages import read_page
 from tomewise.types import Document
 

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 from zipfile import ZipFile
 
 from tomewise.errors import ReadingError
-from tomewise.reading.bounds import make_damage_error, make_locked_error
 from tomewise.reading.metadata import read_properties
+from tomewise.reading.process import make_damage_error, make_locked_error
 from tomewise.types import Metadata
 
 _XML = (".xml", ".rels")

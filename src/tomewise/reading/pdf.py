@@ -17,11 +17,11 @@ import pypdfium2 as pdfium
 from numpy.typing import NDArray
 from pypdfium2 import raw
 
-from tomewise.reading.bounds import make_damage_error, make_locked_error
 from tomewise.reading.decode import join_words
 from tomewise.reading.formats import Scanned
 from tomewise.reading.metadata import describe_origin
 from tomewise.reading.places import Marks, make_document
+from tomewise.reading.process import make_damage_error, make_locked_error
 from tomewise.types import Document, Place
 
 _Boxes: TypeAlias = NDArray[np.float64]  # shape (n, 4): left, bottom, right, top in points, in the order of the file

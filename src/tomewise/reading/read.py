@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tomewise.errors import MissingDependency, ReadingError, TomewiseError, describe_fault
-from tomewise.reading.bounds import Bounds, make_bound_error, open_within
 from tomewise.reading.decode import decode_text, join_words
 from tomewise.reading.folder import FolderRules, Skipped, list_files, summarise_reasons
 from tomewise.reading.formats import CODE, CORPUS, MARKDOWN, TEXT, find_format, list_suffixes
 from tomewise.reading.json_lines import read_rows
 from tomewise.reading.metadata import UNSTORABLE, cut_document, find_unstorable, read_front_matter
 from tomewise.reading.places import mark_headings, mark_speakers
-from tomewise.reading.process import ReaderProcess
+from tomewise.reading.process import Bounds, ReaderProcess, make_bound_error, open_within
 from tomewise.types import Document, DocumentId
 
 STDIN = "-"

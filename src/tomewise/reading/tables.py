@@ -12,10 +12,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TypeAlias
 
-from tomewise.reading.bounds import make_damage_error
 from tomewise.reading.decode import decode_text, join_words
 from tomewise.reading.metadata import HEADING
 from tomewise.reading.places import Marks, join_marked, make_document
+from tomewise.reading.process import make_damage_error
 from tomewise.types import Document, Place
 
 Row: TypeAlias = tuple[int, Sequence[str]]  # its number from 1, and its cells

@@ -19,11 +19,10 @@ from tomewise.language.cached import prove_room
 from tomewise.memory.build_records import forget_examples
 from tomewise.memory.passages import LostDocuments, Outcome, store_documents
 from tomewise.notebook_display import write_table
-from tomewise.reading.bounds import Bounds
 from tomewise.reading.folder import FolderRules, Skipped, resolve_path
 from tomewise.reading.json_lines import add_prefix
 from tomewise.reading.metadata import ID, PATH, UNSTORABLE, cut_document, find_unstorable, select_plain
-from tomewise.reading.process import ReaderProcess
+from tomewise.reading.process import Bounds, ReaderProcess
 from tomewise.reading.read import STDIN, NamedFile, ReadSource, SourceReader
 from tomewise.settings import Settings
 from tomewise.store.contract import Store
