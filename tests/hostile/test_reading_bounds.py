@@ -44,7 +44,7 @@ def deflate_twice(path: Path) -> Path:
 
 
 def wide_docx(path: Path) -> Path:
-    return docx(path, "<w:p><w:r><w:t>x</w:t></w:r></w:p>" * 200_000)
+    return docx(path, "<w:p><w:r><w:t>x</w:t></w:r></w:p>" * 400_000)
 
 
 def wide_epub(path: Path) -> Path:

@@ -16,6 +16,7 @@ from xml.etree.ElementTree import Element
 
 import yaml
 
+from tomewise.errors import count_noun
 from tomewise.reading.decode import join_words
 from tomewise.types import Document, Metadata, Place, Scalar
 
@@ -163,6 +164,17 @@ def describe_origin(*, authors: Iterable[str] = (), date: str = "", language: st
         "language": join_words(language).replace("_", "-"),
     }
     return {name: value for name, value in fields.items() if value}
+
+
+def describe_losses(losses: Mapping[str, int]) -> Metadata:
+    """As the metadata `left_out`, how many things of which kinds a reader saw and left out."""
+    counted = [
+        count_noun(count, kind, f"{noun}s{sep}{without}")
+        for kind, count in losses.items()
+        for noun, sep, without in [kind.partition(" without ")]
+        if count
+    ]
+    return {"left_out": counted} if counted else {}
 
 
 def write_date(words: str) -> str:
