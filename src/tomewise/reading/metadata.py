@@ -166,15 +166,12 @@ def describe_origin(*, authors: Iterable[str] = (), date: str = "", language: st
     return {name: value for name, value in fields.items() if value}
 
 
-def describe_losses(losses: Mapping[str, int]) -> Metadata:
-    """As the metadata `left_out`, how many things of which kinds a reader saw and left out."""
-    counted = [
-        count_noun(count, kind, f"{noun}s{sep}{without}")
-        for kind, count in losses.items()
-        for noun, sep, without in [kind.partition(" without ")]
-        if count
-    ]
-    return {"left_out": counted} if counted else {}
+def add_losses(metadata: Metadata, losses: Mapping[str, int]) -> Metadata:
+    """The metadata with how many things of which kinds a reader saw and left out, as `left_out`."""
+    nouns = ((count, kind, *kind.partition(" without ")) for kind, count in losses.items() if count)
+    counted = [count_noun(count, kind, f"{noun}s{more}{what}") for count, kind, noun, more, what in nouns]
+    counted += list_values(metadata.get("left_out", ()))
+    return {"left_out": counted} | metadata | {"left_out": counted} if counted else metadata
 
 
 def write_date(words: str) -> str:

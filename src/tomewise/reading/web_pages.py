@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -18,7 +19,14 @@ from tomewise.reading.metadata import describe_origin
 from tomewise.reading.places import make_document
 from tomewise.types import Document, Metadata
 
-_NO_TEXT = "script style noscript template svg title".split()
+_NO_TEXT = "script style noscript template title".split()
+_LOST = {  # a picture with an empty `alt` is an ornament
+    **dict.fromkeys(("img", "svg", "canvas"), "picture"),
+    "video": "film",
+    "audio": "recording",
+    "iframe": "embedded page",
+    "object": "embedded object",
+}
 _SPANS = frozenset(map(str, range(2, 31)))  # columns of a cell; a wider one, which only a bomb has, counts as one
 _PROLOG = re.compile(r"\A\s*<\?xml[^>]*>")
 # Long white space, which a page shows as one blank. In it markdownify would search for a newline from each character,
@@ -68,8 +76,9 @@ class Page(NamedTuple):
 
 def read_html(path: Path) -> tuple[Document]:
     """The page in an HTML file without its frame, see `remove_frame`. Raises `ReadingError` if it cannot be parsed."""
-    page = read_page(path.read_bytes(), str(path), is_framed=True)
-    return make_document(path, page.text, page.title, page.origin)
+    losses = Counter[str]()
+    page = read_page(path.read_bytes(), str(path), losses, is_framed=True)
+    return make_document(path, page.text, page.title, page.origin, losses=losses)
 
 
 def _read_origin(soup: BeautifulSoup) -> Metadata:
@@ -85,9 +94,9 @@ def _read_origin(soup: BeautifulSoup) -> Metadata:
     return describe_origin(authors=names, date=date, language=language)
 
 
-def read_page(raw: bytes, name: str, *, is_framed: bool = False) -> Page:
+def read_page(raw: bytes, name: str, losses: Counter[str] | None = None, *, is_framed: bool = False) -> Page:
     """The page from its bytes, see `convert_html`. `name` is its name in errors."""
-    return convert_html(decode_text(raw, name, find_charset(raw)), name, is_framed=is_framed)
+    return convert_html(decode_text(raw, name, find_charset(raw)), name, losses, is_framed=is_framed)
 
 
 def find_charset(raw: bytes) -> str | None:
@@ -96,17 +105,17 @@ def find_charset(raw: bytes) -> str | None:
     return found[1].decode("ascii", "ignore") if found else None
 
 
-def convert_html(html: str, name: str, *, is_framed: bool = False) -> Page:
+def convert_html(html: str, name: str, losses: Counter[str] | None = None, *, is_framed: bool = False) -> Page:
     """The `<title>` of a page and its text with headings, paragraphs, lists and tables.
 
-    Scripts, styles, images and the addresses of links are dropped. Of a page that `is_framed` the frame is dropped too,
-    and the origin is read. Raises `ReadingError` if it cannot be parsed.
+    Scripts, styles, images and the addresses of links are dropped; `losses` counts images and the like. Of a page that
+    `is_framed` the frame is dropped too, and the origin is read. Raises `ReadingError` if it cannot be parsed.
     """
     origin: Metadata = {}
     if "<" not in html:
         return Page("", unescape(html).strip(), origin)
     converter = MarkdownConverter(
-        heading_style=ATX, bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False
+        heading_style=ATX, bullets="-", strip=["a", "img", "video"], escape_asterisks=False, escape_underscores=False
     )
     try:
         soup = BeautifulSoup(_PADDING.sub(" ", _escape_unclosed(_PROLOG.sub("", html))), "html.parser")
@@ -119,6 +128,10 @@ def convert_html(html: str, name: str, *, is_framed: bool = False) -> Page:
         if is_framed:
             origin = _read_origin(soup)
             remove_frame(soup)
+        if losses is not None:
+            losses.update(_LOST[tag.name] for tag in soup.find_all(list(_LOST)) if tag.get("alt") != "")
+        for tag in soup.find_all("svg"):
+            tag.decompose()
         text = str(converter.convert_soup(soup))
     except (ParserRejectedMarkup, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else "not parsable"

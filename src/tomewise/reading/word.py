@@ -17,7 +17,6 @@ from xml.etree.ElementTree import Element, fromstring
 from zipfile import ZipFile
 
 from tomewise.reading.decode import join_words
-from tomewise.reading.metadata import describe_losses
 from tomewise.reading.office_package import open_package
 from tomewise.reading.places import make_document
 from tomewise.reading.tables import write_grid
@@ -62,7 +61,7 @@ def read_docx(path: Path) -> tuple[Document]:
     with open_package(path) as (file, title, origin), ZipFile(file) as archive:
         package = _Package(archive)
         text = package.read()
-    return make_document(path, text, title, {**describe_losses(package.losses), **origin})
+    return make_document(path, text, title, origin, losses=package.losses)
 
 
 class _Package:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -144,6 +145,10 @@ def print_add_report(report: AddReport, sources: int, seconds: float, out: Conso
             out.print(
                 f"[bold]{word}[/bold] {count_noun(len(documents), 'document')}{why}: {escape(_put_on_one_line(names))}"
             )
+    for document, parts in islice(report.left_out.items(), _LINES):
+        out.print(f"[yellow]left out[/yellow] of {escape(_put_on_one_line(f'{name_document(document)}: {parts}'))}")
+    if (more := len(report.left_out) - _LINES) > 0:
+        out.print(f"[yellow]left out[/yellow] of {count_noun(more, 'more document')}: see `left_out` in `tome show`")
     by_reason: dict[str, list[str]] = {}
     for path, reason in report.skipped.items():
         by_reason.setdefault(reason, []).append(name_document(path))

@@ -35,6 +35,7 @@ from tomewise.systems.layers import make_layers
 from tomewise.tome.arguments import check_type, read_names
 from tomewise.tome.document_names import find_exactly
 from tomewise.tome.fixed_settings import find_address, fix_settings, make_splitter, remember_address
+from tomewise.tome.holdings import list_losses
 from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.reports import AddReport, RemoveReport
 from tomewise.tome.session_memory import forget_in_all
@@ -116,7 +117,16 @@ async def add_documents(
     passages = sum(each.passages for each in outcomes)
     moved = tuple(files.moved)
     reasons = {str(entry.path): entry.reason for entry in skipped}
-    return AddReport(**by_outcome, passages=passages, skipped=reasons, moved=moved, failed=failed, lagging=lagging)
+    left_out = await run_in_thread(list_losses, store, (*by_outcome["added"], *by_outcome["replaced"]))
+    return AddReport(
+        **by_outcome,
+        passages=passages,
+        skipped=reasons,
+        moved=moved,
+        left_out=left_out,
+        failed=failed,
+        lagging=lagging,
+    )
 
 
 async def _find_lag(kit: Kit) -> Lagging | None:

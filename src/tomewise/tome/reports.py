@@ -48,6 +48,8 @@ class AddReport(Noun):
     """The reason for each path that was skipped."""
     moved: tuple[DocumentId, ...] = ()
     """Documents whose file has another path now."""
+    left_out: Mapping[DocumentId, str] = field(default_factory=dict)
+    """What was seen in a new or changed document and left out, such as "3 pictures and 1 chart"."""
     failed: Mapping[str, str] = field(default_factory=dict)
     """The reason for each source that could not be read, if the others went on."""
     lagging: Lagging | None = None
