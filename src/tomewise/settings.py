@@ -135,6 +135,10 @@ class Settings:
     read_memory: int | None = _declare(None, "Megabytes for reading one file.", least=1, unset="1,024")
     read_characters: int | None = _declare(None, "Characters of one file.", least=1, unset="50,000,000")
     read_documents: int | None = _declare(None, "Documents of one file.", least=1, unset="100,000")
+    sync_forgets: Literal["emptied", "unreadable", "nothing"] = _declare(
+        "emptied",
+        "With --sync, forget what stood in files that were emptied, also in unreadable ones, or neither.",
+    )
     on: Literal["ray"] | None = _declare(
         None,
         "Let workers on Ray compute: those of the cluster at RAY_ADDRESS, or of one that is started here.",

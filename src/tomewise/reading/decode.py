@@ -28,6 +28,10 @@ _DECLARABLE = frozenset(
 _SAMPLE_BYTES = 1_000_000  # of a file, to guess its encoding from; guessing takes seconds per megabyte
 
 
+class EmptySource(ReadingError):
+    """A source without text, such as a file that its user emptied."""
+
+
 def decode_text(raw: bytes, name: str, declared: str | None = None) -> str:
     """The text of a file.
 
@@ -41,7 +45,7 @@ def decode_text(raw: bytes, name: str, declared: str | None = None) -> str:
         text = _decode_unmarked(raw, name, declared)
     text = unify_newlines(text)
     if not text.strip():
-        raise ReadingError(f"{name} is empty or holds only white space: give a source with text, or leave it out")
+        raise EmptySource(f"{name} is empty or holds only white space: give a source with text, or leave it out")
     return text
 
 

@@ -30,7 +30,7 @@ from typing import Any, BinaryIO, cast
 
 from tomewise.errors import MissingDependency, ReadingError, UsageError, describe_fault
 from tomewise.plugins import find_fault, list_names
-from tomewise.reading.decode import join_words, unify_newlines
+from tomewise.reading.decode import EmptySource, join_words, unify_newlines
 from tomewise.reading.formats import SCAN, Reader, Scanned, load_reader
 from tomewise.reading.metadata import cut_document
 from tomewise.types import Document, Place
@@ -179,7 +179,8 @@ class ReaderProcess:
             if reply["failure"] == "ended":
                 self._end_worker()
         if reply["failure"]:
-            raise (MissingDependency if reply["failure"] == "missing" else ReadingError)(reply["message"])
+            kind = {"missing": MissingDependency, "empty": EmptySource}.get(reply["failure"], ReadingError)
+            raise kind(reply["message"])
         return tuple(Document(**{**fields, "marks": read_marks(fields["marks"])}) for fields in reply["documents"])
 
     def close(self) -> None:
@@ -341,7 +342,7 @@ def _serve(outgoing: BinaryIO, requests: SimpleQueue[bytes]) -> None:
 
 
 def _answer(outgoing: BinaryIO, path: str, format: str, bounds: Bounds, memory: MemoryLimit) -> dict[str, Any]:
-    """The documents of a file, or a kind of failure: `missing`, `refused`, or `ended`, and what to say of it.
+    """The documents of a file, or a kind of failure: `missing`, `empty`, `refused`, or `ended`, and what to say of it.
 
     After a file that `ended` its reading, the worker is replaced.
     """
@@ -364,6 +365,8 @@ def _answer(outgoing: BinaryIO, path: str, format: str, bounds: Bounds, memory: 
         failure, problem = "missing", error
     except Exceeded as error:
         failure, problem = "ended", make_bound_error(path, bounds, str(error))
+    except EmptySource as error:
+        failure, problem = "empty", error
     except ReadingError as error:
         failure, problem = "refused", error
     except MemoryError:

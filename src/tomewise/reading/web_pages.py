@@ -120,6 +120,7 @@ def convert_html(html: str, name: str, losses: Counter[str] | None = None, *, is
     try:
         soup = BeautifulSoup(_PADDING.sub(" ", _escape_unclosed(_PROLOG.sub("", html))), "html.parser")
         title = join_words(soup.title.get_text()) if soup.title else ""
+        scripts = len(soup.find_all("script"))
         for tag in soup.find_all(_NO_TEXT):
             tag.decompose()
         for cell in soup.find_all(("td", "th"), colspan=True):
@@ -133,6 +134,8 @@ def convert_html(html: str, name: str, losses: Counter[str] | None = None, *, is
         for tag in soup.find_all("svg"):
             tag.decompose()
         text = str(converter.convert_soup(soup))
+        if losses is not None and not text.strip():
+            losses["script"] = scripts
     except (ParserRejectedMarkup, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else "not parsable"
         raise ReadingError(f"{name} is HTML but {reason}: save it as text or Markdown") from error

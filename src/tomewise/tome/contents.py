@@ -40,6 +40,7 @@ from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.reports import AddReport, RemoveReport
 from tomewise.tome.session_memory import forget_in_all
 from tomewise.tome.stated_fields import StatedFields, check_fields, forget_unused, keep_left_out
+from tomewise.tome.traces import list_resting
 from tomewise.types import Document, DocumentId, Lagging, Layer, Metadata, Report
 
 Named: TypeAlias = str | Path | Document | NamedFile  # a source
@@ -87,7 +88,7 @@ async def add_documents(
         if find_address(embedder):  # what it is paid for must find room
             await prove_room(store.calls, 0)
         splitter = make_splitter(store, embedder, tokens, overlap)
-        files = await run_in_thread(MovedFiles, store, sources if sync else ())
+        files = await run_in_thread(MovedFiles, store, sources if sync else (), settings.sync_forgets)
         known = {record.id: record.source for record in store.documents(_list_ids(sources, prefix))}
         claims = _Claims({name: source for name, source in known.items() if name not in files.gone})
         stated = StatedFields(store, metadata, sources)
@@ -101,7 +102,9 @@ async def add_documents(
         folders: dict[DocumentId, str] = {}
         documents = _read_documents(sources, reader, claims, skipped, noted, folders, prefix)
         try:
-            outcomes = await store_documents(files.follow(documents, stated), store, embedder, splitter, report)
+            outcomes = await store_documents(
+                files.follow(documents, stated, skipped), store, embedder, splitter, report
+            )
             paths = [source for source in sources if isinstance(source, str | Path) and str(source) not in failed]
             await run_in_thread(keep_left_out, store, map(resolve_path, paths), skipped)
         finally:  # also for what was kept before an error
@@ -123,6 +126,8 @@ async def add_documents(
         passages=passages,
         skipped=reasons,
         moved=moved,
+        kept=files.kept,
+        resting=await run_in_thread(list_resting, store, {*by_outcome["removed"], *files.kept}),
         left_out=left_out,
         failed=failed,
         lagging=lagging,

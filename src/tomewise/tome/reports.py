@@ -48,6 +48,10 @@ class AddReport(Noun):
     """The reason for each path that was skipped."""
     moved: tuple[DocumentId, ...] = ()
     """Documents whose file has another path now."""
+    kept: Mapping[DocumentId, str] = field(default_factory=dict)
+    """With `sync`, documents that keep their former text though their file cannot be read any more, with the reason."""
+    resting: tuple[int, ...] = ()
+    """The traces of answers that quote removed or kept documents: what they rest on is no longer there."""
     left_out: Mapping[DocumentId, str] = field(default_factory=dict)
     """What was seen in a new or changed document and left out, such as "3 pictures and 1 chart"."""
     failed: Mapping[str, str] = field(default_factory=dict)
