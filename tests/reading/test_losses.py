@@ -47,12 +47,12 @@ class Words:
     def check(self, document: Document) -> None:
         """Each word is in the text, or what it stands in is counted; and no more is counted than that."""
         missing = Counter(kind for word, kind in self.kinds.items() if word not in document.text)
-        said: Counter[str] = Counter()
+        counted: Counter[str] = Counter()
         for each in document.metadata.get("left_out", ()):
             count, kind, without = COUNTED.fullmatch(each).groups()
-            said[kind + (without or "")] = int(count)
+            counted[kind + (without or "")] = int(count)
         assert "" not in missing, [word for word, kind in self.kinds.items() if not kind and word not in document.text]
-        assert missing == said
+        assert missing == counted
 
     def repeat(self, makers: list[Callable[[], str]], most: int = 4) -> str:
         return "".join(self.random.choice(makers)() for _ in range(self.random.randint(1, most)))

@@ -197,15 +197,19 @@ def test_headers_and_footers_stand_once_around_the_text(read):
 
 
 def test_comments_and_notes_follow_their_paragraph(read):
-    said = f'<w:comment w:id="4" w:author="Ben">{write_paragraph("Is this so?")}</w:comment><w:comment w:id="5"/>'
+    comments = f'<w:comment w:id="4" w:author="Ben">{write_paragraph("Is this so?")}</w:comment><w:comment w:id="5"/>'
     note = f'<w:footnote w:id="2">{write_paragraph("See the map.")}</w:footnote>'
     notes = f'<w:footnote w:type="separator" w:id="0"/>{note}'
     marks = '<w:r><w:commentReference w:id="4"/><w:footnoteReference w:id="2"/></w:r>'
     cell = f"<w:tbl><w:tr><w:tc><w:p>{write_run('Oil')}{marks}</w:p></w:tc></w:tr></w:tbl>"
-    document = read(f"<w:p>{write_run('Rain')}{marks}</w:p>{write_paragraph('fell.')}", comments=said, footnotes=notes)
+    document = read(
+        f"<w:p>{write_run('Rain')}{marks}</w:p>{write_paragraph('fell.')}", comments=comments, footnotes=notes
+    )
     assert document.text == "Rain\n\nComment by Ben: Is this so?\n\nNote: See the map.\n\nfell."
     assert document.metadata["left_out"] == ["1 comment without a place"]
-    assert read(cell, comments=said, footnotes=notes).text == "| Oil Comment by Ben: Is this so? Note: See the map. |"
+    assert (
+        read(cell, comments=comments, footnotes=notes).text == "| Oil Comment by Ben: Is this so? Note: See the map. |"
+    )
 
 
 def test_hidden_text_is_counted_and_not_read(read):

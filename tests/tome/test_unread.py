@@ -188,12 +188,13 @@ def test_what_is_left_out_of_a_document_is_said_in_every_door(command, tome, tmp
     page = str(tmp_path / "a.html")
     assert report.left_out == {page: "2 pictures and 1 embedded page"}
     assert tome.add(tmp_path).left_out == {}
-    said = "1 partly read document (a.html: 2 pictures and 1 embedded page): look into the file"
-    assert list_unread(tome) == [said]
+    sentence = "1 partly read document (a.html: 2 pictures and 1 embedded page): look into the file"
+    assert list_unread(tome) == [sentence]
     assert list_unread(tome.within("b.html")) == []
     assert [record.id for record in tome.within(where="left_out!=''").documents] == [page]
     assert tome.documents[page].metadata["left_out"] == ["2 pictures", "1 embedded page"]
     added = command("add", str(tmp_path / "a.html"), str(tmp_path / "b.html"))
     assert "left out of a.html: 2 pictures and 1 embedded page\n" in added.out
-    assert said in " ".join(command("show").out.split())
+    assert sentence in " ".join(command("show").out.split())
     assert "left_out=2 pictures" in command("show").out
+    assert command("show", "a.html").err == "left out: 2 pictures and 1 embedded page\n"

@@ -171,7 +171,8 @@ def add_losses(metadata: Metadata, losses: Mapping[str, int]) -> Metadata:
     nouns = ((count, kind, *kind.partition(" without ")) for kind, count in losses.items() if count)
     counted = [count_noun(count, kind, f"{noun}s{more}{what}") for count, kind, noun, more, what in nouns]
     counted += list_values(metadata.get("left_out", ()))
-    return {"left_out": counted} | metadata | {"left_out": counted} if counted else metadata
+    others = {name: value for name, value in metadata.items() if name != "left_out"}
+    return {"left_out": counted, **others} if counted else metadata
 
 
 def write_date(words: str) -> str:

@@ -29,7 +29,7 @@ _MOST_COLUMNS = 63  # of a table in Word
 _HEADING = re.compile(r"heading ?([1-9])$")
 _CONTENTS = re.compile(r"toc (?:\d$|heading)")  # the lines of a table of contents repeat the headings
 _PLAIN = re.compile(r"[\w.]*")  # a part of a formula that needs no parentheses
-# What is no text, and what was deleted or moved elsewhere.
+# What holds no text, and what was deleted or moved elsewhere.
 _NO_TEXT = frozenset("del moveFrom pPr rPr sectPr tblPr tblGrid trPr tcPr sdtPr sdtEndPr delText rt none".split())
 _INLINE = frozenset("r oMath oMathPara".split())
 _SIGNS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "\N{NON-BREAKING HYPHEN}"}
@@ -263,9 +263,9 @@ class _Numbers:
         kind = _get(_find(listed, "abstractNumId"), "val")
         found = self._kinds.get(kind)
         if link := _get(_find(found, "numStyleLink"), "val"):
-            other = _get(_find(self._styles.get(link), "pPr", "numPr", "numId"), "val")
-            if other != list_id:
-                kind, levels, _ = self.read_levels(other)
+            base = _get(_find(self._styles.get(link), "pPr", "numPr", "numId"), "val")
+            if base != list_id:
+                kind, levels, _ = self.read_levels(base)
                 return kind, levels, {}
         overrides = [each for each in listed if _name(each) == "lvlOverride"] if listed is not None else []
         changed = [_find(each, "lvl") for each in overrides]

@@ -145,19 +145,15 @@ def print_add_report(report: AddReport, sources: int, seconds: float, out: Conso
             out.print(
                 f"[bold]{word}[/bold] {count_noun(len(documents), 'document')}{why}: {escape(_put_on_one_line(names))}"
             )
-    for document, reason in islice(report.kept.items(), _LINES):
-        shown = _put_on_one_line(f"{name_document(document)}, whose file cannot be read: {reason}")
-        out.print(f"[yellow]kept[/yellow] the former text of {escape(shown)}")
-    if (more := len(report.kept) - _LINES) > 0:
-        out.print(f"[yellow]kept[/yellow] the former text of {count_noun(more, 'more document')}")
+    for word, parts in (("kept the former text", report.kept), ("left out", report.left_out)):
+        for document, words in islice(parts.items(), _LINES):
+            out.print(f"[yellow]{word}[/yellow] of {escape(_put_on_one_line(f'{name_document(document)}: {words}'))}")
+        if (more := len(parts) - _LINES) > 0:
+            out.print(f"[yellow]{word}[/yellow] of {count_noun(more, 'more document')}: --json lists all")
     if report.resting:
         numbers = ", ".join(map(str, report.resting[:_LINES])) + (", …" if len(report.resting) > _LINES else "")
         what = count_noun(len(report.resting), "answer")
         out.print(f"[yellow]{what}[/yellow] of `tome log` quote what is no longer there: {numbers}")
-    for document, parts in islice(report.left_out.items(), _LINES):
-        out.print(f"[yellow]left out[/yellow] of {escape(_put_on_one_line(f'{name_document(document)}: {parts}'))}")
-    if (more := len(report.left_out) - _LINES) > 0:
-        out.print(f"[yellow]left out[/yellow] of {count_noun(more, 'more document')}: see `left_out` in `tome show`")
     by_reason: dict[str, list[str]] = {}
     for path, reason in report.skipped.items():
         by_reason.setdefault(reason, []).append(name_document(path))
