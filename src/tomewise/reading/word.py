@@ -172,7 +172,7 @@ class _Package:
         above: list[str] = []
         for row in _list_inside(table, "tr"):
             properties = _find(row, "trPr")
-            cells = [""] * _read_number(_find(properties, "gridBefore"))
+            cells = [""] * min(_read_number(_find(properties, "gridBefore")), _MOST_COLUMNS)
             for cell in _list_inside(row, "tc"):
                 text = join_words(self._join(cell))
                 merged, place = _find(cell, "tcPr", "vMerge"), len(cells)
