@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 from xml.etree import ElementTree
+from xml.parsers.expat.errors import XML_ERROR_NO_MEMORY, codes
 from zipfile import ZipFile
 
 from tomewise.errors import ReadingError
@@ -35,6 +36,7 @@ _LOST = {
     "oMath": "formula",
 }
 _ELEMENT = re.compile(rf"<(?:\w{{1,20}}:)?({'|'.join(_LOST)}|(?<=xdr:)sp)[ />]".encode())
+_NO_MEMORY = codes[XML_ERROR_NO_MEMORY]
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 
 
@@ -67,6 +69,8 @@ def open_package(path: Path, properties: str = _CORE) -> Iterator[tuple[BinaryIO
     except (MemoryError, ReadingError):
         raise
     except Exception as error:
+        if getattr(error, "code", 0) == _NO_MEMORY:
+            raise MemoryError from error
         _refuse_compound(path)
         raise make_damage_error(path, error, "save it as text or repair it") from error
 
