@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from tomewise.errors import ReadingError
-from tomewise.reading.bounds import Bounds
 from tomewise.reading.json_lines import read_rows
+from tomewise.reading.process import Bounds
 from tomewise.types import Document, Place
 
 

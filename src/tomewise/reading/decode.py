@@ -56,25 +56,29 @@ _ALPHABETS = {
     "cp1257": "ąčęėįšųūž āčēģīķļņšūž äõöüšž".split(),
 }
 ENCODING = "encoding"  # in metadata
+GUESSED = " (guessed)"  # at its end
 _stated = [""]  # what the user says of the files that this process reads
+
+
+class EmptySource(ReadingError):
+    """A source without text, such as a file that its user emptied."""
 
 
 def decode(raw: bytes, name: str, declared: str | None = None) -> tuple[str, Metadata]:
     """The text of a file, and as metadata the encoding if that is a guess.
 
     The encoding comes from the byte order mark. Without a mark it is UTF-8 if that fits, else the one that the user has
-    stated, else the encoding `declared`,
-    else UTF-16 if every second byte is zero, or a guess. The text has no mark, and each newline is `\\n`, so character
-    offsets are stable. `name` is the name of the source in errors. Raises `ReadingError` if the file is empty, binary,
-    damaged, or in an unknown encoding.
+    stated, else the encoding `declared`, else UTF-16 if every second byte is zero, or a guess. The text has no mark,
+    and each newline is `\\n`, so character offsets are stable. `name` is the name of the source in errors. Raises
+    `ReadingError` if the file is empty, binary, damaged, or in an unknown encoding.
     """
     text, guessed = _decode_by_mark(raw, name), ""
     if text is None:
         text, guessed = _decode_unmarked(raw, name, _stated[-1] or declared)
     text = unify_newlines(text)
     if not text.strip():
-        raise ReadingError(f"{name} is empty or holds only white space: give a source with text, or leave it out")
-    return text, {ENCODING: f"{guessed} (guessed)"} if guessed else {}
+        raise EmptySource(f"{name} is empty or holds only white space: give a source with text, or leave it out")
+    return text, {ENCODING: guessed + GUESSED} if guessed else {}
 
 
 def state_encoding(encoding: str) -> None:

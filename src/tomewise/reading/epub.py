@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
@@ -11,9 +12,9 @@ from xml.etree import ElementTree
 from zipfile import BadZipFile, ZipFile
 
 from tomewise.errors import ReadingError
-from tomewise.reading.bounds import make_damage_error, make_locked_error
 from tomewise.reading.metadata import read_properties
 from tomewise.reading.places import make_document
+from tomewise.reading.process import make_damage_error, make_locked_error
 from tomewise.reading.web_pages import read_page
 from tomewise.types import Document
 
@@ -57,10 +58,10 @@ def _read_book(path: Path, archive: ZipFile) -> tuple[Document]:
         lack = f"lacks {len(missing)} of its {len(chapters)} chapters ({examples})" if chapters else "lists no chapters"
         raise ReadingError(f"{path} {lack}: get the whole book, or leave it out")
     raw = ((name, archive.read(name)) for name in chapters)
-    pages = (read_page(page, f"the chapter {name} of {path}").text for name, page in raw if page.strip())
+    losses = Counter[str]()
+    pages = [read_page(page, f"the chapter {name} of {path}", losses).text for name, page in raw if page.strip()]
     title, origin = read_properties(root)
-    text = "\n\n".join(page for page in pages if page)
-    return make_document(path, text, title, origin)
+    return make_document(path, "\n\n".join(filter(None, pages)), title, origin, losses=losses)
 
 
 def _refuse_protected(path: Path, archive: ZipFile) -> None:

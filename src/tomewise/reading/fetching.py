@@ -24,8 +24,8 @@ import httpx2
 from tomewise.addresses import find_public, is_never_asked
 from tomewise.checked_transport import CheckedTransport
 from tomewise.errors import ReadingError
-from tomewise.reading.bounds import Bounds, describe_error, make_bound_error
 from tomewise.reading.formats import list_suffixes
+from tomewise.reading.process import Bounds, describe_error, make_bound_error
 
 _AGENT = "tomewise"
 _MOST_REDIRECTS = 5

@@ -51,9 +51,8 @@ def read_json(path: Path) -> Iterator[Document]:
         return
     for number, (title, messages) in enumerate(chats, start=1):
         text, marks = join_marked((_write_message(place, words), place) for place, words in messages if words)
-        silent = sum(not words for _, words in messages)
-        metadata = {**origin, "messages without text": silent} if silent else origin
-        (document,) = make_document(path, text, title, metadata, marks)
+        losses = {"message without text": sum(not words for _, words in messages)}
+        (document,) = make_document(path, text, title, origin, marks, losses)
         yield document if len(chats) == 1 else replace(document, id=f"{path}#{number}")
 
 

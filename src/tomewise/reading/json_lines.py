@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tomewise.errors import ReadingError
-from tomewise.reading.bounds import Bounds, make_bound_error, open_within
-from tomewise.reading.decode import join_words, unify_newlines
+from tomewise.reading.decode import EmptySource, join_words, unify_newlines
 from tomewise.reading.metadata import ID, UNSTORABLE, cut_document, find_unstorable, select_plain
 from tomewise.reading.places import Marks, join_turns
+from tomewise.reading.process import Bounds, make_bound_error, open_within
 from tomewise.types import Document, DocumentId
 
 _BOM = b"\xef\xbb\xbf"
@@ -45,7 +45,7 @@ def read_rows(path: Path, source: str, prefix: str = "", bounds: Bounds = _DEFAU
                 raise make_bound_error(source, bounds, "documents")
             yield document
     if not seen:
-        raise ReadingError(f"{source} is empty or holds only white space: give a source with text, or leave it out")
+        raise EmptySource(f"{source} is empty or holds only white space: give a source with text, or leave it out")
 
 
 def _read_lines(file: BinaryIO, source: str, bounds: Bounds) -> Iterator[tuple[int, bytes]]:

@@ -11,7 +11,7 @@ import odfdo
 from tomewise.reading.decode import join_words
 from tomewise.reading.office_package import open_package
 from tomewise.reading.places import make_document
-from tomewise.reading.tables import FORMULAS, Row, Span, join_sheets, spread_spans, write_grid, write_value
+from tomewise.reading.tables import BARE_FORMULA, Row, Span, join_sheets, spread_spans, write_grid, write_value
 from tomewise.types import Document
 
 _META = "meta.xml"
@@ -39,9 +39,8 @@ def read_ods(path: Path) -> tuple[Document]:
         tables: Any = odfdo.Document(path).body.get_elements("table:table")
         text, marks = join_sheets((table.name or "", _list_rows(table)) for table in tables)
         bare = "descendant::table:table-cell[@table:formula][not(@office:value-type)]"
-        if count := sum(len(table.get_elements(bare)) for table in tables):
-            origin = {**origin, FORMULAS: count}
-    return make_document(path, text, title, origin, marks)
+        losses = {BARE_FORMULA: sum(len(table.get_elements(bare)) for table in tables)}
+    return make_document(path, text, title, origin, marks, losses)
 
 
 def _list_blocks(element: Any, indent: str = "") -> Iterator[str]:

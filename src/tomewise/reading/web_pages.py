@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator
 from html import unescape
 from pathlib import Path
@@ -19,7 +20,14 @@ from tomewise.reading.places import make_document
 from tomewise.reading.tables import lay_cells, write_grid
 from tomewise.types import Document, Metadata
 
-_NO_TEXT = "script style noscript template svg title".split()
+_NO_TEXT = "script style noscript template title".split()
+_LOST = {  # a picture with an empty `alt` is an ornament
+    **dict.fromkeys(("img", "svg", "canvas"), "picture"),
+    "video": "film",
+    "audio": "recording",
+    "iframe": "embedded page",
+    "object": "embedded object",
+}
 _CELLS = ("td", "th")
 _PROLOG = re.compile(r"\A\s*<\?xml[^>]*>")
 # Long white space, which a page shows as one blank. In it markdownify would search for a newline from each character,
@@ -72,7 +80,11 @@ class _Converter(MarkdownConverter):
 
     def __init__(self, soup: BeautifulSoup) -> None:
         super().__init__(
-            heading_style=ATX, bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False
+            heading_style=ATX,
+            bullets="-",
+            strip=["a", "img", "video"],
+            escape_asterisks=False,
+            escape_underscores=False,
         )
         self._words: dict[int, str] = {}  # of the cells whose table is still open
         self._tables: dict[int, list[list[Tag]]] = {}  # the cells of their rows
@@ -139,8 +151,9 @@ def _read_spans(cell: Tag) -> tuple[int, int]:
 
 def read_html(path: Path) -> tuple[Document]:
     """The page in an HTML file without its frame, see `remove_frame`. Raises `ReadingError` if it cannot be parsed."""
-    page = read_page(path.read_bytes(), str(path), is_framed=True)
-    return make_document(path, page.text, page.title, page.origin)
+    losses = Counter[str]()
+    page = read_page(path.read_bytes(), str(path), losses, is_framed=True)
+    return make_document(path, page.text, page.title, page.origin, losses=losses)
 
 
 def _read_origin(soup: BeautifulSoup) -> Metadata:
@@ -156,10 +169,10 @@ def _read_origin(soup: BeautifulSoup) -> Metadata:
     return describe_origin(authors=names, date=date, language=language)
 
 
-def read_page(raw: bytes, name: str, *, is_framed: bool = False) -> Page:
+def read_page(raw: bytes, name: str, losses: Counter[str] | None = None, *, is_framed: bool = False) -> Page:
     """The page from its bytes, see `convert_html`. `name` is its name in errors."""
     text, encoding = decode(raw, name, find_charset(raw))
-    page = convert_html(text, name, is_framed=is_framed)
+    page = convert_html(text, name, losses, is_framed=is_framed)
     return page._replace(origin={**page.origin, **encoding})
 
 
@@ -169,11 +182,11 @@ def find_charset(raw: bytes) -> str | None:
     return found[1].decode("ascii", "ignore") if found else None
 
 
-def convert_html(html: str, name: str, *, is_framed: bool = False) -> Page:
+def convert_html(html: str, name: str, losses: Counter[str] | None = None, *, is_framed: bool = False) -> Page:
     """The `<title>` of a page and its text with headings, paragraphs, lists and tables.
 
-    Scripts, styles, images and the addresses of links are dropped. Of a page that `is_framed` the frame is dropped too,
-    and the origin is read. Raises `ReadingError` if it cannot be parsed.
+    Scripts, styles, images and the addresses of links are dropped; `losses` counts images and the like. Of a page that
+    `is_framed` the frame is dropped too, and the origin is read. Raises `ReadingError` if it cannot be parsed.
     """
     origin: Metadata = {}
     if "<" not in html:
@@ -181,12 +194,19 @@ def convert_html(html: str, name: str, *, is_framed: bool = False) -> Page:
     try:
         soup = BeautifulSoup(_PADDING.sub(" ", _escape_unclosed(_PROLOG.sub("", html))), "html.parser")
         title = join_words(soup.title.get_text()) if soup.title else ""
+        scripts = len(soup.find_all("script"))
         for tag in soup.find_all(_NO_TEXT):
             tag.decompose()
         if is_framed:
             origin = _read_origin(soup)
             remove_frame(soup)
+        if losses is not None:
+            losses.update(_LOST[tag.name] for tag in soup.find_all(list(_LOST)) if tag.get("alt") != "")
+        for tag in soup.find_all("svg"):
+            tag.decompose()
         text = str(_Converter(soup).convert_soup(soup))
+        if losses is not None and not text.strip():
+            losses["script"] = scripts
     except (ParserRejectedMarkup, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else "not parsable"
         raise ReadingError(f"{name} is HTML but {reason}: save it as text or Markdown") from error

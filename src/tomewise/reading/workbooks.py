@@ -16,7 +16,7 @@ from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 
 from tomewise.reading.office_package import open_package
 from tomewise.reading.places import make_document
-from tomewise.reading.tables import FORMULAS, Row, Span, join_sheets, spread_spans, write_value
+from tomewise.reading.tables import BARE_FORMULA, Row, Span, join_sheets, spread_spans, write_value
 from tomewise.types import Document
 
 _MOST_ROWS = 1 << 20
@@ -41,7 +41,7 @@ def read_xlsx(path: Path) -> tuple[Document]:
     """The sheets of a workbook, hidden ones too, each a chapter, with the values that its formulas had when it was
     saved.
 
-    A formula without a value is written itself; the metadata `formulas without value` counts them. A program that asks
+    A formula without a value is written itself, and counted as left out. A program that asks
     for calculation at opening may write 0 for each, so there a 0 does not count. Raises `ReadingError` if the file is
     encrypted or damaged.
     """
@@ -52,9 +52,8 @@ def read_xlsx(path: Path) -> tuple[Document]:
             text, marks = join_sheets(
                 (sheet.name, spread_spans(sheet.list_rows(), sheet.list_spans())) for sheet in sheets
             )
-    if count := sum(sheet.formulas for sheet in sheets):
-        origin = {**origin, FORMULAS: count}
-    return make_document(path, text, title, origin, marks)
+    losses = {BARE_FORMULA: sum(sheet.formulas for sheet in sheets)}
+    return make_document(path, text, title, origin, marks, losses)
 
 
 class _Sheet:
