@@ -31,7 +31,12 @@ def test_rows_become_documents(corpus):
     assert list(read_rows(path, "/c.jsonl")) == [
         Document(id="0", title="A title", text="One.\nTwo.", source="/c.jsonl"),
         Document(id="x", text="Three.", source="/c.jsonl"),
-        Document(id="/c.jsonl#4", text="Four.", source="/c.jsonl", metadata={"more": [1], "year": 1911}),
+        Document(
+            id="/c.jsonl#4",
+            text="Four.",
+            source="/c.jsonl",
+            metadata={"left_out": ["1 field"], "more": [1], "year": 1911},
+        ),
     ]
 
 

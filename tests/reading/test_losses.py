@@ -178,6 +178,12 @@ def write_xlsx(path: Path, words: Words) -> None:
 def write_odt(path: Path, words: Words) -> None:
     say, document = words.say, odfdo.Document("text")
     document.body.clear()
+    if words.random.random() < 0.5:
+        deleted = f"<text:deletion><text:p>{say('tracked deletion')}</text:p></text:deletion>"
+        change = f"<text:changed-region text:id='c'>{deleted}</text:changed-region>"
+        document.body.append(odfdo.Element.from_tag(f"<text:tracked-changes>{change}</text:tracked-changes>"))
+    page = document.get_part("styles.xml").get_element("//style:master-page")
+    page.append(odfdo.Element.from_tag(f"<style:header><text:p>{say()}</text:p></style:header>"))
     for _ in range(words.random.randint(1, 4)):
         paragraph = odfdo.Paragraph(say())
         if words.random.random() < 0.5:
@@ -189,6 +195,19 @@ def write_odt(path: Path, words: Words) -> None:
         document.body.append(paragraph)
         document.body.append(odfdo.List([say(), say()]))
     document.save(path)
+
+
+def write_json(path: Path, words: Words) -> None:
+    say, nodes = words.say, dict[str, object]()
+    for number in range(words.random.randint(2, 5)):
+        for node, kind in (
+            [(f"{number}", ""), (f"{number}b", "alternative message")]
+            if words.random.random() < 0.5
+            else [(f"{number}", "")]
+        ):
+            message = {"author": {"role": "user"}, "create_time": 1.7e9, "content": {"parts": [say(kind)]}}
+            nodes[node] = {"message": message, "parent": f"{number - 1}"}
+    path.write_text(json.dumps({"title": "a", "current_node": f"{number}", "mapping": nodes}))
 
 
 def write_rtf(path: Path, words: Words) -> None:
@@ -220,6 +239,9 @@ def write_eml(path: Path, words: Words) -> None:
     message = EmailMessage()
     message["Subject"] = "rain"
     message.set_content(f"{words.say()}\n\n{words.say()}")
+    if words.random.random() < 0.5:
+        message.add_alternative("<p>the same</p>", subtype="html")
+        message.add_alternative(words.say("attachment").encode(), maintype="text", subtype="calendar")
     for _ in range(words.random.randint(0, 3)):
         kind = words.say("attachment")
         message.add_attachment(kind.encode(), maintype="application", subtype="x-odd", filename="odd.bin")
@@ -257,13 +279,15 @@ def write_csv(path: Path, words: Words) -> None:
 
 
 def write_as_html(path: Path, words: Words) -> None:
-    path.write_text(f"<html><body>{write_html(words)}</body></html>")
+    frame = f"<nav>{words.say('navigation part')}</nav>" if words.random.random() < 0.5 else ""
+    path.write_text(f"<html><body>{frame}<main>{write_html(words)}</main></body></html>")
 
 
 FILES = {
     "docx": (write_docx, 1000), "html": (write_as_html, 300), "epub": (write_epub, 50), "pptx": (write_pptx, 5),
     "xlsx": (write_xlsx, 20), "odt": (write_odt, 10), "rtf": (write_rtf, 300), "vtt": (write_vtt, 300),
     "eml": (write_eml, 50), "ipynb": (write_ipynb, 50), "pdf": (write_pdf, 50), "csv": (write_csv, 50),
+    "json": (write_json, 50),
 }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from tomewise.types import Document, Place
 
 _FIELDS = ("From", "To", "Cc", "Date", "Subject")  # of a message, shown above its text
 _ENCRYPTED = frozenset({"multipart/encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime"})
+_TEXTS = frozenset({"text/plain", "text/html"})
 _NOT_READ = "[not read: "
 _DEEPEST = 20  # messages forwarded within messages
 _LONGEST_FIELD = 50_000  # characters; a longer one is shown as it is written, as its parser takes quadratic time
@@ -92,7 +93,7 @@ def _read_parts(message: EmailMessage, depth: int, origin: dict[str, Any]) -> It
     body = message.get_body(("plain", "html"))
     if body is not None and (text := _read_body(body, origin).strip()):
         yield text
-    for part in message.iter_attachments() if message.is_multipart() else [message]:
+    for part in [*message.iter_attachments(), *_list_alternatives(message)] if message.is_multipart() else [message]:
         inner = part.get_payload()
         if part.get_content_type() == "message/rfc822" and isinstance(inner, list) and depth < _DEEPEST:
             for forwarded in inner:
@@ -100,6 +101,15 @@ def _read_parts(message: EmailMessage, depth: int, origin: dict[str, Any]) -> It
                     yield from _read_parts(forwarded, depth + 1, origin)
         elif part is not body:
             yield f"{_NOT_READ}{_read_name(part)}]"
+
+
+def _list_alternatives(message: MIMEPart) -> Iterator[MIMEPart]:
+    """The forms of the text of a message that are neither plain text nor a page, such as an invitation."""
+    for part in message.iter_parts():
+        if part.get_content_maintype() == "multipart":
+            yield from _list_alternatives(part)
+        elif message.get_content_subtype() == "alternative" and part.get_content_type() not in _TEXTS:
+            yield part
 
 
 def _read_body(part: MIMEPart, origin: dict[str, Any]) -> str:

@@ -34,6 +34,7 @@ _LOST = {
     "chart": "chart",
     "relIds": "diagram",
     "oMath": "formula",
+    "deletion": "tracked deletion",
 }
 _ELEMENT = re.compile(rf"<(?:\w{{1,20}}:)?({'|'.join(_LOST)}|(?<=xdr:)sp)[ />]".encode())
 _NO_MEMORY = codes[XML_ERROR_NO_MEMORY]

@@ -27,9 +27,18 @@ _ASIDE = frozenset("office:annotation office:annotation-end text:note text:ruby-
 
 
 def read_odt(path: Path) -> tuple[Document]:
-    """The document in an ODT file. Raises `ReadingError` if it is encrypted or damaged."""
+    """The document in an ODT file; before and behind it the headers and footers, each once.
+
+    Raises `ReadingError` if it is encrypted or damaged.
+    """
     with open_package(path, _META) as (_, title, origin):
-        text = "\n\n".join(_list_blocks(odfdo.Document(path).body))
+        document = odfdo.Document(path)
+        styles: Any = document.get_part("styles.xml")
+        header, footer = (
+            dict.fromkeys("\n\n".join(_list_blocks(each)) for each in styles.get_elements(f"//style:{name}"))
+            for name in ("header", "footer")
+        )
+        text = "\n\n".join(filter(None, (*header, *_list_blocks(document.body), *footer)))
     return make_document(path, text, title, origin)
 
 

@@ -199,7 +199,9 @@ def convert_html(html: str, name: str, losses: Counter[str] | None = None, *, is
             tag.decompose()
         if is_framed:
             origin = _read_origin(soup)
-            remove_frame(soup)
+            removed = remove_frame(soup)
+            if losses is not None:
+                losses["navigation part"] += removed
         if losses is not None:
             losses.update(_LOST[tag.name] for tag in soup.find_all(list(_LOST)) if tag.get("alt") != "")
         for tag in soup.find_all("svg"):
@@ -225,17 +227,20 @@ def _escape_unclosed(html: str) -> str:
     return html
 
 
-def remove_frame(soup: BeautifulSoup) -> None:
-    """Remove the frame of a page, known by its elements, roles and names.
+def remove_frame(soup: BeautifulSoup) -> int:
+    """Remove the frame of a page, known by its elements, roles and names; how many parts with text that was.
 
     The page stays whole if nothing would be left, or, without a `<main>`, less than a quarter.
     """
     whole = _count_characters(soup)
     frame = list(_find_frame(soup))
     left = whole - sum(map(_count_characters, frame))
-    if left > (0 if soup.find("main") else _LEAST_SHARE * whole):
-        for element in frame:
-            element.decompose()
+    if left <= (0 if soup.find("main") else _LEAST_SHARE * whole):
+        return 0
+    parts = sum(_count_characters(element) > 0 for element in frame)
+    for element in frame:
+        element.decompose()
+    return parts
 
 
 def _find_frame(soup: BeautifulSoup) -> Iterator[Tag]:
