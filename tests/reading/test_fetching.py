@@ -80,7 +80,7 @@ def test_a_page_is_read_under_its_address(site: Site, tome: Tome) -> None:
     assert tome.add(address, metadata={"topic": "rain"}).added == (address,)
     document = tome.documents[address]
     assert (document.text, document.title, document.source) == ("The rain fell on the harbour.", "Rain", address)
-    assert document.metadata == {"language": "en", "topic": "rain"}
+    assert document.metadata == {"left_out": ["1 navigation part"], "language": "en", "topic": "rain"}
     assert site.asked == [(f"site.example:{site.server_port}", path) for path in ("/robots.txt", "/page")]
     assert tome.add(address).unchanged == (address,)
     site.replies["/page"] = (200, {"Content-Type": "text/html"}, PAGE.replace(b"rain fell", b"wind rose"))

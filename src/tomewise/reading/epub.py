@@ -58,10 +58,10 @@ def _read_book(path: Path, archive: ZipFile) -> tuple[Document]:
         lack = f"lacks {len(missing)} of its {len(chapters)} chapters ({examples})" if chapters else "lists no chapters"
         raise ReadingError(f"{path} {lack}: get the whole book, or leave it out")
     raw = ((name, archive.read(name)) for name in chapters)
-    losses = Counter[str]()
-    pages = [read_page(page, f"the chapter {name} of {path}", losses).text for name, page in raw if page.strip()]
+    pages = [read_page(page, f"the chapter {name} of {path}") for name, page in raw if page.strip()]
     title, origin = read_properties(root)
-    return make_document(path, "\n\n".join(filter(None, pages)), title, origin, losses=losses)
+    losses = sum((Counter(page.losses) for page in pages), Counter[str]())
+    return make_document(path, "\n\n".join(page.text for page in pages if page.text), title, origin, losses=losses)
 
 
 def _refuse_protected(path: Path, archive: ZipFile) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from html import unescape
 from pathlib import Path
 from typing import NamedTuple
@@ -68,11 +68,15 @@ _LEAST_SHARE = 0.25  # of a page without <main> that is left: with less, the nam
 
 
 class Page(NamedTuple):
-    """What a page says: its title (empty without one), its text, and as metadata what its head says of its origin."""
+    """What a page says: its title (empty without one), its text, and as metadata what its head says of its origin.
+
+    `losses` counts what was left out.
+    """
 
     title: str
     text: str
     origin: Metadata
+    losses: Mapping[str, int]
 
 
 class _Converter(MarkdownConverter):
@@ -151,9 +155,8 @@ def _read_spans(cell: Tag) -> tuple[int, int]:
 
 def read_html(path: Path) -> tuple[Document]:
     """The page in an HTML file without its frame, see `remove_frame`. Raises `ReadingError` if it cannot be parsed."""
-    losses = Counter[str]()
-    page = read_page(path.read_bytes(), str(path), losses, is_framed=True)
-    return make_document(path, page.text, page.title, page.origin, losses=losses)
+    page = read_page(path.read_bytes(), str(path), is_framed=True)
+    return make_document(path, page.text, page.title, page.origin, losses=page.losses)
 
 
 def _read_origin(soup: BeautifulSoup) -> Metadata:
@@ -169,10 +172,10 @@ def _read_origin(soup: BeautifulSoup) -> Metadata:
     return describe_origin(authors=names, date=date, language=language)
 
 
-def read_page(raw: bytes, name: str, losses: Counter[str] | None = None, *, is_framed: bool = False) -> Page:
+def read_page(raw: bytes, name: str, *, is_framed: bool = False) -> Page:
     """The page from its bytes, see `convert_html`. `name` is its name in errors."""
     text, encoding = decode(raw, name, find_charset(raw))
-    page = convert_html(text, name, losses, is_framed=is_framed)
+    page = convert_html(text, name, is_framed=is_framed)
     return page._replace(origin={**page.origin, **encoding})
 
 
@@ -182,15 +185,16 @@ def find_charset(raw: bytes) -> str | None:
     return found[1].decode("ascii", "ignore") if found else None
 
 
-def convert_html(html: str, name: str, losses: Counter[str] | None = None, *, is_framed: bool = False) -> Page:
+def convert_html(html: str, name: str, *, is_framed: bool = False) -> Page:
     """The `<title>` of a page and its text with headings, paragraphs, lists and tables.
 
-    Scripts, styles, images and the addresses of links are dropped; `losses` counts images and the like. Of a page that
+    Scripts, styles, images and the addresses of links are dropped. Of a page that
     `is_framed` the frame is dropped too, and the origin is read. Raises `ReadingError` if it cannot be parsed.
     """
     origin: Metadata = {}
+    losses = Counter[str]()
     if "<" not in html:
-        return Page("", unescape(html).strip(), origin)
+        return Page("", unescape(html).strip(), origin, losses)
     try:
         soup = BeautifulSoup(_PADDING.sub(" ", _escape_unclosed(_PROLOG.sub("", html))), "html.parser")
         title = join_words(soup.title.get_text()) if soup.title else ""
@@ -199,20 +203,16 @@ def convert_html(html: str, name: str, losses: Counter[str] | None = None, *, is
             tag.decompose()
         if is_framed:
             origin = _read_origin(soup)
-            removed = remove_frame(soup)
-            if losses is not None:
-                losses["navigation part"] += removed
-        if losses is not None:
-            losses.update(_LOST[tag.name] for tag in soup.find_all(list(_LOST)) if tag.get("alt") != "")
+            losses["navigation part"] = remove_frame(soup)
+        losses.update(_LOST[tag.name] for tag in soup.find_all(list(_LOST)) if tag.get("alt") != "")
         for tag in soup.find_all("svg"):
             tag.decompose()
         text = str(_Converter(soup).convert_soup(soup))
-        if losses is not None and not text.strip():
-            losses["script"] = scripts
+        losses["script"] = 0 if text.strip() else scripts
     except (ParserRejectedMarkup, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else "not parsable"
         raise ReadingError(f"{name} is HTML but {reason}: save it as text or Markdown") from error
-    return Page(title, _BLANK_LINES.sub("\n\n", text).strip(), origin)
+    return Page(title, _BLANK_LINES.sub("\n\n", text).strip(), origin, losses)
 
 
 def _escape_unclosed(html: str) -> str:
