@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
@@ -60,15 +60,13 @@ def read_captions(path: Path) -> tuple[Document]:
     before, in captions that roll, is left out. Raises `ReadingError` if it is not text or holds no captions.
     """
     raw, metadata = decode(path.read_bytes(), str(path))
-    blocks = list(map(str.strip, _BLANK_LINE.split(raw)))
-    lost = [each for each in blocks if each.startswith("NOTE") or not (_TIMES.search(each) or _NO_CUE.match(each))]
-    cues = list(_list_cues(block for block in blocks if block not in set(lost)))
+    losses = Counter[str]()
+    cues = list(_list_cues(raw, losses))
     if not cues:
         raise ReadingError(f"{path} holds no captions: repair it, or give it the suffix .txt")
     header = _HEADER.match(raw)
     title = header[1] if header else ""
     text, marks = join_marked(_list_turns(cues), "\n")
-    losses = Counter("note" if block.startswith("NOTE") else "cue without a time" for block in lost)
     return make_document(path, text, title, metadata, marks, losses)
 
 
@@ -134,9 +132,11 @@ def _judge_label(label: str, known: frozenset[str], *, is_first: bool) -> Litera
     return "unclear"
 
 
-def _list_cues(blocks: Iterable[str]) -> Iterator[_Cue]:
-    for block in blocks:
-        if (found := _TIMES.search(block)) is None:
+def _list_cues(raw: str, losses: Counter[str]) -> Iterator[_Cue]:
+    for block in map(str.strip, _BLANK_LINE.split(raw)):
+        found = _TIMES.search(block)
+        if found is None or block.startswith("NOTE"):
+            losses["note" if found or block.startswith("NOTE") else "cue without a time"] += not _NO_CUE.match(block)
             continue
         hours, minutes, seconds = int(found[1] or 0), int(found[2]), found[3]
         time = f"{hours}:{minutes:02}:{seconds}" if hours else f"{minutes:02}:{seconds}"
