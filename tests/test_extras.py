@@ -23,7 +23,7 @@ LIGHT = """
 import json, sys
 
 left_out = (
-    "fastapi fastembed graspologic_native igraph llvmlite mammoth matplotlib mcp numba onnx openpyxl pandas pptx "
+    "fastapi fastembed graspologic_native igraph llvmlite matplotlib mcp numba onnx openpyxl pandas pptx "
     "pyarrow pynndescent pypdfium2 ray rouge_score scipy sentence_transformers sklearn starlette threadpoolctl torch "
     "umap uvicorn"
 )

@@ -138,6 +138,10 @@ class Settings:
     encoding: str | None = _declare(
         None, "Encoding of text files that are not UTF-8, such as cp1252.", unset="what each declares, or a guess"
     )
+    sync_forgets: Literal["emptied", "unreadable", "nothing"] = _declare(
+        "emptied",
+        "With --sync, forget what stood in files that were emptied, also in unreadable ones, or neither.",
+    )
     on: Literal["ray"] | None = _declare(
         None,
         "Let workers on Ray compute: those of the cluster at RAY_ADDRESS, or of one that is started here.",

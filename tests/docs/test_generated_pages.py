@@ -55,7 +55,7 @@ def test_systems_yield_what_the_page_says_with_exactly_the_fields_of_the_table(t
 
 LIMITS = [limit for limits in SECTIONS.values() for limit in limits]
 NO_BOUNDS = {"base_url", "embedder", "embedder_base_url", "model", "models", "offer", "overlap", "prompts", "system"}
-NO_BOUNDS |= {"current", "encoding", "on", "only_supported", "server", "workers"}
+NO_BOUNDS |= {"current", "encoding", "on", "only_supported", "server", "sync_forgets", "workers"}
 
 
 def test_limits_have_every_setting_that_is_a_bound() -> None:

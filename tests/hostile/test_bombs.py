@@ -29,8 +29,7 @@ from tests.reading.documents import (
 from tests.reading.processes import list_readers
 
 from tomewise.errors import ReadingError
-from tomewise.reading.bounds import Bounds
-from tomewise.reading.process import ReaderProcess
+from tomewise.reading.process import Bounds, ReaderProcess
 from tomewise.reading.read import SourceReader
 from tomewise.types import Document
 
@@ -227,6 +226,19 @@ BOMBS: dict[str, Callable[[Path], bytes]] = {
     "attributes.docx": lambda tmp: write_word(tmp, "<w:p " + " ".join(f'a{n}="x"' for n in range(100_000)) + "/>"),
     "wide-cell.docx": lambda tmp: write_word(
         tmp, f'<w:tbl><w:tr><w:tc><w:tcPr><w:gridSpan w:val="2000000000"/></w:tcPr>{PARAGRAPH}</w:tc></w:tr></w:tbl>'
+    ),
+    "wide-gap.docx": lambda tmp: write_word(
+        tmp, f'<w:tbl><w:tr><w:trPr><w:gridBefore w:val="2000000000"/></w:trPr><w:tc>{PARAGRAPH}</w:tc></w:tr></w:tbl>'
+    ),
+    "self-noted.docx": lambda tmp: write_word(
+        tmp, f'{PARAGRAPH}<w:p><w:r><w:footnoteReference w:id="0"/></w:r></w:p>' + "<m:f>" * 20_000 + "</m:f>" * 20_000
+    ),
+    "based-on-itself.docx": lambda tmp: change_parts(
+        write_word(tmp, f'<w:p><w:pPr><w:pStyle w:val="a"/></w:pPr></w:p>{PARAGRAPH}'),
+        {
+            "word/_rels/document.xml.rels": '<a><b Type="x/styles" Target="styles.xml"/></a>',
+            "word/styles.xml": f'<w:styles {WORD}><w:style w:styleId="a"><w:basedOn w:val="a"/></w:style></w:styles>',
+        },
     ),
     "overlapping-parts.docx": lambda tmp: overlap_parts(tmp, 5_000),
     "false-size.docx": lie_about_size,

@@ -238,7 +238,7 @@ def test_each_hostile_file_is_read_or_is_one_line(folder: Path, follow: tuple[st
     good = {entry.name for entry in entries if entry.name.startswith("ok-")}
     assert good <= read_names
     assert len(lines) == len(entries) - len(read_names)
-    assert len(ran.stdout.splitlines()) == len(lines) + 3  # what was added, the seconds, the next command
+    assert len(ran.stdout.splitlines()) == len(lines) + 4  # what was added and guessed, the seconds, the next command
     outside = {name for name, document in documents if SECRET in document.text + document.title}
     assert outside == ({"secret"} if follow else set())
     assert "\x1b" not in ran.stdout

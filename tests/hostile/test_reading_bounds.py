@@ -18,8 +18,7 @@ from tests.reading.documents import EPUB, docx, draw_stream, write_zip
 from tests.reading.processes import LISTED, list_readers
 
 from tomewise.errors import ReadingError, UsageError
-from tomewise.reading.bounds import Bounds
-from tomewise.reading.process import ReaderProcess
+from tomewise.reading.process import Bounds, ReaderProcess
 from tomewise.reading.read import SourceReader
 from tomewise.tome.tome import Tome
 
@@ -45,7 +44,7 @@ def deflate_twice(path: Path) -> Path:
 
 
 def wide_docx(path: Path) -> Path:
-    return docx(path, "<w:p><w:r><w:t>x</w:t></w:r></w:p>" * 200_000)
+    return docx(path, "<w:p><w:r><w:t>x</w:t></w:r></w:p>" * 400_000)
 
 
 def wide_epub(path: Path) -> Path:

@@ -21,6 +21,6 @@ def _find_parent(process: Path) -> int:
 
 def _is_reader(process: Path) -> bool:
     try:
-        return b"tomewise.reading.worker" in (process / "cmdline").read_bytes()
+        return b"tomewise.reading.process" in (process / "cmdline").read_bytes()
     except OSError:
         return False

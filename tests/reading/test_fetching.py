@@ -19,8 +19,8 @@ from tests.test_addresses import answer_with
 from tomewise.addresses import find_public
 from tomewise.errors import ReadingError
 from tomewise.reading import fetching
-from tomewise.reading.bounds import Bounds
 from tomewise.reading.fetching import fetch
+from tomewise.reading.process import Bounds
 from tomewise.tome.tome import Tome
 
 PAGE = b'<html lang="en"><title>Rain</title><nav>Home</nav><main><p>The rain fell on the harbour.</p></main></html>'

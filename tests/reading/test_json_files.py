@@ -115,7 +115,7 @@ def test_an_export_of_slack_names_its_users_and_files(tmp_path, read_document):
     document = read_document("general/1.json", json.dumps(messages))
     assert document.title == "general"
     assert document.text == "[2024-03-01 10:01] Mia Q: Hi @theo\n\n[2024-03-01 10:01] theo: [not read: plan.pdf]"
-    assert document.metadata["messages without text"] == 1
+    assert document.metadata["left_out"] == ["1 message without text"]
 
 
 def test_escapes_of_yaml_are_read_and_its_items_are_paragraphs(read_document):

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from tomewise.errors import ReadingError
-from tomewise.reading.bounds import Bounds
 from tomewise.reading.json_lines import read_rows
+from tomewise.reading.process import Bounds
 from tomewise.types import Document, Place
 
 
@@ -31,7 +31,12 @@ def test_rows_become_documents(corpus):
     assert list(read_rows(path, "/c.jsonl")) == [
         Document(id="0", title="A title", text="One.\nTwo.", source="/c.jsonl"),
         Document(id="x", text="Three.", source="/c.jsonl"),
-        Document(id="/c.jsonl#4", text="Four.", source="/c.jsonl", metadata={"more": [1], "year": 1911}),
+        Document(
+            id="/c.jsonl#4",
+            text="Four.",
+            source="/c.jsonl",
+            metadata={"left_out": ["1 field"], "more": [1], "year": 1911},
+        ),
     ]
 
 

@@ -2,80 +2,48 @@
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from tests.patience import wait_until
 
 from tomewise.errors import ReadingError
 from tomewise.reading import process as reader_process
-from tomewise.reading import worker
-from tomewise.reading.bounds import Bounds
-from tomewise.reading.process import ReaderProcess, measure_process, must_be_watched
-from tomewise.reading.worker import DataLimit, JobLimit, MemoryLimit, choose_limit
+from tomewise.reading.process import (
+    Bounds,
+    MemoryLimit,
+    ReaderProcess,
+    measure_process,
+    must_be_watched,
+)
 
 
-class Kernel:
-    """The calls of kernel32 that a job object needs, and what they were given."""
-
-    def __init__(self) -> None:
-        self.limits: list[tuple[int, int]] = []
-        self.sizes: set[int] = set()
-
-        def take_limits(job: int, kind: int, limits: Any, size: int) -> int:
-            assert (job, kind) == (7, 9)
-            self.sizes.add(size)
-            found = limits._obj
-            self.limits.append((found.flags, found.process_memory))
-            return 1
-
-        def give_counters(process: int, counters: Any, size: int) -> int:
-            assert (process, counters._obj.size) == (5, size)
-            self.sizes.add(size)
-            counters._obj.committed = 3 * 2**20
-            return 1
-
-        calls = {
-            "CreateJobObjectW": lambda *_: 7,
-            "GetCurrentProcess": lambda: 5,
-            "AssignProcessToJobObject": lambda job, process: (job, process) == (7, 5),
-            "SetInformationJobObject": take_limits,
-            "K32GetProcessMemoryInfo": give_counters,
-        }
-        for name, work in calls.items():  # of functions, because their types are set
-            setattr(self, name, lambda *given, work=work: work(*given))
+def test_linux_limits_the_process_itself_and_others_are_watched() -> None:
+    assert [must_be_watched(platform) for platform in ("linux", "win32", "darwin")] == [False, True, True]
+    with MemoryLimit("darwin").limit(1):
+        assert len(bytearray(50 * 2**20)) == 50 * 2**20
 
 
-def test_a_job_object_limits_what_a_process_commits() -> None:
-    kernel = Kernel()
-    limit = JobLimit(kernel)
-    assert limit.count() == 3 * 2**20
-    limit.set(64 * 2**20)
-    limit.set(None)
-    assert kernel.limits == [(0x100, 64 * 2**20), (0, 0)]
-    if ctypes.sizeof(ctypes.c_void_p) == 8:
-        assert kernel.sizes == {144, 72}, "as Windows lays them out"
+def test_windows_says_how_much_memory_a_process_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = b'"python.exe","42","Console","1","12,345 K"\r\n'
 
+    def run(command: list[str], **_: object) -> SimpleNamespace:
+        assert command[0] == "tasklist"
+        return SimpleNamespace(stdout=listed if command[-1].endswith(" 42") else b"INFO: No tasks run 1.\r\n")
 
-def test_each_system_has_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ctypes, "WinDLL", lambda name: Kernel(), raising=False)
-    assert isinstance(choose_limit("linux"), DataLimit)
-    assert isinstance(choose_limit("win32"), JobLimit)
-    assert type(choose_limit("darwin")) is MemoryLimit
-    assert [must_be_watched(platform) for platform in ("linux", "win32", "darwin")] == [False, False, True]
+    monkeypatch.setattr(reader_process.subprocess, "run", run)
+    assert measure_process(42, "win32") == 12_345 * 1024
 
 
 def test_without_timers_of_the_system_a_thread_ends_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[int] = []
-    monkeypatch.setattr(worker, "signal", SimpleNamespace())
-    monkeypatch.setattr(worker.os, "_exit", ended.append)
-    with worker.end_after(60):
+    monkeypatch.setattr(reader_process, "signal", SimpleNamespace())
+    monkeypatch.setattr(reader_process.os, "_exit", ended.append)
+    with reader_process.end_after(60):
         pass
     assert ended == []
-    with worker.end_after(0.01):
+    with reader_process.end_after(0.01):
         wait_until(lambda: ended)
     assert ended == [1]
 

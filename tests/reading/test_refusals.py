@@ -88,7 +88,7 @@ def test_an_encrypted_open_document_is_named_as_such(read_document, tmp_path):
         read_document("a.odt")
 
 
-@pytest.mark.parametrize(("format", "library"), [("pdf", "pypdfium2"), ("docx", "mammoth"), ("xlsx", "openpyxl")])
+@pytest.mark.parametrize(("format", "library"), [("pdf", "pypdfium2"), ("xlsx", "openpyxl")])
 def test_without_the_extra_its_name_is_said(format, library, monkeypatch):
     for module in ("office", "pdf", "workbooks"):
         monkeypatch.delitem(sys.modules, f"tomewise.reading.{module}", raising=False)

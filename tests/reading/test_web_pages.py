@@ -11,7 +11,7 @@ PAGE = """<?xml version="1.0"?><!DOCTYPE html><html><head><meta charset="utf-8">
 
 
 def test_a_page_keeps_its_words_and_their_order():
-    title, text, _ = convert_html(PAGE, "it")
+    title, text, *_ = convert_html(PAGE, "it")
     assert title.startswith("The")
     assert "Town" in title
     assert text.startswith("# Head\n\nOne & *two*.\n\nSee this.")
@@ -34,7 +34,7 @@ def test_a_page_keeps_its_words_and_their_order():
     ids=["no closing tags", "no tags", "scripts alone", "a prolog at the beginning", "behind a comment"],
 )
 def test_odd_pages(html, text):
-    assert convert_html(html, "it") == ("", text, {})
+    assert convert_html(html, "it")[:3] == ("", text, {})
 
 
 @pytest.mark.parametrize(

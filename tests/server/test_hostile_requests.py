@@ -283,7 +283,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path):
 
 
 def test_each_hostile_file_is_named_and_a_good_one_is_kept(tmp_path: Path) -> None:
-    wide = docx(tmp_path / "wide", "<w:p><w:r><w:t>x</w:t></w:r></w:p>" * 200_000).read_bytes()
+    wide = docx(tmp_path / "wide", "<w:p><w:r><w:t>x</w:t></w:r></w:p>" * 400_000).read_bytes()
     slow = "takes more than 100 MB of memory|took longer than 5 seconds"  # a busy machine finds the second first
     files = {
         "slow.html": (ENDLESS.encode(), slow),

@@ -98,7 +98,8 @@ def test_documents_are_added_shown_and_removed_as_json(command, files, read_json
     command("add", log)
     assert read_json("add", "b.txt", log) == {
         "added": [more], "replaced": [], "unchanged": [log], "removed": [], "passages": 1, "skipped": {},
-        "moved": [], "failed": {}, "lagging": None, "losses": {},
+        "moved": [], "failed": {}, "lagging": None, "losses": {}, "kept": {}, "resting": [], "left_out": {},
+            "guessed": {},
     }  # fmt: skip
     shown = read_json("show")
     assert [record["id"] for record in shown["documents"]] == [log, more]

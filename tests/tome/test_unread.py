@@ -193,3 +193,23 @@ def test_a_database_keeps_it_too(database, notes):
         tome.remove(str(notes))
         tome.add(Document(id="log", text="The rain fell at sea."))
         assert list_unread(tome) == []
+
+
+def test_what_is_left_out_of_a_document_is_said_in_every_door(command, tome, tmp_path):
+    pictures = "<img src='a'><img src='b'><iframe></iframe>"
+    (tmp_path / "a.html").write_text(f"<p>The rain fell on the harbour.</p>{pictures}")
+    (tmp_path / "b.html").write_text("<p>Snow fell on the hill.</p>")
+    report = tome.add(tmp_path)
+    page = str(tmp_path / "a.html")
+    assert report.left_out == {page: "2 pictures and 1 embedded page"}
+    assert tome.add(tmp_path).left_out == {}
+    sentence = "1 partly read document (a.html: 2 pictures and 1 embedded page): look into the file"
+    assert list_unread(tome) == [sentence]
+    assert list_unread(tome.within("b.html")) == []
+    assert [record.id for record in tome.within(where="left_out!=''").documents] == [page]
+    assert tome.documents[page].metadata["left_out"] == ["2 pictures", "1 embedded page"]
+    added = command("add", str(tmp_path / "a.html"), str(tmp_path / "b.html"))
+    assert "left out of a.html: 2 pictures and 1 embedded page\n" in added.out
+    assert sentence in " ".join(command("show").out.split())
+    assert "left_out=2 pictures" in command("show").out
+    assert command("show", "a.html").err == "left out: 2 pictures and 1 embedded page\n"

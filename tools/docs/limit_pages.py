@@ -118,7 +118,7 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
             "characters",
             "the file is refused; others of its folder are read",
             "holds more than … characters of text: raise the setting …, or leave it out",
-            source="reading.bounds:Bounds.characters",
+            source="reading.process:Bounds.characters",
         ),
         Limit(
             "the text of a document in the file of a tome",
@@ -133,7 +133,7 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
             "seconds",
             "the same",
             "took longer than … seconds",
-            source="reading.bounds:Bounds.seconds",
+            source="reading.process:Bounds.seconds",
         ),
         _of_setting(
             "read_memory",
@@ -141,7 +141,7 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
             "MB",
             "the same",
             "takes more than … MB of memory to read",
-            source="reading.bounds:Bounds.memory",
+            source="reading.process:Bounds.memory",
         ),
         _of_setting(
             "read_documents",
@@ -149,7 +149,7 @@ SECTIONS: Mapping[str, tuple[Limit, ...]] = {
             "",
             "the same",
             "holds more than … documents",
-            source="reading.bounds:Bounds.documents",
+            source="reading.process:Bounds.documents",
         ),
         Limit(
             "a row of JSON Lines",

@@ -18,6 +18,8 @@ from tomewise.types import Document, Place
 _TIMES = re.compile(r"^[ \t]*(?:(\d+):)?(\d{1,2}):(\d{2})[.,]\d{1,3}[ \t]*-->[^\n]*$", re.MULTILINE)
 # A tag that is never closed must not be searched to the end of the file from each place where one begins.
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?[ \t]+([^\s<>][^<>]*)>|</v>")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_NO_CUE = re.compile(r"(?:WEBVTT|STYLE|REGION)(?![^\s])|\d*$")
 _MARKUP = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}")
 _NAME = re.compile(r"^(?:[-–][ \t]*)?([^\W\d_][\w.’' -]{0,39}?)[ \t]*:[ \t]+")
 # Words of sentences: who says "this is what I mean: rain" is not named so.
@@ -58,13 +60,14 @@ def read_captions(path: Path) -> tuple[Document]:
     before, in captions that roll, is left out. Raises `ReadingError` if it is not text or holds no captions.
     """
     raw, metadata = decode(path.read_bytes(), str(path))
-    cues = list(_list_cues(raw))
+    losses = Counter[str]()
+    cues = list(_list_cues(raw, losses))
     if not cues:
         raise ReadingError(f"{path} holds no captions: repair it, or give it the suffix .txt")
     header = _HEADER.match(raw)
     title = header[1] if header else ""
     text, marks = join_marked(_list_turns(cues), "\n")
-    return make_document(path, text, title, metadata, marks)
+    return make_document(path, text, title, metadata, marks, losses)
 
 
 def _list_turns(cues: list[_Cue]) -> Iterator[tuple[str, Place]]:
@@ -129,10 +132,11 @@ def _judge_label(label: str, known: frozenset[str], *, is_first: bool) -> Litera
     return "unclear"
 
 
-def _list_cues(raw: str) -> Iterator[_Cue]:
-    for block in re.split(r"\n[ \t]*\n", raw):
+def _list_cues(raw: str, losses: Counter[str]) -> Iterator[_Cue]:
+    for block in map(str.strip, _BLANK_LINE.split(raw)):
         found = _TIMES.search(block)
-        if found is None or block.lstrip().startswith("NOTE"):
+        if found is None or block.startswith("NOTE"):
+            losses["note" if found or block.startswith("NOTE") else "cue without a time"] += not _NO_CUE.match(block)
             continue
         hours, minutes, seconds = int(found[1] or 0), int(found[2]), found[3]
         time = f"{hours}:{minutes:02}:{seconds}" if hours else f"{minutes:02}:{seconds}"

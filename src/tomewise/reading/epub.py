@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
@@ -11,9 +12,9 @@ from xml.etree import ElementTree
 from zipfile import BadZipFile, ZipFile
 
 from tomewise.errors import ReadingError
-from tomewise.reading.bounds import make_damage_error, make_locked_error
 from tomewise.reading.metadata import read_properties
 from tomewise.reading.places import make_document
+from tomewise.reading.process import make_damage_error, make_locked_error
 from tomewise.reading.web_pages import read_page
 from tomewise.types import Document
 
@@ -57,21 +58,21 @@ def _read_book(path: Path, archive: ZipFile) -> tuple[Document]:
         lack = f"lacks {len(missing)} of its {len(chapters)} chapters ({examples})" if chapters else "lists no chapters"
         raise ReadingError(f"{path} {lack}: get the whole book, or leave it out")
     raw = ((name, archive.read(name)) for name in chapters)
-    pages = (read_page(page, f"the chapter {name} of {path}").text for name, page in raw if page.strip())
+    pages = [read_page(page, f"the chapter {name} of {path}") for name, page in raw if page.strip()]
     title, origin = read_properties(root)
-    text = "\n\n".join(page for page in pages if page)
-    return make_document(path, text, title, origin)
+    losses = sum((Counter(page.losses) for page in pages), Counter[str]())
+    return make_document(path, "\n\n".join(page.text for page in pages if page.text), title, origin, losses=losses)
 
 
 def _refuse_protected(path: Path, archive: ZipFile) -> None:
-    methods = _find_elements(ElementTree.fromstring(archive.read(_ENCRYPTION)), "EncryptionMethod")
+    methods = ElementTree.fromstring(archive.read(_ENCRYPTION)).iterfind(".//{*}EncryptionMethod")
     if any(method.get("Algorithm") not in _FONTS for method in methods):
         raise ReadingError(f"{path} is protected by DRM, its text is encrypted: get a copy without it, or leave it out")
 
 
 def _find_package(path: Path, archive: ZipFile) -> str:
     """The name of the file in the archive that lists the chapters."""
-    for element in _find_elements(ElementTree.fromstring(archive.read(_CONTAINER)), "rootfile"):
+    for element in ElementTree.fromstring(archive.read(_CONTAINER)).iterfind(".//{*}rootfile"):
         if name := element.get("full-path"):
             return name
     raise ReadingError(f"{path} does not name a list of its chapters: repair it, or leave it out")
@@ -82,13 +83,13 @@ def _list_chapters(package: ElementTree.Element, folder: str, names: frozenset[s
 
     The table of contents is left out, as the package names it: by a property in EPUB 3, in its guide before.
     """
-    items = {item.get("id"): item for item in _find_elements(package, "item")}
+    items = {item.get("id"): item for item in package.iterfind(".//{*}item")}
     guides = {
         each.get("href", "").partition("#")[0]
-        for each in _find_elements(package, "reference")
+        for each in package.iterfind(".//{*}reference")
         if each.get("type") == "toc"
     }
-    for reference in _find_elements(package, "itemref"):
+    for reference in package.iterfind(".//{*}itemref"):
         item = items.get(reference.get("idref"))
         if item is None or "nav" in item.get("properties", "").split():
             continue
@@ -98,8 +99,3 @@ def _list_chapters(package: ElementTree.Element, folder: str, names: frozenset[s
                 continue
             candidates = [posixpath.normpath(posixpath.join(folder, form)) for form in (unquote(href), href)]
             yield next((name for name in candidates if name in names), candidates[0])
-
-
-def _find_elements(root: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:
-    """The elements with this name, in any namespace."""
-    return root.iterfind(f".//{{*}}{name}")

@@ -6,7 +6,6 @@ Only public addresses are asked: a page may redirect, and must not lead us to wh
 
 from __future__ import annotations
 
-import codecs
 import re
 import socket
 import string
@@ -24,8 +23,9 @@ import httpx2
 from tomewise.addresses import find_public, is_never_asked
 from tomewise.checked_transport import CheckedTransport
 from tomewise.errors import ReadingError
-from tomewise.reading.bounds import Bounds, describe_error, make_bound_error
+from tomewise.reading.decode import find_codec
 from tomewise.reading.formats import list_suffixes
+from tomewise.reading.process import Bounds, describe_error, make_bound_error
 
 _AGENT = "tomewise"
 _MOST_REDIRECTS = 5
@@ -53,12 +53,6 @@ _SUFFIXES = dict(
     """.strip().splitlines()
 )
 _UNSAID = frozenset({"", "application/octet-stream", "binary/octet-stream"})  # the address says more than these
-# Encodings of texts by the names that Python has for them. Others that it knows can take very long to decode.
-_ENCODING = re.compile(
-    r"ascii|utf-(?:8|16|32)(?:-[bl]e|-sig)?|iso8859-\d+|cp(?:125\d|437|85\d|866|874|932|949|950)|koi8-[rtu]|mac-\w+|tis-620"
-    r"|shift_jis\w*|euc_\w+|iso2022_\w+|gb2312|gbk|gb18030|hz|big5\w*|johab"
-)
-
 _UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 
@@ -219,13 +213,10 @@ def _find_target(reply: httpx2.Response) -> str:
 
 def _recode(body: bytes, charset: str | None) -> bytes:
     """A text as UTF-8 with a mark, if the server states another encoding, which counts before the page's."""
-    try:
-        name = codecs.lookup(charset or "").name
-        if name == "utf-8" or not _ENCODING.fullmatch(name):
-            return body
-        return body.decode(name).encode("utf-8-sig")
-    except (LookupError, ValueError):
-        return body  # the reader finds out
+    name = find_codec(charset or "")
+    with suppress(ValueError):  # else the reader finds out
+        return body.decode(name).encode("utf-8-sig") if name not in (None, "utf-8") else body
+    return body
 
 
 # ---------------------------------------------------------------- robots.txt, as RFC 9309 says

@@ -42,6 +42,8 @@ class Skipped:
     reason: str
     is_lost: bool = False
     """Whether it may hold text that nobody chose to leave out."""
+    is_empty: bool = False
+    """Whether it is a file without text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

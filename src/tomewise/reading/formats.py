@@ -52,7 +52,7 @@ _CODE_SUFFIXES = (
 )
 _TABLE = f"""
 pdf      | .pdf              | pdf:read_pdf            | page, chapter of the outline | documents
-docx     | .docx             | office:read_docx        | chapter                      | documents
+docx     | .docx             | word:read_docx          | chapter                      |
 pptx     | .pptx             | office:read_pptx        | slide                        | documents
 xlsx     | .xlsx .xlsm       | workbooks:read_xlsx     | sheet, row                   | documents
 odt      | .odt              | open_documents:read_odt | chapter                      | documents

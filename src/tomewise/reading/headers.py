@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal["", "number", "date", "truth", "code", "words"]
+Kind: TypeAlias = Literal["", "number", "truth", "code", "words"]  # a date is a code
 
 _MOST_HEADS = 3  # rows of one header
 _AGREED = 0.7  # of the cells of a column that are of its kind, at least
 _YEARS = range(1500, 2201)
 _NOTHING = frozenset("- – — . .. ... ? / n/a na n.a. nan nat null nil none #n/a".split())
 _TRUTHS = frozenset("true false yes no ja nein oui non si sí".split())
-_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}(?:[T ].*)?|\d{4}-\d\d|\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?")
 _NUMBER = re.compile(
     r"[-+−–(]?(?:[$€£¥₹]|[A-Z]{3})? ?[-+−]?(?:\d[\d.,'’ ]*|\.\d+)(?:[eE][-+]?\d+)? ?(?:%|‰|[$€£¥₹]|[A-Z]{3})?\)?"
 )
@@ -62,10 +61,6 @@ def judge_kind(cell: str) -> Kind:
     """What kind of value a cell holds; empty if it says that it has no value."""
     if not cell or cell.lower().strip("[]()") in _NOTHING:
         return ""
-    if len(cell) > 60:
-        return "words"
-    if _DATE.fullmatch(cell):
-        return "date"
     if _NUMBER.fullmatch(cell):
         return "number"
     if cell.lower() in _TRUTHS:
@@ -114,7 +109,7 @@ def _find_kind(kinds: Sequence[Kind]) -> Kind:
 
 
 def _count_votes(row: Sequence[str], kinds: Sequence[Kind], body: Sequence[Sequence[str]]) -> tuple[int, int]:
-    """In how many columns of numbers, dates or codes a row is unlike those below it, and in how many like them."""
+    """In how many columns of numbers, truths or codes a row is unlike those below it, and in how many like them."""
     unlike = like = 0
     are_labels = _are_labels(row, kinds, body)
     for cell, kind in zip(row, kinds, strict=False):

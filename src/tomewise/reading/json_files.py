@@ -49,11 +49,10 @@ def read_json(path: Path) -> Iterator[Document]:
     except (ValueError, RecursionError):
         yield from make_document(path, text, metadata=origin, marks=())
         return
-    for number, (title, messages) in enumerate(chats, start=1):
+    for number, (title, messages, dropped) in enumerate(chats, start=1):
         text, marks = join_marked((_write_message(place, words), place) for place, words in messages if words)
-        silent = sum(not words for _, words in messages)
-        metadata = {**origin, "messages without text": silent} if silent else origin
-        (document,) = make_document(path, text, title, metadata, marks)
+        losses = {"message without text": sum(not words for _, words in messages), "alternative message": dropped}
+        (document,) = make_document(path, text, title, origin, marks, losses)
         yield document if len(chats) == 1 else replace(document, id=f"{path}#{number}")
 
 
@@ -135,17 +134,28 @@ def _write_scalar(value: object) -> str:
 # ---------------------------------------------------------------- chats
 
 
-def _list_chats(root: Any, path: Path) -> Iterator[tuple[str, Messages]]:
-    """The title and the messages of each chat; none if the file holds anything else."""
+def _list_chats(root: Any, path: Path) -> Iterator[tuple[str, Messages, int]]:
+    """The title, the messages and how many others each chat has; none if the file holds anything else."""
     if isinstance(root, dict) and isinstance(root.get("chats"), dict):  # all that Telegram has
         root = root["chats"].get("list")
     if messages := _read_messages(root, path):
         is_export = isinstance(root, list) and (path.parent.parent / "users.json").exists()
-        yield (path.parent.name if is_export else _find_title(root) or path.stem), messages
+        title = path.parent.name if is_export else _find_title(root) or path.stem
+        yield title, messages, max(0, _count_nodes(root) - len(messages))
     elif isinstance(root, list):
-        chats = [(_find_title(item), _read_messages(item, path)) for item in root if isinstance(item, dict)]
+        chats = [(item, _read_messages(item, path)) for item in root if isinstance(item, dict)]
         if chats and all(messages for _, messages in chats):
-            yield from chats
+            yield from ((_find_title(item), found, max(0, _count_nodes(item) - len(found))) for item, found in chats)
+
+
+def _count_nodes(chat: Any) -> int:
+    """The messages in all branches of a chat of ChatGPT; 0 for others."""
+    nodes = chat.get("mapping") if isinstance(chat, dict) else None
+    return (
+        sum(bool(node.get("message")) for node in nodes.values() if isinstance(node, dict))
+        if isinstance(nodes, dict)
+        else 0
+    )
 
 
 def _find_title(root: Any) -> str:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tomewise.errors import ReadingError
-from tomewise.reading.bounds import Bounds, make_bound_error, open_within
-from tomewise.reading.decode import join_words, unify_newlines
-from tomewise.reading.metadata import ID, UNSTORABLE, cut_document, find_unstorable, select_plain
+from tomewise.reading.decode import EmptySource, join_words, unify_newlines
+from tomewise.reading.metadata import ID, UNSTORABLE, add_losses, cut_document, find_unstorable, select_plain
 from tomewise.reading.places import Marks, join_turns
+from tomewise.reading.process import Bounds, make_bound_error, open_within
 from tomewise.types import Document, DocumentId
 
 _BOM = b"\xef\xbb\xbf"
@@ -26,8 +26,9 @@ def read_rows(path: Path, source: str, prefix: str = "", bounds: Bounds = _DEFAU
 
     A row is `{id?, title?, text}` or has QMSum's `meeting_transcripts`. With a prefix, its id becomes `<prefix>/<id>`;
     a row without an id gets `<source>#<line number>`. Further fields that are plain values or lists of them are its
-    metadata. Blank lines are skipped. Raises `ReadingError` with the line number for any other row, for a repeated id
-    and for a line of more than 16 MB, and also for a file without rows or with more than the bounds allow.
+    metadata; others are counted. Blank lines are skipped. Raises `ReadingError` with the line number for any other row,
+    for a repeated id and for a line of more than 16 MB, and also for a file without rows or with more than the bounds
+    allow.
     """
     seen: dict[str, int] = {}
     with open_within(path, bounds) as file:
@@ -45,7 +46,7 @@ def read_rows(path: Path, source: str, prefix: str = "", bounds: Bounds = _DEFAU
                 raise make_bound_error(source, bounds, "documents")
             yield document
     if not seen:
-        raise ReadingError(f"{source} is empty or holds only white space: give a source with text, or leave it out")
+        raise EmptySource(f"{source} is empty or holds only white space: give a source with text, or leave it out")
 
 
 def _read_lines(file: BinaryIO, source: str, bounds: Bounds) -> Iterator[tuple[int, bytes]]:
@@ -86,12 +87,14 @@ def _parse_document(raw: bytes, source: str, number: int, prefix: str) -> Docume
         if "meeting_transcripts" in row
         else (unify_newlines(_parse_text(row)), ())
     )
+    further = {name: value for name, value in row.items() if name not in _KNOWN_FIELDS and value is not None}
+    fields = select_plain(further)
     document = Document(
         id=f"{source}#{number}" if id is None else add_prefix(prefix, str(id)),
         text=text,
         title=join_words(title),
         source=source,
-        metadata=select_plain({name: value for name, value in row.items() if name not in _KNOWN_FIELDS}),
+        metadata=add_losses(fields, {"field": len(further) - len(fields)}),
         marks=marks,
     )
     document = cut_document(document)

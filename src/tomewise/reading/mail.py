@@ -14,12 +14,14 @@ from typing import Any
 
 from tomewise.errors import ReadingError
 from tomewise.reading.decode import decode, join_words, unify_newlines
-from tomewise.reading.metadata import describe_origin
+from tomewise.reading.metadata import add_losses, describe_origin
 from tomewise.reading.web_pages import convert_html, find_charset
 from tomewise.types import Document, Place
 
 _FIELDS = ("From", "To", "Cc", "Date", "Subject")  # of a message, shown above its text
 _ENCRYPTED = frozenset({"multipart/encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime"})
+_TEXTS = frozenset({"text/plain", "text/html"})
+_NOT_READ = "[not read: "
 _DEEPEST = 20  # messages forwarded within messages
 _LONGEST_FIELD = 50_000  # characters; a longer one is shown as it is written, as its parser takes quadratic time
 _LONGEST_SENDER = 1_000
@@ -75,6 +77,7 @@ def _make_document(message: EmailMessage, path: Path, id: str) -> Document:
     metadata = {**describe_origin(authors=[place.speaker], date=date, language=language), **fields, **origin}
     if date:
         metadata["date"] = date
+    metadata = dict(add_losses(metadata, {"attachment": text.count(f"\n\n{_NOT_READ}")}))
     return Document(id=id, text=text, title=title, source=str(path), metadata=metadata, marks=((0, place),))
 
 
@@ -85,19 +88,28 @@ def _read_parts(message: EmailMessage, depth: int, origin: dict[str, Any]) -> It
     """
     yield "\n".join(f"{name}: {words}" for name in _FIELDS if (words := _read_field(message, name)))
     if message.get_content_type() in _ENCRYPTED:
-        yield "[not read: encrypted text]"
+        yield f"{_NOT_READ}encrypted text]"
         return
     body = message.get_body(("plain", "html"))
     if body is not None and (text := _read_body(body, origin).strip()):
         yield text
-    for part in message.iter_attachments() if message.is_multipart() else [message]:
+    for part in [*message.iter_attachments(), *_list_alternatives(message)] if message.is_multipart() else [message]:
         inner = part.get_payload()
         if part.get_content_type() == "message/rfc822" and isinstance(inner, list) and depth < _DEEPEST:
             for forwarded in inner:
                 if isinstance(forwarded, EmailMessage):
                     yield from _read_parts(forwarded, depth + 1, origin)
         elif part is not body:
-            yield f"[not read: {_read_name(part)}]"
+            yield f"{_NOT_READ}{_read_name(part)}]"
+
+
+def _list_alternatives(message: MIMEPart) -> Iterator[MIMEPart]:
+    """The forms of the text of a message that are neither plain text nor a page, such as an invitation."""
+    for part in message.iter_parts():
+        if part.get_content_maintype() == "multipart":
+            yield from _list_alternatives(part)
+        elif message.get_content_subtype() == "alternative" and part.get_content_type() not in _TEXTS:
+            yield part
 
 
 def _read_body(part: MIMEPart, origin: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from xml.etree.ElementTree import Element
 
 import yaml
 
+from tomewise.errors import count_noun
 from tomewise.reading.decode import join_words
 from tomewise.types import Document, Metadata, Place, Scalar
 
@@ -163,6 +164,15 @@ def describe_origin(*, authors: Iterable[str] = (), date: str = "", language: st
         "language": join_words(language).replace("_", "-"),
     }
     return {name: value for name, value in fields.items() if value}
+
+
+def add_losses(metadata: Metadata, losses: Mapping[str, int]) -> Metadata:
+    """The metadata with how many things of which kinds a reader saw and left out, as `left_out`."""
+    nouns = ((count, kind, *kind.partition(" without ")) for kind, count in losses.items() if count)
+    counted = [count_noun(count, kind, f"{noun}s{more}{what}") for count, kind, noun, more, what in nouns]
+    counted += list_values(metadata.get("left_out", ()))
+    others = {name: value for name, value in metadata.items() if name != "left_out"}
+    return {"left_out": counted, **others} if counted else metadata
 
 
 def write_date(words: str) -> str:

@@ -34,7 +34,10 @@ def read_notebook(path: Path) -> tuple[Document]:
     text, cells = join_marked((text, Place(cell=number)) for number, text in enumerate(texts, start=1) if text)
     headings = mark_headings(text)
     title = metadata.get("title") or next((place.chapter[0] for at, place in headings if text.startswith("# ", at)), "")
-    return make_document(path, text, str(title), marks=_join_marks(headings, cells))
+    outputs = (output for cell in _list_cells(notebook) for output in _list_outputs(cell))
+    data = [output.get("data") for output in outputs]
+    losses = {"picture": sum(isinstance(each, dict) and "image/" in " ".join(each) for each in data)}
+    return make_document(path, text, str(title), marks=_join_marks(headings, cells), losses=losses)
 
 
 def _parse_notebook(path: Path) -> Mapping[str, Any]:
@@ -70,10 +73,14 @@ def _read_cell(cell: Mapping[str, Any], language: str) -> Iterator[str]:
         return
     if text.strip():
         yield _fence(text, language)
-    outputs = cell.get("outputs")
-    for output in outputs if isinstance(outputs, list) else ():
-        if isinstance(output, dict) and (words := _read_output(output).strip()):
+    for output in _list_outputs(cell):
+        if words := _read_output(output).strip():
             yield _fence(words, "")
+
+
+def _list_outputs(cell: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    outputs = cell.get("outputs")
+    return [output for output in outputs if isinstance(output, dict)] if isinstance(outputs, list) else []
 
 
 def _read_output(output: Mapping[str, Any]) -> str:

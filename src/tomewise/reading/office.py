@@ -1,4 +1,4 @@
-"""Read DOCX and PPTX as Markdown-like text; needs the extra `documents`."""
+"""Read PPTX as Markdown-like text; needs the extra `documents`."""
 
 from __future__ import annotations
 
@@ -7,30 +7,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import mammoth
 import pptx
 
 from tomewise.reading.decode import join_words
 from tomewise.reading.office_package import open_package
 from tomewise.reading.places import join_marked, make_document
 from tomewise.reading.tables import Span, write_grid
-from tomewise.reading.web_pages import convert_html
 from tomewise.types import Document, Place
 
-# The lines of a table of contents, which Word styles by their levels, are no text.
-_STYLES = """p[style-name='Title'] => h1:fresh
-p[style-name='Subtitle'] => p:fresh
-p[style-name^='toc '] => !
-p[style-name='TOC Heading'] => !"""
 _BREAKS = re.compile(r"[\v\n]+")  # PowerPoint writes a new line within a paragraph as a vertical tab
-
-
-def read_docx(path: Path) -> tuple[Document]:
-    """The document in a DOCX file. Raises `ReadingError` if it is encrypted or damaged."""
-    with open_package(path) as (file, title, origin):
-        html = mammoth.convert_to_html(file, style_map=_STYLES, convert_image=lambda _: []).value
-    text = convert_html(html, str(path)).text
-    return make_document(path, text, title, origin)
 
 
 def read_pptx(path: Path) -> tuple[Document]:

@@ -11,7 +11,7 @@ import odfdo
 from tomewise.reading.decode import join_words
 from tomewise.reading.office_package import open_package
 from tomewise.reading.places import make_document
-from tomewise.reading.tables import FORMULAS, Row, Span, join_sheets, spread_spans, write_grid, write_value
+from tomewise.reading.tables import BARE_FORMULA, Row, Span, join_sheets, spread_spans, write_grid, write_value
 from tomewise.types import Document
 
 _META = "meta.xml"
@@ -27,9 +27,18 @@ _ASIDE = frozenset("office:annotation office:annotation-end text:note text:ruby-
 
 
 def read_odt(path: Path) -> tuple[Document]:
-    """The document in an ODT file. Raises `ReadingError` if it is encrypted or damaged."""
+    """The document in an ODT file; before and behind it the headers and footers, each once.
+
+    Raises `ReadingError` if it is encrypted or damaged.
+    """
     with open_package(path, _META) as (_, title, origin):
-        text = "\n\n".join(_list_blocks(odfdo.Document(path).body))
+        document = odfdo.Document(path)
+        styles: Any = document.get_part("styles.xml")
+        header, footer = (
+            dict.fromkeys("\n\n".join(_list_blocks(each)) for each in styles.get_elements(f"//style:{name}"))
+            for name in ("header", "footer")
+        )
+        text = "\n\n".join(filter(None, (*header, *_list_blocks(document.body), *footer)))
     return make_document(path, text, title, origin)
 
 
@@ -39,9 +48,8 @@ def read_ods(path: Path) -> tuple[Document]:
         tables: Any = odfdo.Document(path).body.get_elements("table:table")
         text, marks = join_sheets((table.name or "", _list_rows(table)) for table in tables)
         bare = "descendant::table:table-cell[@table:formula][not(@office:value-type)]"
-        if count := sum(len(table.get_elements(bare)) for table in tables):
-            origin = {**origin, FORMULAS: count}
-    return make_document(path, text, title, origin, marks)
+        losses = {BARE_FORMULA: sum(len(table.get_elements(bare)) for table in tables)}
+    return make_document(path, text, title, origin, marks, losses)
 
 
 def _list_blocks(element: Any, indent: str = "") -> Iterator[str]:

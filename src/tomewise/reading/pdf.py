@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from ctypes import POINTER, cast, create_string_buffer
@@ -17,11 +17,11 @@ import pypdfium2 as pdfium
 from numpy.typing import NDArray
 from pypdfium2 import raw
 
-from tomewise.reading.bounds import make_damage_error, make_locked_error
 from tomewise.reading.decode import join_words
 from tomewise.reading.formats import Scanned
 from tomewise.reading.metadata import describe_origin
 from tomewise.reading.places import Marks, make_document
+from tomewise.reading.process import make_damage_error, make_locked_error
 from tomewise.types import Document, Place
 
 _Boxes: TypeAlias = NDArray[np.float64]  # shape (n, 4): left, bottom, right, top in points, in the order of the file
@@ -40,6 +40,7 @@ _NO_TITLE = re.compile(
 _LONGEST_TITLE = 300  # characters
 _MOST_HEADINGS = 10_000  # of an outline, which may be a loop
 _DEEPEST_OUTLINE = 8
+_MOST_OF_PAGE = 0.8
 
 # Columns.
 _MIN_LINES = 5  # of a column
@@ -68,11 +69,17 @@ def read_pdf(path: Path) -> tuple[Document]:
 def _read_document(path: Path, pdf: pdfium.PdfDocument) -> tuple[Document]:
     pages: list[str] = []
     scanned: list[int] = []
+    losses = Counter({"attachment": raw.FPDFDoc_GetAttachmentCount(pdf)})
     for number in range(len(pdf)):
         with closing(pdf[number]) as page:
             text = _read_page(page)
-            if not text and next(iter(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE])), None) is not None:
+            pictures = list(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE]))
+            if not text and pictures:
                 scanned.append(number + 1)
+            else:
+                losses["picture"] += sum(not _is_background(picture, page) for picture in pictures)
+                losses["page without text"] += not text and raw.FPDFPage_CountObjects(page) > 0
+            losses["annotation"] += _count_annotations(page)
         pages.append(text)
     if scanned and not any(pages):
         raise Scanned(
@@ -83,7 +90,23 @@ def _read_document(path: Path, pdf: pdfium.PdfDocument) -> tuple[Document]:
     metadata = _read_origin(pdf)
     if scanned:
         metadata["scanned_pages"] = scanned
-    return make_document(path, text, _read_title(pdf), metadata, marks)
+    return make_document(path, text, _read_title(pdf), metadata, marks, losses)
+
+
+def _is_background(picture: pdfium.PdfObject, page: pdfium.PdfPage) -> bool:
+    """Whether a picture fills the page: a scan whose text was recognised, or an ornament."""
+    left, bottom, right, top = picture.get_bounds()
+    return bool((right - left) * (top - bottom) > _MOST_OF_PAGE * page.get_width() * page.get_height())
+
+
+def _count_annotations(page: pdfium.PdfPage) -> int:
+    """The notes, stamps and fields of forms on a page; not its links, nor the windows in which notes open."""
+    count = 0
+    for number in range(raw.FPDFPage_GetAnnotCount(page)):
+        annotation = raw.FPDFPage_GetAnnot(page, number)
+        count += raw.FPDFAnnot_GetSubtype(annotation) not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP)
+        raw.FPDFPage_CloseAnnot(annotation)
+    return count
 
 
 def _read_page(page: pdfium.PdfPage) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tomewise.reading.decode import join_words
+from tomewise.reading.metadata import add_losses
 from tomewise.types import Document, Metadata, Passage, Place
 
 # A document takes in a tome at most 20 kB and ten times its text, with vectors of 256 numbers as `hash` makes them. Its
@@ -151,12 +152,21 @@ def join_marked(parts: Iterable[tuple[str, Place]], gap: str = "\n\n", start: in
 
 
 def make_document(
-    path: Path, text: str, title: str = "", metadata: Metadata | None = None, marks: Marks | None = None
+    path: Path,
+    text: str,
+    title: str = "",
+    metadata: Metadata | None = None,
+    marks: Marks | None = None,
+    losses: Mapping[str, int] | None = None,
 ) -> tuple[Document]:
-    """The document that a file is, alone in a tuple, as readers return it. Without `marks` its headings are marked."""
+    """The document that a file is, alone in a tuple, as readers return it. Without `marks` its headings are marked.
+
+    `losses` are the kinds of things that were seen and left out, counted; they are its metadata `left_out`.
+    """
     name, title = str(path), join_words(title)
     marks = mark_headings(text) if marks is None else marks
-    return (Document(id=name, text=text, title=title, source=name, metadata=metadata or {}, marks=marks),)
+    fields = add_losses(metadata or {}, losses or {})
+    return (Document(id=name, text=text, title=title, source=name, metadata=fields, marks=marks),)
 
 
 class PlaceFinder:

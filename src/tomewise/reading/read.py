@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tomewise.errors import MissingDependency, ReadingError, TomewiseError, describe_fault
-from tomewise.reading.bounds import Bounds, make_bound_error, open_within
-from tomewise.reading.decode import decode, join_words
+from tomewise.reading.decode import EmptySource, decode, join_words
 from tomewise.reading.folder import FolderRules, Skipped, list_files, summarise_reasons
 from tomewise.reading.formats import CODE, CORPUS, MARKDOWN, TEXT, find_format, list_suffixes
 from tomewise.reading.json_lines import read_rows
 from tomewise.reading.metadata import UNSTORABLE, cut_document, find_unstorable, read_front_matter
 from tomewise.reading.places import mark_headings, mark_speakers
-from tomewise.reading.process import ReaderProcess
+from tomewise.reading.process import Bounds, ReaderProcess, make_bound_error, open_within
 from tomewise.types import Document, DocumentId, Metadata, Progress, Report
 
 STDIN = "-"
@@ -149,7 +148,7 @@ class SourceReader:
         try:
             source = self.read(path)
         except (ReadingError, MissingDependency) as error:
-            return Skipped(path, str(error), is_lost=True)
+            return Skipped(path, str(error), is_lost=True, is_empty=isinstance(error, EmptySource))
         seen.add(key)
         return source
 
@@ -175,7 +174,7 @@ class SourceReader:
     def _convert(self, path: Path, name: str, format: str) -> tuple[Document, ...]:
         with path.open("rb") as file:
             if not file.read(1):
-                raise ReadingError(f"{path} is empty: give a source with text, or leave it out")
+                raise EmptySource(f"{path} is empty: give a source with text, or leave it out")
         full_path = _resolve_name(path)
         converted = self.process.read(Path(full_path), format)
         # The source of a document is its file, whatever its reader says.
@@ -193,7 +192,8 @@ class SourceReader:
                 f"{path}: its reader gives an id with a character that cannot be stored: update its package"
             )
         if not documents:
-            raise ReadingError(f"{path} holds no text (is it drawn, or made by scripts?): save its text to a file")
+            kind = ReadingError if any("left_out" in each.metadata for each in converted) else EmptySource
+            raise kind(f"{path} holds no text (is it drawn, or made by scripts?): save its text to a file")
         return documents
 
 

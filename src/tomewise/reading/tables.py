@@ -18,16 +18,16 @@ from itertools import chain, dropwhile, islice, pairwise, zip_longest
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from tomewise.reading.bounds import make_damage_error
 from tomewise.reading.decode import decode, join_words
 from tomewise.reading.headers import find_header
 from tomewise.reading.metadata import HEADING
 from tomewise.reading.places import Marks, join_marked, make_document
+from tomewise.reading.process import make_damage_error
 from tomewise.types import Document, Place
 
 Row: TypeAlias = tuple[int, Sequence[str]]  # its number from 1, and its cells
 
-FORMULAS = "formulas without value"  # their count, in metadata
+BARE_FORMULA = "formula without value"  # a kind of what is left out
 
 
 class Span(NamedTuple):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from html import unescape
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +20,14 @@ from tomewise.reading.places import make_document
 from tomewise.reading.tables import lay_cells, write_grid
 from tomewise.types import Document, Metadata
 
-_NO_TEXT = "script style noscript template svg title".split()
+_NO_TEXT = "script style noscript template title".split()
+_LOST = {  # a picture with an empty `alt` is an ornament
+    **dict.fromkeys(("img", "svg", "canvas"), "picture"),
+    "video": "film",
+    "audio": "recording",
+    "iframe": "embedded page",
+    "object": "embedded object",
+}
 _CELLS = ("td", "th")
 _PROLOG = re.compile(r"\A\s*<\?xml[^>]*>")
 # Long white space, which a page shows as one blank. In it markdownify would search for a newline from each character,
@@ -60,11 +68,15 @@ _LEAST_SHARE = 0.25  # of a page without <main> that is left: with less, the nam
 
 
 class Page(NamedTuple):
-    """What a page says: its title (empty without one), its text, and as metadata what its head says of its origin."""
+    """What a page says: its title (empty without one), its text, and as metadata what its head says of its origin.
+
+    `losses` counts what was left out.
+    """
 
     title: str
     text: str
     origin: Metadata
+    losses: Mapping[str, int]
 
 
 class _Converter(MarkdownConverter):
@@ -72,7 +84,11 @@ class _Converter(MarkdownConverter):
 
     def __init__(self, soup: BeautifulSoup) -> None:
         super().__init__(
-            heading_style=ATX, bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False
+            heading_style=ATX,
+            bullets="-",
+            strip=["a", "img", "video"],
+            escape_asterisks=False,
+            escape_underscores=False,
         )
         self._words: dict[int, str] = {}  # of the cells whose table is still open
         self._tables: dict[int, list[list[Tag]]] = {}  # the cells of their rows
@@ -140,7 +156,7 @@ def _read_spans(cell: Tag) -> tuple[int, int]:
 def read_html(path: Path) -> tuple[Document]:
     """The page in an HTML file without its frame, see `remove_frame`. Raises `ReadingError` if it cannot be parsed."""
     page = read_page(path.read_bytes(), str(path), is_framed=True)
-    return make_document(path, page.text, page.title, page.origin)
+    return make_document(path, page.text, page.title, page.origin, losses=page.losses)
 
 
 def _read_origin(soup: BeautifulSoup) -> Metadata:
@@ -172,25 +188,31 @@ def find_charset(raw: bytes) -> str | None:
 def convert_html(html: str, name: str, *, is_framed: bool = False) -> Page:
     """The `<title>` of a page and its text with headings, paragraphs, lists and tables.
 
-    Scripts, styles, images and the addresses of links are dropped. Of a page that `is_framed` the frame is dropped too,
-    and the origin is read. Raises `ReadingError` if it cannot be parsed.
+    Scripts, styles, images and the addresses of links are dropped. Of a page that
+    `is_framed` the frame is dropped too, and the origin is read. Raises `ReadingError` if it cannot be parsed.
     """
     origin: Metadata = {}
+    losses = Counter[str]()
     if "<" not in html:
-        return Page("", unescape(html).strip(), origin)
+        return Page("", unescape(html).strip(), origin, losses)
     try:
         soup = BeautifulSoup(_PADDING.sub(" ", _escape_unclosed(_PROLOG.sub("", html))), "html.parser")
         title = join_words(soup.title.get_text()) if soup.title else ""
+        scripts = len(soup.find_all("script"))
         for tag in soup.find_all(_NO_TEXT):
             tag.decompose()
         if is_framed:
             origin = _read_origin(soup)
             remove_frame(soup)
+        losses.update(_LOST[tag.name] for tag in soup.find_all(list(_LOST)) if tag.get("alt") != "")
+        for tag in soup.find_all("svg"):
+            tag.decompose()
         text = str(_Converter(soup).convert_soup(soup))
+        losses["script"] = 0 if text.strip() else scripts
     except (ParserRejectedMarkup, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else "not parsable"
         raise ReadingError(f"{name} is HTML but {reason}: save it as text or Markdown") from error
-    return Page(title, _BLANK_LINES.sub("\n\n", text).strip(), origin)
+    return Page(title, _BLANK_LINES.sub("\n\n", text).strip(), origin, losses)
 
 
 def _escape_unclosed(html: str) -> str:
@@ -213,9 +235,10 @@ def remove_frame(soup: BeautifulSoup) -> None:
     whole = _count_characters(soup)
     frame = list(_find_frame(soup))
     left = whole - sum(map(_count_characters, frame))
-    if left > (0 if soup.find("main") else _LEAST_SHARE * whole):
-        for element in frame:
-            element.decompose()
+    if left <= (0 if soup.find("main") else _LEAST_SHARE * whole):
+        return
+    for element in frame:
+        element.decompose()
 
 
 def _find_frame(soup: BeautifulSoup) -> Iterator[Tag]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import date, datetime, time
@@ -11,18 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
-from openpyxl.utils import range_boundaries
 from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 
 from tomewise.reading.office_package import open_package
 from tomewise.reading.places import make_document
-from tomewise.reading.tables import FORMULAS, Row, Span, join_sheets, spread_spans, write_value
+from tomewise.reading.tables import BARE_FORMULA, Row, Span, join_sheets, spread_spans, write_value
 from tomewise.types import Document
 
 _MOST_ROWS = 1 << 20
 _MOST_COLUMNS = 1 << 14
-_CHUNK = 1 << 20  # bytes
-_MERGED = re.compile(rb'<(?:\w{1,20}:)?mergeCell\b[^<>]{0,200}?\bref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
+_FIRST_OWN = 164  # number of a format that a workbook adds
 # The parts of a number format: quoted and escaped signs, what pads or hides, colours and currencies, digits.
 _PART = re.compile(
     r'"([^"]{0,50})"|\\(.)|[_*].|\[\$([^\]-]{0,20})[^\]]{0,20}\]|\[[^\]]{0,40}\]|([0#?](?:[0#?,.]{0,40}[0#?])?)(,{0,6})|'
@@ -41,77 +40,56 @@ def read_xlsx(path: Path) -> tuple[Document]:
     """The sheets of a workbook, hidden ones too, each a chapter, with the values that its formulas had when it was
     saved.
 
-    A formula without a value is written itself; the metadata `formulas without value` counts them. A program that asks
+    A formula without a value is written itself, and counted as left out. A program that asks
     for calculation at opening may write 0 for each, so there a 0 does not count. Raises `ReadingError` if the file is
     encrypted or damaged.
     """
     with open_package(path) as (file, title, origin), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of styles that openpyxl does not know
         with closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
-            sheets = [_Sheet(sheet) for sheet in book.worksheets]
-            text, marks = join_sheets(
-                (sheet.name, spread_spans(sheet.list_rows(), sheet.list_spans())) for sheet in sheets
-            )
-    if count := sum(sheet.formulas for sheet in sheets):
-        origin = {**origin, FORMULAS: count}
-    return make_document(path, text, title, origin, marks)
+            losses = Counter[str]()
+            text, marks = join_sheets((sheet.title, _list_rows(sheet, losses)) for sheet in book.worksheets)
+    return make_document(path, text, title, origin, marks, losses)
 
 
-class _Sheet:
-    """The rows of a sheet, from its XML. openpyxl reads either formulas or values, and no merged cells in passing."""
+def _list_rows(sheet: Any, losses: Counter[str]) -> Iterator[Row]:
+    """The rows of a sheet, from its XML: openpyxl gives either formulas or values, and no merged cells in passing."""
+    book, rows = sheet.parent, list[Row]()
+    with sheet._get_source() as source:
+        parser = _Parser(
+            source,
+            sheet._shared_strings,
+            data_only=True,
+            epoch=book.epoch,
+            date_formats=book._date_formats,
+            timedelta_formats=book._timedelta_formats,
+        )
+        parser.is_uncalculated = bool(book.calculation.fullCalcOnLoad)
+        for number, cells in parser.parse():
+            if number > _MOST_ROWS:
+                raise ValueError(f"a sheet has rows behind row {_MOST_ROWS:,}, the last one that a sheet can have")
+            row: list[str] = []
+            for cell in cells:
+                if (value := cell["value"]) is not None and cell["column"] <= _MOST_COLUMNS:
+                    row += [""] * (cell["column"] - len(row))
+                    shown = value if isinstance(value, str) else show_value(value, _find_format(book, cell["style_id"]))
+                    row[cell["column"] - 1] = shown
+            if row:
+                rows.append((number, row))
+    losses[BARE_FORMULA] += parser.formulas
+    merged = parser.merged_cells.mergeCell if parser.merged_cells else ()
+    spans = (
+        Span(top, left - 1, bottom - top + 1, right - left + 1)
+        for left, top, right, bottom in (each.bounds for each in merged)
+    )
+    return spread_spans(rows, spans)
 
-    def __init__(self, sheet: Any) -> None:
-        self.name = sheet.title
-        self.formulas = 0  # without a value
-        self._sheet = sheet
-        self._formats: dict[int, str] = {}
 
-    def list_rows(self) -> Iterator[Row]:
-        book = self._sheet.parent
-        with self._sheet._get_source() as source:
-            parser = _Parser(
-                source,
-                self._sheet._shared_strings,
-                data_only=True,
-                epoch=book.epoch,
-                date_formats=book._date_formats,
-                timedelta_formats=book._timedelta_formats,
-            )
-            parser.is_uncalculated = bool(book.calculation.fullCalcOnLoad)
-            for number, cells in parser.parse():
-                if number > _MOST_ROWS:
-                    raise ValueError(f"a sheet has rows behind row {_MOST_ROWS:,}, the last one that a sheet can have")
-                row: list[str] = []
-                for cell in cells:
-                    if cell["value"] is not None and cell["column"] <= _MOST_COLUMNS:
-                        row += [""] * (cell["column"] - len(row))
-                        value = cell["value"]
-                        row[cell["column"] - 1] = value if isinstance(value, str) else self._write(cell)
-                yield number, row
-            self.formulas = parser.formulas
-
-    def list_spans(self) -> Iterator[Span]:
-        """The merged cells, which stand behind the rows."""
-        rest = b""
-        with self._sheet._get_source() as source:
-            while chunk := source.read(_CHUNK):
-                chunk = rest + chunk
-                end = chunk.rfind(b"<")
-                for found in _MERGED.finditer(chunk):
-                    left, top, right, bottom = range_boundaries(found[1].decode())
-                    yield Span(top, left - 1, bottom - top + 1, right - left + 1)
-                rest = chunk[end:][:_CHUNK] if end >= 0 else b""
-                if _MERGED.match(rest):
-                    rest = b""
-
-    def _write(self, cell: dict[str, Any]) -> str:
-        style = cell["style_id"]
-        if style not in self._formats:
-            book = self._sheet.parent
-            number = book._cell_styles[style].numFmtId
-            builtin = openpyxl.styles.numbers.BUILTIN_FORMATS.get(number, "General")
-            self._formats[style] = book._number_formats[number - 164] if number >= 164 else builtin
-        return show_value(cell["value"], self._formats[style])
+def _find_format(book: Any, style: int) -> str:
+    number = book._cell_styles[style].numFmtId
+    if number >= _FIRST_OWN:
+        return str(book._number_formats[number - _FIRST_OWN])
+    return str(openpyxl.styles.numbers.BUILTIN_FORMATS.get(number, "General"))
 
 
 class _Parser(WorkSheetParser):  # type: ignore[misc]  # openpyxl has no types

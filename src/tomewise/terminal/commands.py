@@ -417,7 +417,8 @@ def show(
     Of a database without the name of a tome it lists the tomes.
     """
     from tomewise.terminal import render
-    from tomewise.tome.holdings import read_contents
+    from tomewise.tome.holdings import list_losses, read_contents
+    from tomewise.types import Document
 
     if sum((document is not None, entity is not None, flags)) > 1:
         raise UsageError("give a document, --entity or --flags: each is shown alone")
@@ -438,6 +439,8 @@ def show(
             return
         if document is not None:
             whole = opened.documents.read(document, part) if part else opened.documents[document]
+            if isinstance(whole, Document) and (lost := list_losses(opened.store, [whole.id])):
+                print_message(f"left out: {lost[whole.id]}")
             # Not through typer, which leaves out of a pipe what looks like a colour.
             print_json(whole) if as_json else print(whole.text)
             return

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -146,6 +147,20 @@ def print_add_report(report: AddReport, sources: int, seconds: float, out: Conso
             out.print(
                 f"[bold]{word}[/bold] {count_noun(len(documents), 'document')}{why}: {escape(_put_on_one_line(names))}"
             )
+    for word, parts in (("kept the former text", report.kept), ("left out", report.left_out)):
+        for document, words in islice(parts.items(), _LINES):
+            out.print(f"[yellow]{word}[/yellow] of {escape(_put_on_one_line(f'{name_document(document)}: {words}'))}")
+        if (more := len(parts) - _LINES) > 0:
+            out.print(f"[yellow]{word}[/yellow] of {count_noun(more, 'more document')}: --json lists all")
+    if report.guessed:
+        guesses = [f"{name_document(each)} as {page.partition(' ')[0]}" for each, page in report.guessed.items()]
+        listed = ", ".join(guesses[:_LINES]) + (", …" if len(guesses) > _LINES else "")
+        what = f"[yellow]guessed[/yellow] the encoding of {count_noun(len(guesses), 'document')}"
+        out.print(f"{what}: {escape(_put_on_one_line(listed))}: `--encoding` states it")
+    if report.resting:
+        numbers = ", ".join(map(str, report.resting[:_LINES])) + (", …" if len(report.resting) > _LINES else "")
+        what = count_noun(len(report.resting), "answer")
+        out.print(f"[yellow]{what}[/yellow] of `tome log` quote what is no longer there: {numbers}")
     by_reason: dict[str, list[str]] = {}
     for path, reason in report.skipped.items():
         by_reason.setdefault(reason, []).append(name_document(path))

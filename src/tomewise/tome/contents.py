@@ -19,11 +19,10 @@ from tomewise.language.cached import prove_room
 from tomewise.memory.build_records import forget_examples
 from tomewise.memory.passages import LostDocuments, Outcome, store_documents
 from tomewise.notebook_display import write_table
-from tomewise.reading.bounds import LIMITS, Bounds
 from tomewise.reading.folder import FolderRules, Skipped, resolve_path
 from tomewise.reading.json_lines import add_prefix
 from tomewise.reading.metadata import ID, PATH, UNSTORABLE, cut_document, find_unstorable, select_plain
-from tomewise.reading.process import ReaderProcess
+from tomewise.reading.process import LIMITS, Bounds, ReaderProcess
 from tomewise.reading.read import STDIN, NamedFile, ReadSource, SourceReader
 from tomewise.settings import Settings
 from tomewise.store.contract import Store
@@ -36,10 +35,12 @@ from tomewise.systems.layers import make_layers
 from tomewise.tome.arguments import check_type, read_names
 from tomewise.tome.document_names import find_exactly
 from tomewise.tome.fixed_settings import find_address, fix_settings, make_splitter, remember_address
+from tomewise.tome.holdings import list_guesses, list_losses
 from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.reports import AddReport, RemoveReport
 from tomewise.tome.session_memory import forget_in_all
 from tomewise.tome.stated_fields import StatedFields, check_fields, forget_unused, keep_left_out
+from tomewise.tome.traces import list_resting
 from tomewise.types import Document, DocumentId, Lagging, Layer, Metadata, Report
 
 Named: TypeAlias = str | Path | Document | NamedFile  # a source
@@ -88,7 +89,7 @@ async def add_documents(
         if find_address(embedder):  # what it is paid for must find room
             await prove_room(store.calls, 0)
         splitter = make_splitter(store, embedder, tokens, overlap)
-        files = await run_in_thread(MovedFiles, store, sources if sync else ())
+        files = await run_in_thread(MovedFiles, store, sources if sync else (), settings.sync_forgets)
         known = {record.id: record.source for record in store.documents(_list_ids(sources, prefix))}
         claims = _Claims({name: source for name, source in known.items() if name not in files.gone})
         stated = StatedFields(store, metadata, sources)
@@ -102,7 +103,9 @@ async def add_documents(
         folders: dict[DocumentId, str] = {}
         documents = _read_documents(sources, reader, claims, skipped, noted, folders, prefix)
         try:
-            outcomes = await store_documents(files.follow(documents, stated), store, embedder, splitter, report)
+            outcomes = await store_documents(
+                files.follow(documents, stated, skipped), store, embedder, splitter, report
+            )
             paths = [source for source in sources if isinstance(source, str | Path) and str(source) not in failed]
             await run_in_thread(keep_left_out, store, map(resolve_path, paths), skipped)
         finally:  # also for what was kept before an error
@@ -118,7 +121,19 @@ async def add_documents(
     passages = sum(each.passages for each in outcomes)
     moved = tuple(files.moved)
     reasons = {str(entry.path): entry.reason for entry in skipped}
-    return AddReport(**by_outcome, passages=passages, skipped=reasons, moved=moved, failed=failed, lagging=lagging)
+    stored = (*by_outcome["added"], *by_outcome["replaced"])
+    return AddReport(
+        **by_outcome,
+        passages=passages,
+        skipped=reasons,
+        moved=moved,
+        kept=files.kept,
+        resting=await run_in_thread(list_resting, store, {*by_outcome["removed"], *files.kept}),
+        left_out=await run_in_thread(list_losses, store, stored),
+        guessed=await run_in_thread(list_guesses, store, stored),
+        failed=failed,
+        lagging=lagging,
+    )
 
 
 async def _find_lag(kit: Kit) -> Lagging | None:

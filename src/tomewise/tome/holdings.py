@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tomewise.errors import count_noun
 from tomewise.events import shorten
 from tomewise.language.fences import oneline
 from tomewise.memory.grounds import find_grounds
+from tomewise.reading.decode import ENCODING, GUESSED
+from tomewise.reading.metadata import list_values
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_by_path, read_setting
 from tomewise.store.records import BUILDS, LEFT_OUT, DocumentRecord
@@ -21,6 +24,7 @@ _NAMED = 3  # of what was not read
 _LONGEST = 100  # characters of a name with its reason
 _NO_TEXT = ("has the unsupported suffix", "is a link", "is empty")  # how reasons begin of files that hold none to read
 _SCANNED = Condition("scanned_pages", ">=", 1)
+_PARTLY_READ = Condition("left_out", "!=", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +96,7 @@ def read_contents(store: Store, model: str) -> Contents:
 
 
 def list_unread(store: Store, within: Scope | None = None, failed: int | None = None) -> Iterator[Unread]:
-    """What of a scope was not read when it was added: scanned pages, and files beside documents that are all in it.
+    """What of a scope was not read when it was added: parts of documents, and files beside those that are all in it.
 
     Of an answer, whose steps `failed` so many times, only files that may hold text.
     """
@@ -108,18 +112,45 @@ def list_unread(store: Store, within: Scope | None = None, failed: int | None = 
         }
     reasons = [(name, why) for own in files.values() for name, why in own.items()]
     lost = [(name, why) for name, why in reasons if failed is None or not why.startswith(_NO_TEXT)]
-    scanned = [
-        (name_document(record.id), f"p. {str(record.metadata[_SCANNED.field]).strip('[]')}")
-        for record in store.documents(replace(scope, where=(*scope.where, _SCANNED)))
-    ]
+    scanned, partly = (
+        [
+            (name_document(record.id), write(record.metadata[each.field]))
+            for record in store.documents(replace(scope, where=(*scope.where, each)))
+        ]
+        for each, write in ((_SCANNED, lambda pages: f"p. {str(pages).strip('[]')}"), (_PARTLY_READ, join_parts))
+    )
     for what, count, found, mend in (
         ("partly scanned document", len(scanned), scanned, "recognise the text (OCR) and `tome add` again"),
+        ("partly read document", len(partly), partly, "look into the file"),
         ("unread file", len(lost), lost, "mend and `tome add` again, or `--exclude`"),
         ("failed step", failed, [], "`--fresh` asks the model again"),
     ):
         if count:
             first = tuple(shorten(f"{oneline(name)}: {why}", _LONGEST) for name, why in found[:_NAMED])
             yield Unread(what=what, count=count, names=first, mend=mend)
+
+
+def join_parts(parts: object) -> str:
+    """The values of a field as an enumeration."""
+    *first, last = map(str, list_values(parts))
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def list_losses(store: Store, documents: Sequence[DocumentId]) -> dict[DocumentId, str]:
+    """What was seen in each of these documents when it was read, and left out; for those of which anything was."""
+    losses: dict[DocumentId, str] = {}
+    for record in store.documents(documents):
+        pages = len(list_values(record.metadata.get(_SCANNED.field, ())))
+        scanned = [count_noun(pages, "scanned page")] if pages else []
+        if parts := [*list_values(record.metadata.get(_PARTLY_READ.field, ())), *scanned]:
+            losses[record.id] = join_parts(parts)
+    return losses
+
+
+def list_guesses(store: Store, documents: Sequence[DocumentId]) -> dict[DocumentId, str]:
+    """The encodings of those of these documents whose encoding was guessed."""
+    guesses = ((record.id, str(record.metadata.get(ENCODING, ""))) for record in store.documents(documents))
+    return {document: guess for document, guess in guesses if guess.endswith(GUESSED)}
 
 
 @dataclass(slots=True, eq=False)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tomewise.errors import UsageError
 from tomewise.memory.passages import LostDocuments, digest_document
-from tomewise.reading.folder import resolve_path
+from tomewise.reading.folder import Skipped, resolve_path
 from tomewise.store.contract import Store
 from tomewise.tome.stated_fields import StatedFields
 from tomewise.types import Document, DocumentId
@@ -18,11 +18,14 @@ from tomewise.types import Document, DocumentId
 class MovedFiles:
     """Documents of a tome whose files are no longer below some folders. `moved` has the new ids of those found again.
 
-    Until a file with the same content is read, they count as gone.
+    Until a file with the same content is read, they count as gone. `kept` are documents whose files cannot be read any
+    more, with the reasons. `forgets` is the setting `sync_forgets`.
     """
 
-    def __init__(self, store: Store, folders: Iterable[str | Path | Document]) -> None:
+    def __init__(self, store: Store, folders: Iterable[str | Path | Document], forgets: str = "emptied") -> None:
         self.moved: list[DocumentId] = []
+        self.kept: dict[DocumentId, str] = {}
+        self._forgets = forgets
         self._store = store
         self._folders = [_check_folder(folder) for folder in folders]
         self._origins = {record.id: record.source for record in store.documents()} if self._folders else {}
@@ -36,11 +39,12 @@ class MovedFiles:
             self._ids.setdefault(_digest_content(store.document(name)), []).append(name)
 
     def follow(
-        self, documents: Iterable[Document | LostDocuments], fields: StatedFields
+        self, documents: Iterable[Document | LostDocuments], fields: StatedFields, skipped: Sequence[Skipped]
     ) -> Iterator[Document | LostDocuments]:
         """The documents with the stated fields; each that has moved gets its new id and source before it is passed on.
 
-        At the end come the documents that were not found again, as lost.
+        At the end come the documents that were not found again, as lost, with those whose files were `skipped` and
+        are to be forgotten.
         """
         for item in documents:
             if isinstance(item, Document):
@@ -49,8 +53,21 @@ class MovedFiles:
                 yield found
             else:
                 yield item
+        self._judge_unread({resolve_path(each.path): each for each in skipped if each.is_lost})
         if self.gone:
             yield LostDocuments(tuple(sorted(self.gone)))
+
+    def _judge_unread(self, lost: Mapping[str, Skipped]) -> None:
+        """Let the documents of these files, or of files in these folders, be gone or kept."""
+        for name, source in self._origins.items():
+            paths = (source, *map(str, PurePosixPath(source).parents))
+            entry = next((lost[path] for path in paths if path in lost), None) if lost else None
+            if entry is None:
+                continue
+            if self._forgets == "unreadable" or (self._forgets == "emptied" and entry.is_empty):
+                self.gone.add(name)
+            else:
+                self.kept[name] = entry.reason
 
     def _follow_one(self, document: Document, fields: StatedFields) -> Document:
         candidates = {

@@ -48,6 +48,14 @@ class AddReport(Noun):
     """The reason for each path that was skipped."""
     moved: tuple[DocumentId, ...] = ()
     """Documents whose file has another path now."""
+    kept: Mapping[DocumentId, str] = field(default_factory=dict)
+    """With `sync`, documents that keep their former text though their file cannot be read any more, with the reason."""
+    resting: tuple[int, ...] = ()
+    """The traces of answers that quote removed or kept documents: what they rest on is no longer there."""
+    left_out: Mapping[DocumentId, str] = field(default_factory=dict)
+    """What was seen in a new or changed document and left out, such as "3 pictures and 1 chart"."""
+    guessed: Mapping[DocumentId, str] = field(default_factory=dict)
+    """The encoding of each new or changed document that nothing states, such as "cp1252 (guessed)"."""
     failed: Mapping[str, str] = field(default_factory=dict)
     """The reason for each source that could not be read, if the others went on."""
     lagging: Lagging | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,7 +15,7 @@ from tomewise.run import warn_unkept
 from tomewise.store.contract import Store
 from tomewise.tome.arguments import check_type, read_integer
 from tomewise.tome.damaged import skip_damaged
-from tomewise.types import Answer, Event, Noun, Question, read_plain, write_plain
+from tomewise.types import Answer, DocumentId, Event, Noun, Question, read_plain, write_plain
 from tomewise.types.plain import describe_invalid, map_texts
 
 
@@ -107,6 +107,12 @@ class Traces:
 
     def _explain_unknown(self, number: int) -> str:
         return f"{self._store.address} holds no trace {number}: `tome log` lists the traces that it holds"
+
+
+def list_resting(store: Store, documents: Collection[DocumentId]) -> tuple[int, ...]:
+    """The numbers of the traces whose answers quote one of these documents."""
+    traces = Traces(store, 0) if documents else ()
+    return tuple(each.number for each in traces if any(quote.document in documents for quote in each.answer.quotes))
 
 
 def _read_number(number: object) -> int:
