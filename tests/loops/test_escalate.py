@@ -121,9 +121,10 @@ async def test_what_is_declined_or_in_doubt_goes_on_after_the_first_quick_way_th
 
 
 async def test_without_a_model_the_thorough_way_goes_on_where_nothing_could_be_quoted():
-    nothing = Answer(text="", resolved=False, only_quotes=True)
+    nothing = Answer(text="", resolved=False)
     assert (await play(nothing))[1] == ["hybrid", "investigate"]
-    assert (await play(replace(nothing, statements=(Statement(text="It rained."),))))[1] == ["hybrid"]
+    quoting = replace(nothing, only_quotes=True, statements=(Statement(text="It rained."),))
+    assert (await play(quoting))[1] == ["hybrid"]
 
 
 @pytest.mark.parametrize(("first", "text"), [(PARTLY, PARTLY.text), (DECLINED, "")])

@@ -131,7 +131,7 @@ def test_parts_are_events_of_their_own(tmp_path: Path) -> None:
         names = [name for name, _ in events]
         assert names[:3] == ["started", "retrieved", "cost"]
         assert names[-1] == "answer"
-        assert set(names[3:-1]) == {"answer_part"}
+        assert set(names[3:-1]) == {"answer_part", "asked again", "cost"}
         assert [data["replace"] for name, data in events if name == "answer_part"].count(True) == 1
         assert read(events) == events[-1][1]["text"] == "Ada Marsh put out the light."
         trace = served.http.get(f"{NOVEL}/traces/{events[-1][1]['trace']}").json()

@@ -27,6 +27,7 @@ _DECLARABLE = re.compile(
 )
 _SAMPLE_BYTES = 200_000  # of a file, to guess its encoding from
 _ZEROS = 0.6  # of every second byte, at least, in UTF-16
+_LEAST = 4  # characters of a file that is taken for UTF-16
 _HIGH = re.compile(rb"[\x80-\xff]+")
 _HIGH_RUNS = re.compile(rb"[\x80-\xff]{3,}")  # rare in languages that are written in Latin letters
 _LETTERS = re.compile(rb"[A-Za-z\x80-\xff]")
@@ -149,6 +150,8 @@ def _decode_unmarked(raw: bytes, name: str, declared: str | None) -> tuple[str, 
 def _find_wide(raw: bytes) -> str | None:
     """UTF-16 without a mark: nearly every second byte is zero, and hardly any of the others."""
     half = len(raw) // 2
+    if half < _LEAST:
+        return None
     even, odd = raw[::2].count(0), raw[1::2].count(0)
     if len(raw) % 2 or max(even, odd) < _ZEROS * half or min(even, odd) > (1 - _ZEROS) * half / 10:
         return None

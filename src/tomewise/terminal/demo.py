@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tomewise.errors import MissingDependency, UsageError, count_noun
-from tomewise.events import shorten
 from tomewise.sample import STORY, SampleQuestion, read_questions
 from tomewise.terminal.commands import app, choose_listener, repeat_options
 from tomewise.terminal.completion import complete_systems
@@ -102,6 +101,7 @@ def _open_demo_tome(kept: str | None, stated: Stated) -> Iterator[Tome]:
 
 def _ask(tome: Tome, asked: SampleQuestion, system: str | None, trace: bool, steps: list[tuple[str, str]]) -> Cost:
     """Ask, print the question and the answer, and add the command to `steps`."""
+    from tomewise.events import shorten
     from tomewise.terminal import render
 
     out = console()

@@ -13,7 +13,6 @@ import typer
 from tomewise.errors import NO_WORDS, MissingDependency, UnknownName
 from tomewise.terminal.commands import app
 from tomewise.terminal.screen import console, escape
-from tomewise.text.words import list_terms
 
 _PACKAGE = Path(__file__).parents[1]
 _TOPICS = "topics"
@@ -138,12 +137,14 @@ def _search(root: Path, words: str) -> Iterator[tuple[str, str, str]]:
             about = f"{titles[name]} {name} {abouts.get(name, '')}"
             index.execute("INSERT INTO abouts VALUES (?, ?)", (name, _stem(about)))
             index.execute("INSERT INTO texts VALUES (?, ?, ?)", (name, _stem(" ".join(headings)), _stem(text)))
-        query = " OR ".join(f'"{term}"' for term in list_terms(words))
+        query = " OR ".join(f'"{term}"' for term in _stem(words).split())
         for (name,) in index.execute(_RANKED, (query, query)) if query else ():
             yield name, titles[name], abouts.get(name, "")
 
 
 def _stem(text: str) -> str:
+    from tomewise.text.words import list_terms  # late: what lists the options does without
+
     return " ".join(list_terms(text))
 
 

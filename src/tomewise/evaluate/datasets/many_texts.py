@@ -393,7 +393,7 @@ writes out the turns. The turns from first to last of `relevant_text_span` (coun
 span of characters. General queries are about the whole meeting and have no spans.
 """
 
-_TURN = re.compile(r"D(\d+):0*(\d+)")
+_TURN = re.compile(r"D(\d+):0*([1-9]\d*)")
 
 
 def _read_conversations(path: Path, corpus: Corpus) -> Iterator[Record]:
