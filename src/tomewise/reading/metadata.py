@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
@@ -19,6 +19,7 @@ import yaml
 from tomewise.errors import count_noun
 from tomewise.reading.decode import join_words
 from tomewise.types import Document, Metadata, Place, Scalar
+from tomewise.types.plain import list_values
 
 # The greatest lengths of title, headings, speakers, times and metadata.
 TITLE = 200  # characters, as all of these
@@ -231,11 +232,6 @@ def cut_metadata(fields: Metadata) -> dict[str, Scalar | list[Scalar]]:
         if left >= 0 and (is_list or fitting):
             cut_fields[name] = fitting if is_list else fitting[0]
     return cut_fields
-
-
-def list_values(value: Any) -> Sequence[Any]:
-    """The items of a list; any other value alone in one."""
-    return value if isinstance(value, list | tuple) else [value]
 
 
 def _measure_json(value: Scalar) -> int:

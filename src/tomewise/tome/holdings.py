@@ -11,14 +11,13 @@ from tomewise.errors import count_noun
 from tomewise.events import shorten
 from tomewise.language.fences import oneline
 from tomewise.memory.grounds import find_grounds
-from tomewise.reading.decode import ENCODING, GUESSED
-from tomewise.reading.metadata import list_values
 from tomewise.store.contract import Store
 from tomewise.store.lookups import read_by_path, read_setting
 from tomewise.store.records import BUILDS, LEFT_OUT, DocumentRecord
 from tomewise.systems.advice import Recommendation, recommend_system
 from tomewise.types import Condition, Coverage, DocumentId, Failure, Noun, PassageId, Scope, Source, Unread
 from tomewise.types.place import name_document
+from tomewise.types.plain import list_values
 
 _NAMED = 3  # of what was not read
 _LONGEST = 100  # characters of a name with its reason
@@ -149,6 +148,8 @@ def list_losses(store: Store, documents: Sequence[DocumentId]) -> dict[DocumentI
 
 def list_guesses(store: Store, documents: Sequence[DocumentId]) -> dict[DocumentId, str]:
     """The encodings of those of these documents whose encoding was guessed."""
+    from tomewise.reading.decode import ENCODING, GUESSED  # late: who looks at a tome does not read files
+
     guesses = ((record.id, str(record.metadata.get(ENCODING, ""))) for record in store.documents(documents))
     return {document: guess for document, guess in guesses if guess.endswith(GUESSED)}
 

@@ -9,7 +9,7 @@ A noun is a frozen dataclass, and its JSON has its fields under their names. Wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from functools import cache
 from threading import RLock
@@ -139,3 +139,8 @@ def _make_adapter(kind: Any) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter  # late: see `Noun`
 
     return TypeAdapter(kind)
+
+
+def list_values(value: Any) -> Sequence[Any]:
+    """The items of a list; any other value alone in one."""
+    return value if isinstance(value, list | tuple) else [value]
