@@ -153,8 +153,9 @@ def test_prices_of_a_list_beside_the_settings_come_first(command, own):
         prices = {each["name"]: (each["input"], each["output"]) for each in listed}
         assert (prices["openai:gpt-99"], prices["openai:gpt-4o-mini"]) == ((2, 10), (1, 2))
         assert find_price(ModelSpec.parse("OpenAI:gpt-99"), 1_000_000, 1_000_000, 500_000) == 11.25
-        own.with_name("prices.toml").write_text('"openai:gpt-99" = "cheap"\n')
-        read_own_prices.cache_clear()
-        assert "prices.toml is not used (openai:gpt-99: " in command("models", "openai").err
+        for wrong in ('"cheap"', "[inf, 1]", "1"):
+            own.with_name("prices.toml").write_text(f'"openai:gpt-99" = {wrong}\n')
+            read_own_prices.cache_clear()
+            assert "prices.toml is not used (openai:gpt-99" in command("models", "openai").err
     finally:
         read_own_prices.cache_clear()

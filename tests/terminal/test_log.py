@@ -23,7 +23,10 @@ def test_it_lists_the_newest_first(command, two_questions, read_json):
     ]
     assert [trace["number"] for trace in read_json("log", "--limit", "1")] == [2]
     assert [trace["number"] for trace in read_json("log", "-q", "map")] == [1]
-    assert QUESTION in command("log").out.splitlines()[1]
+    newest, declined = command("log").out.splitlines()[1:]
+    assert QUESTION in newest
+    assert "“" in newest
+    assert " — " in declined
 
 
 def test_it_shows_one_with_its_events_and_usage(command, two_questions, read_json):

@@ -107,3 +107,16 @@ def test_words_that_no_page_has_are_refused(command):
     ran = command("help", "xylophonic")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == "tome: no page of the documentation has 'xylophonic': `tome help` lists what they are about\n"
+
+
+def test_what_pages_are_about_names_topics(command):
+    found = command("help", "write my own reader for a file format").out
+    assert "(`how-to/add-a-reader`)" in found
+    assert ".md)" not in found
+
+
+def test_an_installation_without_the_documentation_says_so(command, monkeypatch, tmp_path):
+    monkeypatch.setattr("tomewise.terminal.manual._PACKAGE", tmp_path / "lib" / "tomewise")
+    ran = command("help", "costs")
+    assert (ran.code, ran.out) == (5, "")
+    assert "came without the documentation" in ran.err

@@ -17,7 +17,9 @@ from tomewise.settings import find_file
 from tomewise.types.plain import describe_invalid
 
 OWN_LIST = "prices.toml"  # beside the settings of the user
-_OWN = TypeAdapter(dict[str, Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=2, max_length=3)]])
+_OWN = TypeAdapter(
+    dict[str, Annotated[list[Annotated[float, Field(ge=0, allow_inf_nan=False)]], Field(min_length=2, max_length=3)]]
+)
 
 
 @dataclass(frozen=True, slots=True)

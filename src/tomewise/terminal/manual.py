@@ -48,9 +48,14 @@ def show_help(
 
 
 def _find_root() -> Path:
-    """The folder with `docs/` and what its pages include: in the package, or the checkout that it lies in."""
-    own = _PACKAGE / "manual"
-    return own if own.is_dir() else _PACKAGE.parents[1]
+    """The folder with `docs/` and what its pages include: in the package, or the checkout that it lies in.
+
+    Raises MissingDependency if neither has them.
+    """
+    for root in (_PACKAGE / "manual", _PACKAGE.parents[1]):
+        if (root / "docs" / f"{_TOPICS}.md").is_file():
+            return root
+    raise MissingDependency("this installation came without the documentation: install Tomewise from its wheel")
 
 
 def _find_page(docs: Path, topic: str) -> Path | None:
@@ -151,4 +156,5 @@ def _stem(text: str) -> str:
 def _read_topics(docs: Path) -> dict[str, str]:
     """What people come to a page for, by its name."""
     text = (docs / f"{_TOPICS}.md").read_text(encoding="utf-8")
-    return dict(re.findall(r"^- \[[^\]\n]+\]\(([^()\n]+)\.md\): (.*(?:\n  .*)*)", text, re.MULTILINE))
+    abouts = re.findall(r"^- \[[^\]\n]+\]\(([^()\n]+)\.md\): (.*(?:\n  .*)*)", text, re.MULTILINE)
+    return {name: _name_topics(about, docs, docs) for name, about in abouts}

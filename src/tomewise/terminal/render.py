@@ -470,7 +470,7 @@ def list_traces(traces: Sequence[Trace]) -> Table:
     table = make_table("", "asked", "system", "question", "answer", "calls")
     for trace in traces:
         answer = trace.answer
-        words = quote_words(answer) or "—"
+        words = (quote_words(answer) if answer.resolved else answer.text) or "—"
         texts = (_show_time(trace), answer.system, shorten(trace.question.text, 100), shorten(words, 100))
         table.add_row(f"[bold]{trace.number}[/bold]", *map(escape, texts), str(answer.cost.calls))
     return table
