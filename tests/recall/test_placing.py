@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from tests.recall.graph_tomes import EMBEDDER
 from tests.recall.shelves import Shelves
 
 from tomewise.recall.flat import Dense
+from tomewise.recall.mentions import select_named
 from tomewise.recall.placing import Placed, find_links
 from tomewise.recall.ranking import as_evidence
 from tomewise.recall.rewriting import take_stems
@@ -105,4 +108,14 @@ def test_links_are_whole_capitalised_names_that_say_more_than_the_question():
     text = "The ghent of Ada Marsh Hall, in Ghent and Night Boat, near New Ghent."
     titles = {"ghent", "ada marsh", "ada marsh hall", "night boat", "marsh hall"}
     assert find_links(text, titles, take_stems("Where is the Night Boat?")) == ["ada marsh hall", "ghent"]
+    assert find_links("The Who. It is by The Band.", {"the who", "it", "the", "band"}, frozenset()) == [
+        "the who",
+        "band",
+    ]
     assert find_links("", titles, frozenset()) == []
+
+
+def test_a_question_as_long_as_a_chapter_is_searched_for_titles_in_one_pass():
+    started = process_time()
+    assert select_named("Name Of A Thing " * 5_000 + "by Ada Marsh", {"ada marsh"}) == ["ada marsh"]
+    assert process_time() - started < 10  # in place of minutes

@@ -114,13 +114,13 @@ def _list_runs(question: str) -> dict[_Run, str]:
     """The runs of words that may be names, normalised."""
     words = split_words(question)
     normal = [normalise_name(word) for word in words]
-    name_words = [
+    name_words = {
         place for place, word in enumerate(words) if place and (word[0].isupper() or any(map(str.isdigit, word)))
-    ]
+    }
     return {
         (start, end): " ".join(normal[start:end])
         for start, end in _list_spans(len(words))
-        if any(start <= place < end for place in name_words) or (not name_words and end - start > 1)
+        if not name_words.isdisjoint(range(start, end)) or (not name_words and end - start > 1)
     }
 
 

@@ -16,6 +16,7 @@ from tomewise.recall.mentions import LONGEST, select_named, strip_title
 from tomewise.recall.ranking import as_evidence, drop_repeats, score_by_place
 from tomewise.recall.rewriting import take_stems
 from tomewise.store.contract import Readable
+from tomewise.text.stop_words import STOP
 from tomewise.text.words import stem
 from tomewise.types import DocumentId, Evidence, Retriever, Scope
 
@@ -102,9 +103,9 @@ def _list_names(title: str) -> set[str]:
 def find_links(text: str, titles: Collection[str], stems: frozenset[str]) -> list[str]:
     """The normalised titles that stand in a text, the likeliest bridge of a question with these stems first.
 
-    A title begins and ends with a word that has no small initial in the text, the longest at a place counts, and it
-    says more than the question. One of several words comes before one of a single word, then that nearest to a word of
-    the question, then that which stands first.
+    A title begins and ends with a word that has no small initial in the text, the longest at a place counts, it says
+    more than the question, and it is no lone stop word ("The", "It"). One of several words comes before one of a single
+    word, then that nearest to a word of the question, then that which stands first.
     """
     words = split_words(text)
     plain = list(map(normalise_name, words))
@@ -113,7 +114,8 @@ def find_links(text: str, titles: Collection[str], stems: frozenset[str]) -> lis
     start = 0
     while start < len(words):
         end = _find_end(words, plain, start, titles)
-        if end > start and not stems.issuperset(map(stem, plain[start:end])):
+        is_stop = end == start + 1 and plain[start] in STOP
+        if end > start and not is_stop and not stems.issuperset(map(stem, plain[start:end])):
             distance = min((max(start - cue, cue - end + 2) for cue in cues), default=0)
             links.append((end == start + 1, distance, start, " ".join(plain[start:end])))
         start = max(end, start + 1)
