@@ -103,8 +103,8 @@ def _list_names(title: str) -> set[str]:
 def find_links(text: str, titles: Collection[str], stems: frozenset[str]) -> list[str]:
     """The normalised titles that stand in a text, the likeliest bridge of a question with these stems first.
 
-    A title begins and ends with a word that has no small initial in the text, the longest at a place counts, it says
-    more than the question, and it is no lone stop word ("The", "It"). One of several words comes before one of a single
+    A title begins and ends with a word that has no small initial in the text, the longest at a place counts, and it
+    says more than the question. A lone stop word ("The") does not count. A title of several words comes before a single
     word, then that nearest to a word of the question, then that which stands first.
     """
     words = split_words(text)
