@@ -74,7 +74,9 @@ def test_what_many_hold_decides_nothing(here):
         ),
         ("it's the keeper's", []),
         ("\u201c\u6771\u4eac\u201d", [["\u6771 \u4eac"]]),
-        ('" OR "*', [["or"]]),
+        ("a 19th-century house, a 5-year-old, the 24-hour day, 10:30pm, 100km/h, “it”", []),
+        ("737-MAX and req-4711", [["737 max", "737max"], ["req 4711", "req4711"]]),
+        ('" OR "*', []),
         ("x" * 40 + "1", []),
     ],
 )

@@ -22,8 +22,11 @@ _WORD = re.compile(r"[^\W_]+")
 # A term that may be a code: letters and figures, also with signs between them.
 _TERM = re.compile(r"[^\W_]+(?:[-–./:_#][^\W_]+)*")
 _LONGEST = 32  # characters of a code
-# Letters and figures that are not a code: a day, a decade, an hour, an amount.
-_AMOUNT = re.compile(r"\d+(?:st|nd|rd|th|e|er|s|h|am|pm|[kcmµn]?[mgl]|k|[kmgt]i?b|[kmgt]?hz|k?w|x)")
+# Letters and figures that are not a code: a day, a decade, an hour, an amount, also before a word ("19th-century").
+_AMOUNT = re.compile(
+    r"\d+(?:[.:]\d+)?(?i:st|nd|rd|th|e|er|s|h|am|pm|[kcmµn]?[mgl]|k|[kmgt]i?b|[kmgt]?hz|k?w|x)?"
+    r"(?:/[a-z]|(?:[-–][a-z]{3,})*)"
+)
 # A number behind a word that stands before it in a code too: "ppr 9087". Of years there are too many.
 _NUMBERED = re.compile(r"(?<!\w)([^\W\d_]{1,6}) (?!(?:1\d|20)\d\d(?!\d))(\d{4,12})(?!\w)")
 _QUOTED = re.compile('[“„"«]([^“”„"«»\n]{2,100})[”“"»]')
@@ -102,7 +105,7 @@ def _list_codes(text: str) -> list[str]:
     return [
         each
         for each in found
-        if any(map(str.isdigit, each)) and any(map(str.isalpha, each)) and not _AMOUNT.fullmatch(each.lower())
+        if any(map(str.isdigit, each)) and any(map(str.isalpha, each)) and not _AMOUNT.fullmatch(each)
     ]
 
 
