@@ -93,9 +93,8 @@ def find_exact(query: str) -> list[list[str]]:
     what stands between quotation marks."""
     text = unicodedata.normalize("NFKC", query)
     codes = [*_list_codes(text), *(" ".join(each) for each in _NUMBERED.findall(text))]
-    forms = [[make_phrase(code), _join(code)] for code in codes] + [
-        [make_phrase(each)] for each in _QUOTED.findall(text)
-    ]
+    quoted = [each for each in _QUOTED.findall(text) if set(each.lower().split()) - _COMMON]
+    forms = [[make_phrase(code), _join(code)] for code in codes] + [[make_phrase(each)] for each in quoted]
     return [[form.lower() for form in each if form] for each in forms if each[0]][:8]
 
 
