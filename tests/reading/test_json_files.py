@@ -136,3 +136,9 @@ def test_a_piece_of_a_message_without_text_is_named(read_document):
     pieces = [{"type": "text", "text": "Look:"}, {"type": "image_url", "image_url": {"url": "a.png"}}]
     document = read_document("a.json", json.dumps([{"role": "user", "content": pieces}]))
     assert document.text == "user: Look:\n[not read: image_url]"
+
+
+def test_an_attachment_of_a_message_is_named(read_document):
+    message = {"sender": "human", "text": "Read", "attachments": [{"file_name": "a.pdf", "extracted_content": "x"}]}
+    document = read_document("a.json", json.dumps({"chat_messages": [message]}))
+    assert document.text == "human: Read\n[not read: a.pdf]"
