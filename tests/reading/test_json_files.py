@@ -123,3 +123,22 @@ def test_escapes_of_yaml_are_read_and_its_items_are_paragraphs(read_document):
     assert read_document("a.yaml", text).text == (
         '# who\npeople:\n\n  - name: "Zoë 😀"\n    age: 3\n\n  - name: Bo\n    path: C:\\u00eb\n'
     )
+
+
+def test_people_with_roles_are_no_chat(read_document):
+    people = [{"name": "Ada", "role": "user", "email": "a@b.cd"}, {"name": "Bo", "role": "developer"}]
+    assert read_document("a.json", json.dumps(people)).text == (
+        "name: Ada; role: user; email: a@b.cd\n\nname: Bo; role: developer"
+    )
+
+
+def test_a_piece_of_a_message_without_text_is_named(read_document):
+    pieces = [{"type": "text", "text": "Look:"}, {"type": "image_url", "image_url": {"url": "a.png"}}]
+    document = read_document("a.json", json.dumps([{"role": "user", "content": pieces}]))
+    assert document.text == "user: Look:\n[not read: image_url]"
+
+
+def test_an_attachment_of_a_message_is_named(read_document):
+    message = {"sender": "human", "text": "Read", "attachments": [{"file_name": "a.pdf", "extracted_content": "x"}]}
+    document = read_document("a.json", json.dumps({"chat_messages": [message]}))
+    assert document.text == "human: Read\n[not read: a.pdf]"

@@ -205,3 +205,8 @@ def test_merged_cells_of_word_and_powerpoint_stand_in_all_that_they_cover(read_d
         table.cell(row, column).text = words
     deck.save(tmp_path / "a.pptx")
     assert read_document("a.pptx").text == "| Law | Ida |\n| Law | Jon |"
+
+
+def test_a_note_behind_an_empty_row_has_no_name_of_a_column(read_document):
+    text = read_document("a.csv", "Item,Cost\nA,1\nB,2\n\nSource: the mill\n").text
+    assert text.endswith("Item: B; Cost: 2\n\nSource: the mill")

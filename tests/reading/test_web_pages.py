@@ -79,3 +79,9 @@ def test_a_page_that_is_almost_only_frame_stays_whole(read_document):
     assert "Home" in read_document("b.html", "<nav><a>Home</a></nav>").text
     with_main = page.replace("<p>", "<main><p>").replace("</p>", "</main>")
     assert read_document("c.html", with_main).text == "Ships."
+
+
+@pytest.mark.parametrize("tag", "address details fieldset form header legend main option summary textarea".split())
+def test_a_block_joins_no_words(tag):
+    _, text, *_ = convert_html(f"<div>one<{tag}>two</{tag}>three</div>", "it")
+    assert text.split() == ["one", "two", "three"]

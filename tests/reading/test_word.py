@@ -134,6 +134,7 @@ SUM = f'<m:naryPr><m:chr m:val="∑"/></m:naryPr>{write_part("sub", "i")}{write_
         (f"<m:f>{write_part('num', '40')}{write_part('den', 'a+b')}</m:f>", "40/(a+b)"),
         (f"<m:sSup>{E}{write_part('sup', '2')}</m:sSup><m:r><m:t>≥0</m:t></m:r>", "(x+1)^2≥0"),
         (f"<m:rad><m:deg/>{E}</m:rad>", "√(x+1)"),
+        ("<m:rad><m:deg/><m:e><m:r><m:t>2c</m:t></m:r></m:e></m:rad>", "√(2c)"),
         (f"<m:nary>{SUM}</m:nary>", "∑_i^n x+1"),
         (f'<m:d><m:dPr><m:begChr m:val="["/><m:endChr m:val="]"/></m:dPr>{E}{E}</m:d>', "[x+1|x+1]"),
         (f"<m:m><m:mr>{E}{E}</m:mr><m:mr>{E}{E}</m:mr></m:m>", "[x+1, x+1; x+1, x+1]"),

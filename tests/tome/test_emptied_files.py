@@ -103,7 +103,7 @@ def test_the_command_says_it_in_lines(command, notes, monkeypatch):
     ran = command("add", "--sync", str(notes))
     assert "removed 1 document, no longer there: a.txt\n" in ran.out
     assert "kept the former text of b.pdf: " in ran.out
-    assert "1 answer of `tome log` quote what is no longer there: 1\n" in ran.out
+    assert "1 answer of `tome log` quotes what is no longer there: 1\n" in ran.out
     assert json.loads(command("add", "--sync", str(notes), "--json").out)["kept"].keys() == {str(notes / "b.pdf")}
     monkeypatch.setenv("TOMEWISE_SYNC_FORGETS", "unreadable")
     assert "removed 1 document, no longer there: b.pdf\n" in command("add", "--sync", str(notes)).out

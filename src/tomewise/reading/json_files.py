@@ -22,7 +22,7 @@ _LINE = 300  # characters of a record in one line
 _ROLES = frozenset("user assistant system tool human model developer ai bot".split())
 _KINDS = frozenset("message service Default Reply".split())  # of messages, as Slack, Telegram and Discord call them
 _SPEAKERS = "user_profile from sender_name sender author username user role actor".split()
-_NAMES = "real_name display_name nickname name fileName title username role".split()  # of people and files
+_NAMES = "real_name display_name nickname name fileName file_name title username role".split()  # of people and files
 _TIMES = "date create_time created_at timestamp timestamp_ms ts".split()
 _TEXTS = "text content parts action".split()
 _FILES = "file photo files attachments".split()
@@ -193,7 +193,9 @@ def _is_message(item: Mapping[str, Any]) -> bool:
     author = item.get("author")
     role = author.get("role") if isinstance(author, dict) else item.get("role", item.get("sender"))
     has_time = any(name in item for name in _TIMES)
-    return str(role) in _ROLES or (has_time and ("sender_name" in item or str(item.get("type")) in _KINDS))
+    if str(role) in _ROLES:  # which a list of people has too
+        return any(name in item for name in _TEXTS)
+    return has_time and ("sender_name" in item or str(item.get("type")) in _KINDS)
 
 
 def _write_message(place: Place, words: str) -> str:
@@ -220,12 +222,17 @@ def _find_name(value: Any) -> str:
 
 
 def _join_text(value: Any) -> str:
-    """The text of a message, which may come in pieces."""
+    """The text of a message, which may come in pieces; those without text are named."""
     if isinstance(value, list):
-        return "".join(map(_join_text, value))
+        return "".join(_join_text(each) or _name_piece(each) for each in value)
     if isinstance(value, dict):
         return next((_join_text(value[name]) for name in ("text", "parts", "content") if value.get(name)), "")
     return value if isinstance(value, str) else ""
+
+
+def _name_piece(value: Any) -> str:
+    kind = value.get("type") or value.get("content_type") if isinstance(value, dict) else None
+    return f"\n[not read: {kind}]\n" if kind and kind != "text" else ""
 
 
 def _list_files(value: Any) -> Iterator[str]:

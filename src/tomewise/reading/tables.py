@@ -181,7 +181,7 @@ def _list_filled(rows: Iterable[Row]) -> Iterator[tuple[int, list[str]]]:
 def _write_rows(rows: Iterable[Row]) -> Iterator[tuple[int, str]]:
     """The number and the text of each row that is not empty and names no columns. A header alone is a row.
 
-    Behind an empty row there may be another header.
+    Behind an empty row there may be another header, or a note in one cell.
     """
     left = _list_filled(rows)
     names: list[str] = []
@@ -196,12 +196,13 @@ def _write_rows(rows: Iterable[Row]) -> Iterator[tuple[int, str]]:
             titles, heads = find_header(ahead)
             yield from ((number, _write_row(cells, ())) for number, cells in islice(left, titles))
             if heads:
-                names = _fill_names(_join_names([cells for _, cells in islice(left, heads)]))
+                names, before = _fill_names(_join_names([cells for _, cells in islice(left, heads)])), -1
             if (row := next(left, None)) is None:
                 return
             number, cells = row
+        is_note = -1 < before < number - 1 and len(cells) == 1 < len(names)
         before = number
-        yield number, _write_row(cells, names)
+        yield number, _write_row(cells, () if is_note else names)
 
 
 def _join_names(header: Sequence[Sequence[str]]) -> list[str]:

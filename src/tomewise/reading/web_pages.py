@@ -120,6 +120,16 @@ class _Converter(MarkdownConverter):
                 for tag in parts:
                     tag.name = "div"
 
+    def convert_details(self, block: Tag, text: str, parent_tags: Collection[str]) -> str:
+        """A block; markdownify would join its words with those beside it."""
+        return f" {text.strip()} " if "_inline" in parent_tags else f"\n\n{text.strip()}\n\n" if text.strip() else ""
+
+    convert_address = convert_aside = convert_fieldset = convert_figure = convert_footer = convert_form = (
+        convert_details
+    )
+    convert_header = convert_legend = convert_main = convert_option = convert_summary = convert_details
+    convert_textarea = convert_details
+
     def convert_td(self, cell: Tag, text: str, parent_tags: Collection[str]) -> str:
         """Keeps the words of a cell for its table. A table in it is written in one line."""
         words = text.strip()

@@ -28,7 +28,7 @@ _DEEPEST = 6  # levels of headings in Markdown
 _MOST_COLUMNS = 63  # of a table in Word
 _HEADING = re.compile(r"heading ?([1-9])$")
 _CONTENTS = re.compile(r"toc (?:\d$|heading)")  # the lines of a table of contents repeat the headings
-_PLAIN = re.compile(r"[\w.]*")  # a part of a formula that needs no parentheses
+_PLAIN = re.compile(r"[^\W\d]*|[\d.]+")  # a part of a formula that needs no parentheses
 # What holds no text, and what was deleted or moved elsewhere.
 _NO_TEXT = frozenset("del moveFrom pPr rPr sectPr tblPr tblGrid trPr tcPr sdtPr sdtEndPr delText rt none".split())
 _INLINE = frozenset("r oMath oMathPara".split())

@@ -159,8 +159,8 @@ def print_add_report(report: AddReport, sources: int, seconds: float, out: Conso
         out.print(f"{what}: {escape(_put_on_one_line(listed))}: `--encoding` states it")
     if report.resting:
         numbers = ", ".join(map(str, report.resting[:_LINES])) + (", …" if len(report.resting) > _LINES else "")
-        what = count_noun(len(report.resting), "answer")
-        out.print(f"[yellow]{what}[/yellow] of `tome log` quote what is no longer there: {numbers}")
+        what, verb = count_noun(len(report.resting), "answer"), "quotes" if len(report.resting) == 1 else "quote"
+        out.print(f"[yellow]{what}[/yellow] of `tome log` {verb} what is no longer there: {numbers}")
     by_reason: dict[str, list[str]] = {}
     for path, reason in report.skipped.items():
         by_reason.setdefault(reason, []).append(name_document(path))
