@@ -135,7 +135,7 @@ def test_parts_are_events_of_their_own(tmp_path: Path) -> None:
         assert [data["replace"] for name, data in events if name == "answer_part"].count(True) == 1
         assert read(events) == events[-1][1]["text"] == "Ada Marsh put out the light."
         trace = served.http.get(f"{NOVEL}/traces/{events[-1][1]['trace']}").json()
-        assert [event["name"] for event in trace["events"]] == ["retrieved"]
+        assert [event["name"] for event in trace["events"]] == ["retrieved", "asked again"]
         again = [name for name, _ in served.stream(BODY)]
         assert "answer_part" not in again, "the second time it comes from the cache"
 

@@ -135,6 +135,7 @@ def test_a_stored_question_is_asked_again_with_all_that_belonged_to_it(visitor: 
     expect(page.get_by_text("Looked only into:")).to_contain_text("keeper.txt")
     page.get_by_role("link", name="Ask again").click()
     expect(page.locator("#question")).to_have_value(str(body["question"]))
+    expect(page.locator("#question")).to_be_focused()
     again = read_sent(page, lambda: page.keyboard.press("Enter"))
     same = {"system": "comorag", "settings": {"episodic": 0, "cycles": 1}}  # what the variant stands for
     assert again == {**body, **same, "session": "Where did Tom Reed stand", "accept": "2 minutes"}
