@@ -118,8 +118,7 @@ class Escalate:
             way, lags = await asyncio.to_thread(self._find_quick, current=question.current)
             asked = replace(question, force=False)  # a guess comes last
             yield report_choice(way.name, "one shot comes first", lags, list(lags))
-        shown: list[Event] = []
-        first, failed = decline(), False
+        first, failed, shown = decline(), False, list[Event]()
         try:
             async for item in _run_hiding(way, asked, hidden, shown):
                 if isinstance(item, Answer):

@@ -198,8 +198,8 @@ def find_charset(raw: bytes) -> str | None:
 def convert_html(html: str, name: str, *, is_framed: bool = False) -> Page:
     """The `<title>` of a page and its text with headings, paragraphs, lists and tables.
 
-    Scripts, styles, images and the addresses of links are dropped. Of a page that
-    `is_framed` the frame is dropped too, and the origin is read. Raises `ReadingError` if it cannot be parsed.
+    Scripts, styles, images and the addresses of links are dropped. Of a page that `is_framed` the frame is dropped too,
+    and the origin is read. Raises `ReadingError` if it cannot be parsed.
     """
     origin: Metadata = {}
     losses = Counter[str]()

@@ -385,8 +385,7 @@ class Piece:
 def cut_text(answer: Answer) -> list[Piece]:
     """The text of the answer in pieces, so that the mark of each stands right behind it: of a row, in its last cell.
 
-    A statement that is not in the text gives an empty piece at the end. Quotations in place of a text
-    give none.
+    A statement that is not in the text gives an empty piece at the end. Quotations in place of a text give none.
     """
     if answer.only_quotes:
         return []
